@@ -34,6 +34,14 @@ class SdkError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.next_step}".rstrip()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # The next step is a keyword argument, which pickling between workers would lose.
+        return _rebuild, (type(self), self.message, self.next_step)
+
+
+def _rebuild(kind: type[SdkError], message: str, next_step: str) -> SdkError:
+    return kind(message, next_step=next_step)
+
 
 class UsageError(SdkError):
     """A wrong argument or option."""

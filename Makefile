@@ -1,0 +1,62 @@
+# What a checkout needs: Debian (or a relative) with Python 3.11 to 3.13, git, make and gcc. `make help` lists the rest.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+PYTHON_NAMES := python3 python3.13 python3.12 python3.11
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+EMULATOR_PACKAGES := qemu-user libc6-arm64-cross
+EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup emulator autotune test lint clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(READY) emulator ## Make the virtual environment and install the emulator; instant when done before.
+
+autotune: setup ## Tune the example for the emulated arm64 board.
+	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m
+
+test: setup ## Run the tests.
+	@$(PYTHON) -m pytest || { code=$$?; \
+		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
+
+lint: setup ## Check style, types and the direction of imports.
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+clean: ## Remove the virtual environment, caches and build outputs; tuning results stay.
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@python=$$(for name in $(PYTHON_NAMES); do \
+		if "$$name" -c '$(SUPPORTED)' 2>/dev/null; then echo "$$name"; break; fi; done); \
+	if [ -z "$$python" ]; then \
+		echo "setup: Python 3.11, 3.12 or 3.13 is needed and is not on PATH (python3 is: $$(python3 -V 2>&1));" \
+			"on Debian 12 or newer: apt-get install python3 python3-venv" >&2; exit 1; fi; \
+	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "setup: $$python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; \
+		exit 1; fi; \
+	if ! $(PYTHON) -c '$(SUPPORTED)' 2>/dev/null; then "$$python" -m venv --clear $(VENV) || exit 1; fi; \
+	echo "setup: installing the packages into $(VENV); the first time this takes a few minutes."; \
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' || { \
+		echo "setup: pip could not install the packages; see its message above." >&2; exit 1; }
+	@touch $@
+
+emulator:
+	@if command -v qemu-aarch64 >/dev/null && [ -e $(EMULATOR_LOADER) ]; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then root=none; \
+	elif [ "$$(id -u)" -eq 0 ]; then root=; \
+	elif sudo -n true 2>/dev/null; then root="sudo -n"; \
+	else root=none; fi; \
+	if [ "$$root" != none ]; then \
+		echo "setup: installing $(EMULATOR_PACKAGES), to run arm64 programs."; \
+		{ $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive \
+			apt-get install -qq -y --no-install-recommends $(EMULATOR_PACKAGES); } >/dev/null && exit 0; fi; \
+	echo "setup: to tune for arm64 without a board, install QEMU's user mode and the arm64 C library yourself;" \
+		"on Debian: apt-get install $(EMULATOR_PACKAGES)" >&2

@@ -1,0 +1,1 @@
+"""The tuning loop: candidates, search, cost models, rounds."""

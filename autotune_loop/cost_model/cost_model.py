@@ -1,0 +1,103 @@
+"""Predicting runtimes with Halide's cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune_loop.cost_model.network import (
+    PIPELINE_INPUTS,
+    network_inputs,
+    pack_weights,
+    parameter_count,
+    predicted_ms,
+    prices_before_relu,
+    schedule_inputs,
+)
+from autotune_loop.cost_model.terms import TERM_COUNT, cost_terms
+from autotune_loop.featurization import Featurization
+from targets.errors import UsageError, WeightsError
+from weights.network import Network
+from weights.weights_file import Weights
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class CostModel:
+    """Adams2019's cost model with given weights, for a machine with a given number of cores.
+
+    Not safe for use by several threads at once. The predictions are the plug-in's own (`parallelism` =
+    num_cores), within the rounding of float32.
+
+    Raises:
+        WeightsError: the weights are for another network.
+        UsageError: num_cores is not positive.
+    """
+
+    def __init__(self, weights: Weights, num_cores: int) -> None:
+        require_adams2019(weights)
+        if num_cores < 1:
+            raise UsageError(f"The cost model was asked for {num_cores} cores, but at least 1 was expected.")
+        self.weights = weights
+        self.num_cores = num_cores
+        self._parameters = pack_weights(weights)
+
+    def predict(self, featurizations: Sequence[Featurization]) -> FloatArray:
+        """Predicted runtimes in milliseconds, (len(featurizations),), of schedules of any pipelines."""
+        groups: dict[bytes, list[int]] = {}
+        for index, featurization in enumerate(featurizations):
+            groups.setdefault(featurization.pipeline_features.tobytes(), []).append(index)
+        predictions = np.empty(len(featurizations), dtype=np.float32)
+        for indices in groups.values():
+            schedule_features = np.stack([featurizations[index].schedule_features for index in indices])
+            logs, pipeline_inputs = network_inputs(
+                schedule_features, featurizations[indices[0]].pipeline_features
+            )
+            predictions[indices] = self.predict_inputs(
+                logs, cost_terms(schedule_features, self.num_cores), pipeline_inputs
+            )
+        return predictions
+
+    def predict_inputs(self, logs: FloatArray, terms: FloatArray, pipeline_inputs: FloatArray) -> FloatArray:
+        """The same from prepared inputs of one pipeline: (n, stages, 40), (n, stages, 32), (stages, 280)."""
+        function = _prediction_function(self.weights.network)
+        predictions: FloatArray = function(
+            self._parameters,
+            logs.reshape(-1, logs.shape[-1]),
+            terms.reshape(-1, TERM_COUNT),
+            pipeline_inputs,
+        ).numpy()
+        return predictions
+
+
+def require_adams2019(weights: Weights) -> None:
+    """Raises WeightsError for weights of a network whose terms are not implemented."""
+    if weights.network is not Network.ADAMS2019:
+        raise WeightsError(
+            f"These weights are for {weights.network}, but the cost model was built for {Network.ADAMS2019}.",
+            next_step="Name weights of Adams2019.",
+        )
+
+
+@cache
+def _prediction_function(network: Network) -> Callable[..., Any]:
+    """Traced once for the process, for any number of schedules and stages."""
+    import tensorflow as tf
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[
+            tf.TensorSpec((parameter_count(network),), tf.float32),
+            tf.TensorSpec((None, schedule_inputs(network)), tf.float32),
+            tf.TensorSpec((None, TERM_COUNT), tf.float32),
+            tf.TensorSpec((None, PIPELINE_INPUTS), tf.float32),
+        ]
+    )
+    def predict(parameters: Any, logs: Any, terms: Any, pipeline_inputs: Any) -> Any:
+        return predicted_ms(prices_before_relu(parameters, logs, pipeline_inputs, network), terms)
+
+    function: Callable[..., Any] = predict
+    return function

@@ -1,0 +1,81 @@
+"""Samples made ready for training: one dense batch for each pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune_loop.cost_model.network import network_inputs
+from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from autotune_loop.cost_model.terms import cost_terms
+from autotune_loop.sample_file import Sample
+
+MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool passes over pipelines with fewer
+
+
+def group_samples(samples: Iterable[Sample], num_cores: int) -> list[PipelineBatch]:
+    """Batches of the pipelines with at least 8 distinct schedules, by ascending pipeline id.
+
+    Samples of one id whose pipeline features differ are different pipelines, whatever their id says. Samples
+    with the same schedule features count once, with their fastest runtime. The order of the samples does not
+    matter.
+    """
+    pipelines: dict[tuple[int, bytes], dict[str, Sample]] = {}
+    for sample in samples:
+        key = (sample.effective_pipeline_id, sample.featurization.pipeline_features.tobytes())
+        schedules = pipelines.setdefault(key, {})
+        known = schedules.get(sample.featurization.schedule_sha256)
+        if known is None or sample.runtime_ms < known.runtime_ms:
+            schedules[sample.featurization.schedule_sha256] = sample
+    return [
+        _batch(pipeline_id, pipelines[pipeline_id, features], num_cores)
+        for pipeline_id, features in sorted(pipelines)
+        if len(pipelines[pipeline_id, features]) >= MIN_UNIQUE_SCHEDULES
+    ]
+
+
+def split_held_out(batch: PipelineBatch, share: float, seed: int) -> tuple[PipelineBatch, PipelineBatch]:
+    """The schedules to learn from, and those to judge the result by.
+
+    Each schedule's side depends on its own hash and the seed, never on the other schedules.
+    """
+    held_out = np.array(
+        [_fraction(sha256, seed) < share for sha256 in batch.schedule_sha256s], dtype=np.bool_
+    )
+    return _select(batch, ~held_out), _select(batch, held_out)
+
+
+def _batch(pipeline_id: int, schedules: dict[str, Sample], num_cores: int) -> PipelineBatch:
+    ordered = [schedules[sha256] for sha256 in sorted(schedules)]
+    schedule_features = np.stack([sample.featurization.schedule_features for sample in ordered])
+    logs, pipeline_inputs = network_inputs(schedule_features, ordered[0].featurization.pipeline_features)
+    return PipelineBatch(
+        pipeline_id=pipeline_id,
+        schedule_sha256s=tuple(sorted(schedules)),
+        logs=logs,
+        terms=cost_terms(schedule_features, num_cores),
+        pipeline_inputs=pipeline_inputs,
+        runtimes_ms=np.array([sample.runtime_ms for sample in ordered], dtype=np.float32),
+    )
+
+
+def _select(batch: PipelineBatch, chosen: npt.NDArray[np.bool_]) -> PipelineBatch:
+    return PipelineBatch(
+        pipeline_id=batch.pipeline_id,
+        schedule_sha256s=tuple(
+            sha256 for sha256, wanted in zip(batch.schedule_sha256s, chosen, strict=True) if wanted
+        ),
+        logs=batch.logs[chosen],
+        terms=batch.terms[chosen],
+        pipeline_inputs=batch.pipeline_inputs,
+        runtimes_ms=batch.runtimes_ms[chosen],
+    )
+
+
+def _fraction(schedule_sha256: str, seed: int) -> float:
+    """A number in [0, 1) that looks random and depends on the schedule and the seed alone."""
+    digest = hashlib.sha256(f"{seed}:{schedule_sha256}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

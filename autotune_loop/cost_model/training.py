@@ -1,0 +1,105 @@
+"""Training Halide's cost model on measured schedules, and judging the result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+import numpy as np
+
+from autotune_loop.cost_model.cost_model import CostModel, require_adams2019
+from autotune_loop.cost_model.dataset import (
+    MIN_UNIQUE_SCHEDULES,
+    group_samples,
+    split_held_out,
+)
+from autotune_loop.cost_model.fitting import fit
+from autotune_loop.cost_model.network import unpack_weights
+from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
+from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.sample_file import Sample
+from weights.weights_file import Weights
+
+
+def train(weights: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
+    """Train on samples of any pipelines; the new weights count only if they rank no worse than the old ones.
+
+    Too few samples, a divergence and a worse result are outcomes in the report, not exceptions. Held-out
+    schedules are never trained on, accepted or not. Equal samples and options give equal weights on one
+    machine.
+
+    Raises:
+        WeightsError: the weights are not Adams2019's.
+    """
+    require_adams2019(weights)
+    started_s = time.monotonic()
+    report = _train_and_judge(weights, group_samples(samples, options.num_cores), options)
+    return replace(report, duration_s=time.monotonic() - started_s)
+
+
+def _train_and_judge(
+    weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions
+) -> TrainingReport:
+    splits = [split_held_out(batch, options.held_out_share, options.seed) for batch in batches]
+    splits = [split for split in splits if len(split[0]) >= 2]
+    training, held_out = [split[0] for split in splits], [split[1] for split in splits]
+    empty = TrainingReport(
+        outcome=TrainingOutcome.TOO_FEW_SAMPLES,
+        reason=f"no pipeline has the {MIN_UNIQUE_SCHEDULES} distinct schedules that training needs",
+        weights=None,
+        losses=(),
+        before=None,
+        after=None,
+        judged_on="",
+        pipelines=len(training),
+        training_samples=sum(len(batch) for batch in training),
+        held_out_samples=sum(len(batch) for batch in held_out),
+        duration_s=0.0,
+    )
+    if not training:
+        return empty
+    parameters, losses = fit(weights, training, options)
+    fitted = replace(empty, losses=tuple(float(loss) for loss in takewhile(math.isfinite, losses)))
+    if not np.isfinite(parameters).all() or not np.isfinite(losses).all():
+        return replace(
+            fitted,
+            outcome=TrainingOutcome.DIVERGED,
+            reason=f"the training diverged at the learning rate {options.learning_rate:g}",
+        )
+    trained = unpack_weights(parameters, weights.network)
+    old, new = CostModel(weights, options.num_cores), CostModel(trained, options.num_cores)
+    judged_on, judging = "held-out", held_out
+    before = score_ranking(old, judging)
+    if before.pairs == 0:
+        judged_on, judging = "training", training
+        before = score_ranking(old, judging)
+    after = score_ranking(new, judging)
+    outcome, reason = _judge(before, after, judged_on)
+    return replace(
+        fitted,
+        outcome=outcome,
+        reason=reason,
+        weights=trained if outcome is TrainingOutcome.ACCEPTED else None,
+        before=before,
+        after=after,
+        judged_on=judged_on,
+    )
+
+
+def _judge(before: RankingScores, after: RankingScores, judged_on: str) -> tuple[TrainingOutcome, str]:
+    """Accept what orders at least as many pairs rightly as before; without a single pair, what there is."""
+    if before.pairwise_accuracy is None or after.pairwise_accuracy is None:
+        return TrainingOutcome.ACCEPTED, "all schedules ran equally fast, so there was no order to judge by"
+    figures = (
+        f"the new weights order {after.pairwise_accuracy:.1%} of {after.pairs:,} pairs of {judged_on} "
+        f"schedules rightly, the old ones {before.pairwise_accuracy:.1%}"
+    )
+    if after.pairwise_accuracy < before.pairwise_accuracy:
+        return TrainingOutcome.RANKS_WORSE, figures
+    return TrainingOutcome.ACCEPTED, figures

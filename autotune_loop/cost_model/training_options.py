@@ -1,0 +1,48 @@
+"""What a training is asked for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from autotune_loop.cost_model.loss import Loss
+from targets.errors import UsageError
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Settings of one training.
+
+    Attributes:
+        num_cores: cores of the device that the runtimes were measured on (Halide's own tool always takes 32).
+        epochs: passes over all pipelines; one optimizer step for each pipeline in each.
+        learning_rate: Adam's step size; 1e-4 is what Halide's loop uses.
+        loss: what to make small.
+        held_out_share: share of the schedules kept out of training to judge the result, 0 to 0.9. Chosen by
+            the hash of a schedule's features, so that it stays held out when samples are added.
+        seed: chooses which schedules are held out, and which pairs the rank loss sees.
+
+    Raises:
+        UsageError: a value is out of its range.
+    """
+
+    num_cores: int
+    epochs: int = 200
+    learning_rate: float = 1e-4
+    loss: Loss = Loss.RELATIVE_THROUGHPUT
+    held_out_share: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.num_cores >= 1, "num_cores", self.num_cores, "at least 1")
+        _require(1 <= self.epochs <= 1_000_000, "epochs", self.epochs, "1 to 1,000,000")
+        positive = math.isfinite(self.learning_rate) and self.learning_rate > 0
+        _require(positive, "learning_rate", self.learning_rate, "a number above 0")
+        _require(0 <= self.held_out_share <= 0.9, "held_out_share", self.held_out_share, "0 to 0.9")
+        if self.loss not in list(Loss):
+            raise UsageError(f"The loss {self.loss!r} is unknown; {' or '.join(Loss)} was expected.")
+
+
+def _require(holds: bool, name: str, value: float, expected: str) -> None:
+    if not holds:
+        raise UsageError(f"The training option {name} is {value}, but {expected} was expected.")

@@ -1,0 +1,64 @@
+"""What came out of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from autotune_loop.cost_model.ranking_scores import RankingScores
+from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from weights.weights_file import Weights
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """One training, judged.
+
+    Attributes:
+        outcome: whether the new weights are better than the old ones.
+        reason: the outcome in one sentence, with the figures behind it.
+        weights: the trained weights when accepted, else None: go on with the old ones.
+        losses: the mean loss of a pipeline, one for each epoch; after a divergence those up to it.
+        before, after: scores of the old and the new weights on the held-out schedules; on the training
+            schedules when too few are held out to make a pair (`judged_on` says which). None when nothing
+            was trained.
+        judged_on: "held-out" or "training" schedules, or "" when nothing was trained.
+        pipelines: how many pipelines had enough schedules to learn from.
+        training_samples, held_out_samples: distinct schedules on either side.
+        duration_s: wall time of the training with its judging.
+    """
+
+    outcome: TrainingOutcome
+    reason: str
+    weights: Weights | None
+    losses: tuple[float, ...]
+    before: RankingScores | None
+    after: RankingScores | None
+    judged_on: str
+    pipelines: int
+    training_samples: int
+    held_out_samples: int
+    duration_s: float
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the new weights are to be used."""
+        return self.outcome is TrainingOutcome.ACCEPTED
+
+
+def report_fields(report: TrainingReport) -> dict[str, Any]:
+    """The report as plain JSON values, without the weights themselves."""
+    without_weights = asdict(replace(report, weights=None))
+    del without_weights["weights"]
+    return without_weights
+
+
+def report_from_fields(fields: Mapping[str, Any], weights: Weights | None) -> TrainingReport:
+    """The report that `report_fields` took apart, put together again with its weights."""
+    scores = {
+        name: RankingScores(**fields[name]) if fields[name] is not None else None
+        for name in ("before", "after")
+    }
+    outcome, losses = TrainingOutcome(fields["outcome"]), tuple(fields["losses"])
+    return TrainingReport(**{**fields, **scores, "outcome": outcome, "losses": losses, "weights": weights})

@@ -1,0 +1,104 @@
+"""Work submitted through dask.distributed: in-process threads by default, no ports opened."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from dask import config as dask_config
+from distributed import Client, Scheduler, SpecCluster, Worker
+from distributed import Future as DaskFuture
+
+from autotune_loop.run_context import RunContext
+from autotune_loop.run_worker import PLUGIN_NAME, RunWorker
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_BUILD_RESOURCE = "build"
+_MEASURE_PRIORITY = 10
+# Background work of Dask's that would disturb a measurement on this machine.
+_QUIET_CONFIG = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.daemon": True,
+}
+
+
+def device_resource(device_name: str) -> str:
+    """The resource label of a device: one measurement at a time holds it."""
+    return f"device:{device_name}"
+
+
+class Engine:
+    """A Dask client for one run: one worker builds, one worker per device measures.
+
+    A context manager; leaving it stops what runs.
+    """
+
+    def __init__(self, context: RunContext, build_slots: int) -> None:
+        self._context = context
+        self._build_slots = build_slots
+
+    def __enter__(self) -> Engine:
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        with dask_config.set(_QUIET_CONFIG):
+            self._cluster = SpecCluster(
+                workers=self._workers(),
+                scheduler={
+                    "cls": Scheduler,
+                    "options": {"protocol": "inproc://", "dashboard": False, "dashboard_address": None},
+                },
+                silence_logs=logging.CRITICAL,
+            )
+            self._client = Client(self._cluster, set_as_default=False)
+        self._client.register_plugin(RunWorker(self._context))
+        return self
+
+    def _workers(self) -> dict[str, Any]:
+        shared = {"protocol": "inproc://", "dashboard": False, "memory_limit": 0}
+        shared["local_directory"] = str(self._context.work_folder / "dask")
+        build = {"nthreads": self._build_slots, "resources": {_BUILD_RESOURCE: self._build_slots}}
+        device = {"nthreads": 1, "resources": {device_resource(self._context.device.name): 1}}
+        return {
+            "build": {"cls": Worker, "options": {**shared, **build}},
+            "measure": {"cls": Worker, "options": {**shared, **device}},
+        }
+
+    def submit_build(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:
+        """Run `task` on a worker that builds."""
+        return self._client.submit(task, *args, **kwargs, pure=False, resources={_BUILD_RESOURCE: 1})
+
+    def submit_measure(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:
+        """Run `task` on the worker that holds the device, alone on it."""
+        resources = {device_resource(self._context.device.name): 1}
+        return self._client.submit(
+            task, *args, **kwargs, pure=False, resources=resources, priority=_MEASURE_PRIORITY
+        )
+
+    def interrupt(self) -> None:
+        """Kill the child processes of every task under way; their results say so."""
+        self._client.run(_interrupt)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._client.run(_interrupt)
+        finally:
+            self._client.close()
+            self._cluster.close()
+
+
+def _interrupt(dask_worker: Worker) -> None:
+    plugin = dask_worker.plugins[PLUGIN_NAME]
+    assert isinstance(plugin, RunWorker)
+    plugin.interrupt()

@@ -1,0 +1,161 @@
+"""What a run tells whoever watches it, as it happens. Each event is a frozen record with a `kind` for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """The run has its folder, device and first weights."""
+
+    kind: ClassVar[str] = "run_started"
+    generator: str
+    target: str
+    device: str
+    clock: str
+    parallelism: int
+    run_folder: str
+    batch_size: int
+    rounds: int
+    argsets: int
+    budget_s: float | None
+    resumed: bool
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence for the user: what is going on, or something that went wrong and does not end the run."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """Schedules sampled so far for a batch."""
+
+    kind: ClassVar[str] = "search_progress"
+    round_index: int
+    argset_index: int
+    sampled: int
+    wanted: int
+    duplicates: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class BuildProgress:
+    """Kernels built so far for a batch."""
+
+    kind: ClassVar[str] = "build_progress"
+    round_index: int
+    argset_index: int
+    built: int
+    failed: int
+    wanted: int
+
+
+@dataclass(frozen=True)
+class SampleMeasured:
+    """One schedule was timed."""
+
+    kind: ClassVar[str] = "sample_measured"
+    round_index: int
+    argset_index: int
+    sample_index: int
+    origin: str
+    median_ms: float
+    predicted_ms: float | None
+    clock: str
+    done: int
+    wanted: int
+
+
+@dataclass(frozen=True)
+class SampleFailed:
+    """One schedule gave no time."""
+
+    kind: ClassVar[str] = "sample_failed"
+    round_index: int
+    argset_index: int
+    sample_index: int | None
+    stage: str
+    reason: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class BestImproved:
+    """A schedule beat all before it (the default included)."""
+
+    kind: ClassVar[str] = "best_improved"
+    argset_index: int
+    sample: str
+    median_ms: float
+    default_ms: float | None
+    clock: str
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training ended; ranking scores are on held-out samples, None when there were too few."""
+
+    kind: ClassVar[str] = "trained"
+    round_index: int
+    accepted: bool
+    reason: str
+    samples: int
+    duration_s: float
+    accuracy_before: float | None
+    accuracy_after: float | None
+
+
+@dataclass(frozen=True)
+class BatchDone:
+    """A batch is sampled, built, timed and learnt from; `stages_s` says where its time went."""
+
+    kind: ClassVar[str] = "batch_done"
+    round_index: int
+    argset_index: int
+    measured: int
+    failed: int
+    stages_s: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PlayOff:
+    """The best candidates and the default are being timed again, taking turns."""
+
+    kind: ClassVar[str] = "play_off"
+    argset_index: int
+    contenders: int
+    turn: int
+    turns: int
+
+
+Event = (
+    RunStarted
+    | Notice
+    | SearchProgress
+    | BuildProgress
+    | SampleMeasured
+    | SampleFailed
+    | BestImproved
+    | Trained
+    | BatchDone
+    | PlayOff
+)
+Listener = Callable[[Event], None]
+
+
+def event_to_dict(event: Event) -> dict[str, object]:
+    """A JSON-ready form with its kind under 'event'."""
+    return {"event": event.kind, **asdict(event)}
+
+
+def ignore(event: Event) -> None:
+    """The listener of those who do not watch."""

@@ -1,0 +1,104 @@
+"""The run's cost model: samples go in, weights come out, and only weights that rank better are used."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.model_process import ModelProcess
+from autotune_loop.cost_model.training_report import report_fields
+from autotune_loop.cost_model.training_sample import TrainingSample
+from autotune_loop.events import Listener, Trained
+from autotune_loop.run_store import RunStore
+from autotune_loop.tune_request import LearningOptions
+from devices.core_turns import CoreTurns
+from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+
+
+class Learner:
+    """Owns the process that TensorFlow lives in, and `samples/updated.weights`.
+
+    Args:
+        turns: taken while the model computes, where this machine also measures; None where it does not.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        start: Weights,
+        num_cores: int,
+        options: LearningOptions,
+        seed: int,
+        environment: Mapping[str, str],
+        turns: CoreTurns | None,
+        listen: Listener,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._seed = seed
+        self._turns = turns
+        self._listen = listen
+        if not store.updated_weights.exists():
+            write_weights(start, store.updated_weights)
+        read_weights(store.updated_weights)
+        self._process = ModelProcess(
+            python=Path(sys.executable),
+            num_cores=num_cores,
+            weights_path=store.updated_weights,
+            log_path=store.folder / "model.log",
+            environment=environment,
+        )
+        self._process.start()
+        self._samples = 0
+
+    def predict(self, featurizations: Sequence[Path]) -> list[float | None]:
+        """What the newest accepted weights expect, in milliseconds."""
+        with self._turn():
+            return self._process.predict(featurizations)
+
+    def add_sample(self, featurization: Path, runtime_ms: float, pipeline_id: int) -> None:
+        """A schedule with its time, for the next training."""
+        self._samples += 1
+        self._process.add_samples([TrainingSample(featurization, runtime_ms, pipeline_id)])
+
+    def train(self, round_index: int) -> None:
+        """Train on every sample of the run; keep the weights if they rank the held-out share no worse."""
+        output = self._store.work / "trained.weights"
+        with self._turn():
+            report = self._process.train(
+                output,
+                epochs=self._options.epochs,
+                learning_rate=self._options.learning_rate,
+                loss=Loss(self._options.loss),
+                held_out_share=self._options.held_out_share,
+                seed=self._seed,
+            )
+        sha256 = ""
+        if report.accepted:
+            trained = read_weights(output)
+            sha256 = weights_sha256(trained)
+            write_weights(trained, self._store.updated_weights)
+            self._process.load_weights(self._store.updated_weights)
+        self._store.database.add_weights(round_index, sha256, report.accepted, report.reason, report_fields(report))
+        before, after = report.before, report.after
+        self._listen(
+            Trained(
+                round_index=round_index,
+                accepted=report.accepted,
+                reason=report.reason,
+                samples=self._samples,
+                duration_s=report.duration_s,
+                accuracy_before=None if before is None else before.pairwise_accuracy,
+                accuracy_after=None if after is None else after.pairwise_accuracy,
+            )
+        )
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._turns is None else self._turns.building()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()

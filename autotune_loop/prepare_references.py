@@ -1,0 +1,132 @@
+"""Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+
+from distributed import Future
+
+from autotune_loop import tasks
+from autotune_loop.argset_state import ArgsetState
+from autotune_loop.batch_measurer import ArgsetReference
+from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.engine import Engine
+from autotune_loop.events import Listener, Notice
+from autotune_loop.featurization import Featurization, read_featurization, uses_float
+from autotune_loop.run_context import RunContext
+from autotune_loop.run_store import RunStore
+from autotune_loop.search_plan import greedy_point
+from devices.measure_settings import Tolerance
+from targets.errors import GeneratorError, SdkError
+from targets.generator_run import GeneratorFailure
+from targets.stop_signal import StopSignal
+
+# Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, and a
+# threshold may fall the other way in a few places. Integer arithmetic is exact.
+_FLOAT_TOLERANCE = Tolerance(integer=1, mismatch_share=2e-5)
+_EXACT = Tolerance()
+
+
+def prepare_references(
+    engine: Engine, store: RunStore, context: RunContext, listen: Listener, stop: StopSignal
+) -> list[ArgsetState]:
+    """One state for each argument set, its reference outputs computed on the device.
+
+    Raises:
+        GeneratorError: the generator cannot be scheduled at all; the sentence shows the fix.
+    """
+    probes = [_submit_probe(engine, store, context, index) for index in range(len(context.argsets))]
+    references = [_submit_reference(engine, store, context, index) for index in range(len(context.argsets))]
+    states = []
+    for index, (probe, reference) in enumerate(zip(probes, references, strict=True)):
+        features = _probe_features(probe.result(), stop)
+        built = reference.result()
+        if features is None or stop.is_set():
+            return []
+        states.append(_state(engine, store, context, index, features, built, listen))
+    return states
+
+
+def _submit_probe(
+    engine: Engine, store: RunStore, context: RunContext, index: int
+) -> Future[SearchedSchedule | SearchFailure]:
+    """A cheap search: fails at once where every search would, and gives the pipeline's features."""
+    point = greedy_point(0, store.updated_weights)
+    folder = context.work_folder / "probe" / str(index)
+    return engine.submit_build(tasks.search, point, context.argsets[index], folder, "probe")
+
+
+def _submit_reference(
+    engine: Engine, store: RunStore, context: RunContext, index: int
+) -> Future[tasks.BuiltReference | GeneratorFailure]:
+    symbol = _reference_symbol(context, index)
+    return engine.submit_build(tasks.build_reference, context.argsets[index], store.objects / symbol, symbol)
+
+
+def _reference_symbol(context: RunContext, index: int) -> str:
+    return f"{context.function_name}_reference_a{index}"
+
+
+def _probe_features(result: SearchedSchedule | SearchFailure, stop: StopSignal) -> Featurization | None:
+    if isinstance(result, SearchedSchedule):
+        features = read_featurization(result.featurization_path)
+        shutil.rmtree(result.folder, ignore_errors=True)
+        return features
+    if stop.is_set():
+        return None
+    raise GeneratorError(result.failure.sentence)
+
+
+def _state(
+    engine: Engine,
+    store: RunStore,
+    context: RunContext,
+    index: int,
+    features: Featurization,
+    built: tasks.BuiltReference | GeneratorFailure,
+    listen: Listener,
+) -> ArgsetState:
+    argset = context.argsets[index]
+    tolerance = _FLOAT_TOLERANCE if uses_float(features) else _EXACT
+    file, name = None, "none"
+    if isinstance(built, GeneratorFailure):
+        listen(Notice(f"Outputs cannot be checked: no reference could be built. {built.sentence}", warning=True))
+    else:
+        name = built.autoscheduler
+        trouble = _run_reference(engine, context, index, built)
+        if trouble is None:
+            file = _reference_file(index)
+        else:
+            listen(Notice(f"Outputs cannot be checked: the reference did not run. {trouble}", warning=True))
+    reference = ArgsetReference(file, tolerance, pipeline_id(features, argset))
+    return ArgsetState(index, argset, context.function_name, reference, name)
+
+
+def _reference_file(index: int) -> str:
+    return f"reference_{index}.raw"
+
+
+def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference) -> str | None:
+    """None when the reference's outputs are on the device, else what went wrong."""
+    output = context.work_folder / "executables" / f"reference_{index}"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    executable = engine.submit_build(tasks.link, [built.built], output).result()
+    if isinstance(executable, SdkError):
+        raise executable
+    failure = engine.submit_measure(
+        tasks.prepare_reference, executable, built.built.symbol, _reference_file(index)
+    ).result()
+    output.unlink(missing_ok=True)
+    return None if failure is None else failure.sentence
+
+
+def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:
+    """What samples are grouped by in training: one number for one pipeline with one set of parameters.
+
+    Halide's tools take whatever id they are given and mix pipelines whose ids collide, so it is a hash.
+    """
+    text = json.dumps([features.pipeline_id, sorted(argset.items())])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") >> 1 or 1

@@ -1,0 +1,49 @@
+"""Going on with a run folder: what was measured counts, what was under way is recorded as interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotune_loop.argset_state import ArgsetState, Timed
+from autotune_loop.candidate import Origin
+from autotune_loop.events import Listener, Notice
+from autotune_loop.learner import Learner
+from autotune_loop.run_store import RunStore
+from targets.errors import WeightsError
+
+
+def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, listen: Listener) -> int:
+    """Bring back every measurement of the folder; returns the first round that is still to do (0 in a new run).
+
+    A `.sample` that was not written before the process was killed is written now, from the database.
+    """
+    database = store.database
+    for symbol, round_index, argset_index in database.unfinished():
+        database.add_failure(
+            "interrupted",
+            "stopped",
+            "The process ended before this candidate was timed.",
+            "",
+            round_index=round_index,
+            argset_index=argset_index,
+            symbol=symbol,
+        )
+    lost = 0
+    measured = database.measured()
+    for row in measured:
+        folder = store.candidate_folder(row.round_index, row.argset_index, row.sample_index)
+        state = states[row.argset_index]
+        is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
+        state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default))
+        pipeline_id = state.reference.pipeline_id
+        try:
+            if not store.sample_path(folder).exists():
+                store.write_sample(folder, row.round_index, row.sample_index, row.median_ms, pipeline_id)
+            learner.add_sample(store.featurization_path(folder), row.median_ms, pipeline_id)
+        except WeightsError:
+            lost += 1
+    if measured:
+        listen(Notice(f"Resumed with {len(measured)} timed schedules."))
+    if lost:
+        listen(Notice(f"{lost} of them have lost their featurization and are not learnt from.", warning=True))
+    return database.next_round()

@@ -1,0 +1,93 @@
+"""What a run leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+
+
+class Outcome(Enum):
+    """How a run ended."""
+
+    FINISHED = "finished"
+    BUDGET_SPENT = "budget spent"
+    INTERRUPTED = "interrupted"
+    EXHAUSTED = "no new schedules"
+
+
+@dataclass(frozen=True)
+class TunedSchedule:
+    """The winner of one argument set.
+
+    Attributes:
+        header: best.<name>.schedule.h; None when nothing could be timed.
+        sample: which sample won, as samples/batch_<round>_<argset>/<sample>; 'default' when none beat the default.
+        default_description: how the default schedule was made.
+        default_ms, tuned_ms: medians of the play-off, by the same clock; None when it was not timed.
+        default_spread_ms, tuned_spread_ms: robust standard deviations.
+        confirmed: the two were timed again, taking turns, before this was said.
+    """
+
+    argset: Mapping[str, str]
+    header: Path | None
+    sample: str
+    default_description: str
+    default_ms: float | None
+    tuned_ms: float | None
+    default_spread_ms: float | None
+    tuned_spread_ms: float | None
+    confirmed: bool
+
+    @property
+    def speed_up(self) -> float | None:
+        """Default time over tuned time."""
+        if self.default_ms is None or self.tuned_ms is None:
+            return None
+        return self.default_ms / self.tuned_ms
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """The result of `autotune`.
+
+    Attributes:
+        clock: 'wall', or 'emulated' for times that are not a device's.
+        weights: samples/updated.weights: the newest accepted weights.
+        failures: count by 'stage: reason'.
+        stages_s: seconds by stage; stages overlap, so they may add up to more than `duration_s`.
+    """
+
+    outcome: Outcome
+    generator: str
+    target: str
+    device: str
+    clock: str
+    tuned: tuple[TunedSchedule, ...]
+    run_folder: Path
+    weights: Path
+    rounds: int
+    samples_timed: int
+    failures: Mapping[str, int]
+    stages_s: Mapping[str, float]
+    duration_s: float
+
+    @property
+    def best(self) -> TunedSchedule:
+        """The winner of the first argument set."""
+        return self.tuned[0]
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-ready form."""
+        tuned = [
+            {**asdict(t), "header": None if t.header is None else str(t.header), "speed_up": t.speed_up}
+            for t in self.tuned
+        ]
+        return {
+            **asdict(self),
+            "outcome": self.outcome.value,
+            "run_folder": str(self.run_folder),
+            "weights": str(self.weights),
+            "tuned": tuned,
+        }

@@ -1,0 +1,67 @@
+"""What a worker needs to know to build and measure for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from devices.core_plan import CorePlan
+from devices.device import Device
+from devices.measure_settings import KernelInputs
+from targets.generator_reference import GeneratorReference
+from targets.profile import TargetProfile
+
+
+@dataclass(frozen=True)
+class BuildLimits:
+    """What one candidate may use.
+
+    Attributes:
+        search_s: of a random search with code generation.
+        full_search_s: of the full beam search.
+        memory_bytes: of each process.
+    """
+
+    search_s: float = 60.0
+    full_search_s: float = 600.0
+    memory_bytes: int = 8 * 2**30
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """The unchanging part of a run; sent once to every worker.
+
+    Attributes:
+        function_name: the name the tuned function is built under.
+        argsets: generator parameters of every argument set, the user's `-p` included.
+        parallelism: threads of the device, as the autoscheduler is told.
+        cache_folder: content-addressed files kept across runs.
+        work_folder: scratch space of the run.
+        lock_folder: where building and measuring take turns.
+        environment: of every child process.
+    """
+
+    reference: GeneratorReference
+    function_name: str
+    argsets: tuple[Mapping[str, str], ...]
+    profile: TargetProfile
+    parallelism: int
+    device: Device
+    inputs: KernelInputs
+    cores: CorePlan
+    limits: BuildLimits
+    cache_folder: Path
+    work_folder: Path
+    lock_folder: Path
+    environment: Mapping[str, str]
+
+    @property
+    def generator_name(self) -> str:
+        assert self.reference.name is not None, "the reference is resolved before a run starts"
+        return self.reference.name
+
+    @property
+    def kernel_target(self) -> str:
+        """Halide target of the kernels: the runtime is linked once, beside them."""
+        return self.profile.halide_target + "-no_runtime"

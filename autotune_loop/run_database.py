@@ -1,0 +1,227 @@
+"""`tuning.db`: every candidate, build, measurement, failure and set of weights of a run; rows are only ever added."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.candidate import Candidate
+from devices.measurement import Measurement
+from targets.errors import RunFolderError
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS candidates (
+    candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, argset INTEGER NOT NULL, sample INTEGER NOT NULL,
+    symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER NOT NULL, beam_size INTEGER NOT NULL,
+    random_dropout INTEGER NOT NULL, weights_noise REAL NOT NULL, schedule_sha256 TEXT NOT NULL,
+    predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS builds (
+    symbol TEXT NOT NULL, build_s REAL NOT NULL, object_bytes INTEGER NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS measurements (
+    symbol TEXT NOT NULL, purpose TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL,
+    median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
+    stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS failures (
+    symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, sentence TEXT NOT NULL, log TEXT NOT NULL,
+    round INTEGER NOT NULL, argset INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS weights (
+    round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
+    report TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+    round INTEGER NOT NULL, argset INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class MeasuredCandidate:
+    """A candidate with its time, as the database has it."""
+
+    symbol: str
+    round_index: int
+    argset_index: int
+    sample_index: int
+    origin: str
+    schedule_sha256: str
+    predicted_ms: float | None
+    median_ms: float
+    spread_ms: float
+    clock: str
+
+
+class RunDatabase:
+    """One run's database; safe to use from several threads, each call is one committed transaction.
+
+    Raises:
+        RunFolderError: the file is damaged, of another version, or the disk is full.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, SCHEMA_VERSION):
+                raise RunFolderError(
+                    f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
+                    next_step="Use the SDK version that made the run folder.",
+                )
+            self._connection.executescript(_SCHEMA)
+            self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        except sqlite3.Error as error:
+            raise self._trouble(error) from error
+
+    def _trouble(self, error: sqlite3.Error) -> RunFolderError:
+        return RunFolderError(
+            f"{self._path} cannot be used: {error}.",
+            next_step="Free disk space if the disk is full; otherwise the file is damaged: start a new run folder.",
+        )
+
+    def _add(self, sql: str, values: Sequence[object]) -> None:
+        try:
+            with self._lock:
+                self._connection.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._trouble(error) from error
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        try:
+            with self._lock:
+                return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._trouble(error) from error
+
+    def add_candidate(self, candidate: Candidate) -> None:
+        """A schedule was chosen for a batch."""
+        point = candidate.point
+        self._add(
+            "INSERT INTO candidates VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                candidate.round_index,
+                candidate.argset_index,
+                candidate.sample_index,
+                candidate.symbol,
+                point.origin.value,
+                point.seed,
+                point.beam_size,
+                point.random_dropout,
+                point.weights_noise,
+                candidate.schedule_sha256,
+                candidate.predicted_ms,
+                candidate.search_s,
+                time.time(),
+            ),
+        )
+
+    def add_build(self, symbol: str, build_s: float, object_bytes: int) -> None:
+        """A candidate's code was generated."""
+        self._add("INSERT INTO builds VALUES (?,?,?,?)", (symbol, build_s, object_bytes, time.time()))
+
+    def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
+        """A kernel was timed; `purpose` is 'sample' or 'play-off'."""
+        self._add(
+            "INSERT INTO measurements VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                measurement.kernel,
+                purpose,
+                measurement.device,
+                measurement.clock.value,
+                measurement.median_s * 1e3,
+                measurement.minimum_s * 1e3,
+                measurement.spread_s * 1e3,
+                json.dumps(measurement.repetitions_s),
+                measurement.stopped_by,
+                int(measurement.output_checked),
+                device_held_s,
+                time.time(),
+            ),
+        )
+
+    def add_failure(
+        self,
+        stage: str,
+        reason: str,
+        sentence: str,
+        log: str,
+        *,
+        round_index: int,
+        argset_index: int,
+        symbol: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Something of a candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
+        self._add(
+            "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?,?)",
+            (symbol, stage, reason, sentence, log, round_index, argset_index, seed, time.time()),
+        )
+
+    def add_weights(self, round_index: int, sha256: str, accepted: bool, reason: str, report: object) -> None:
+        """A training ended."""
+        values = (round_index, sha256, int(accepted), reason, json.dumps(report), time.time())
+        self._add("INSERT INTO weights VALUES (?,?,?,?,?,?)", values)
+
+    def add_batch(self, round_index: int, argset_index: int, stages_s: dict[str, float]) -> None:
+        """A batch is complete; `stages_s` says how long each of its stages took."""
+        values = (round_index, argset_index, json.dumps(stages_s), time.time())
+        self._add("INSERT INTO batches VALUES (?,?,?,?)", values)
+
+    def known_schedules(self, argset_index: int) -> set[str]:
+        """The hashes of every schedule ever chosen for an argument set."""
+        rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE argset=?", (argset_index,))
+        return {str(row[0]) for row in rows}
+
+    def measured(self, argset_index: int | None = None) -> list[MeasuredCandidate]:
+        """Every candidate that was timed as a sample, in the order of timing."""
+        rows = self._rows(
+            "SELECT c.symbol, c.round, c.argset, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
+            " m.median_ms, m.spread_ms, m.clock FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+            " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
+            (argset_index, argset_index),
+        )
+        return [MeasuredCandidate(*row) for row in rows]  # type: ignore[arg-type] # columns are typed by the schema
+
+    def unfinished(self) -> list[tuple[str, int, int]]:
+        """Symbol, round and argument set of candidates with neither a time nor a failure."""
+        rows = self._rows(
+            "SELECT symbol, round, argset FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
+            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
+        )
+        return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
+
+    def next_round(self) -> int:
+        """The first round that no candidate belongs to."""
+        newest = self._rows("SELECT max(round) FROM candidates")[0][0]
+        return 0 if newest is None else int(str(newest)) + 1
+
+    def failure_counts(self) -> dict[str, int]:
+        """Failures by 'stage: reason'."""
+        rows = self._rows("SELECT stage || ': ' || reason, count(*) FROM failures GROUP BY 1 ORDER BY 2 DESC")
+        return {str(kind): int(str(count)) for kind, count in rows}
+
+    def last_failure(self, argset_index: int) -> str:
+        """The sentence of the newest failure of an argument set, empty when there is none."""
+        rows = self._rows(
+            "SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,)
+        )
+        return str(rows[0][0]) if rows else ""
+
+    def stage_totals_s(self) -> dict[str, float]:
+        """Seconds spent in each stage, over all batches."""
+        totals: dict[str, float] = {}
+        for (text,) in self._rows("SELECT stages_s FROM batches"):
+            for stage, seconds in json.loads(str(text)).items():
+                totals[stage] = totals.get(stage, 0.0) + float(seconds)
+        return totals
+
+    def close(self) -> None:
+        """Close the file; everything is on disk already."""
+        self._connection.close()

@@ -1,0 +1,99 @@
+"""What a run starts from: its record, its first weights, how it measures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from autotune_loop.run_record import RunRecord
+from autotune_loop.tune_request import TuneRequest
+from devices.device import Clock
+from devices.measure_settings import MeasureSettings
+from targets.content_cache import file_sha256
+from targets.errors import WeightsError
+from targets.halide_install import find_halide_install
+from targets.profile import BASELINE_WEIGHTS
+from weights.baseline import baseline_weights
+from weights.network import Network
+from weights.weights_file import Weights, read_weights, weights_sha256
+
+# Emulated calls are slow and their clock is coarse: fewer of them, for longer.
+_EMULATED_TIME_FACTOR = 2.0
+_EMULATED_MIN_REPETITIONS = 3
+_RUN_LIMIT_S = 60.0
+
+
+def start_weights(request: TuneRequest) -> Weights:
+    """The weights asked for, else the profile's, else those inside the plug-in.
+
+    Raises:
+        WeightsError: they cannot be read, or belong to another autoscheduler's network.
+    """
+    autoscheduler = request.profile.autoscheduler.name
+    if request.weights is not None:
+        weights = read_weights(request.weights)
+    elif request.profile.start_weights != BASELINE_WEIGHTS:
+        weights = read_weights(Path(request.profile.start_weights))
+    else:
+        weights = baseline_weights(find_halide_install().plugin_path(autoscheduler))
+    if weights.network is not Network(autoscheduler):
+        raise WeightsError(
+            f"The weights are for {weights.network.value}, but profile {request.profile.name} uses {autoscheduler}.",
+            next_step="Leave --weights out to start from Halide's own.",
+        )
+    return weights
+
+
+def measure_settings(request: TuneRequest) -> MeasureSettings:
+    """How kernels are timed on the run's device."""
+    if request.device.clock is Clock.EMULATED:
+        return MeasureSettings(
+            precision=request.precision,
+            max_time_s=request.max_time_s * _EMULATED_TIME_FACTOR,
+            min_repetitions=_EMULATED_MIN_REPETITIONS,
+            run_limit_s=_RUN_LIMIT_S,
+        )
+    return MeasureSettings(precision=request.precision, max_time_s=request.max_time_s, run_limit_s=_RUN_LIMIT_S)
+
+
+def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
+    """What must agree when the run is resumed, and what it was asked beside."""
+    halide = find_halide_install()
+    profile = request.profile
+    identity = {
+        "generator": request.reference.name or "",
+        "generator_kind": request.reference.kind.value,
+        "generator_sha256": file_sha256(request.reference.file),
+        "function_name": request.function_name,
+        "argsets": json.dumps([dict(argset) for argset in request.argsets]),
+        "profile": profile.name,
+        "halide_target": profile.halide_target,
+        "halide_version": halide.version,
+        "autoscheduler": profile.autoscheduler.name,
+        "autoscheduler_parameters": json.dumps(dict(profile.autoscheduler.parameters)),
+        "plugin_sha256": halide.plugin_sha256(profile.autoscheduler.name),
+        "parallelism": str(request.parallelism),
+        "device": request.device.name,
+        "clock": request.device.clock.value,
+        "start_weights_sha256": weights_sha256(weights),
+        "seed": str(request.sampling.seed),
+        "input_seed": str(request.inputs.seed),
+        "input_sizes": json.dumps(dict(request.inputs.sizes)),
+        "input_scalars": json.dumps(dict(request.inputs.scalars)),
+        "input_files": json.dumps({name: file_sha256(path) for name, path in request.inputs.files.items()}),
+        "loss": request.learning.loss,
+    }
+    settings = {
+        "batch_size": str(request.sampling.batch_size),
+        "rounds": str(request.rounds),
+        "budget_s": str(request.budget_s),
+        "pool_factor": str(request.sampling.pool_factor),
+        "random_share": str(request.sampling.random_share),
+        "diversity": str(request.sampling.diversity),
+        "epochs": str(request.learning.epochs),
+        "learning_rate": str(request.learning.learning_rate),
+        "held_out_share": str(request.learning.held_out_share),
+        "precision": str(request.precision),
+        "max_time_s": str(request.max_time_s),
+    }
+    return RunRecord(identity, settings)

@@ -1,0 +1,188 @@
+"""The run folder: Halide's layout of samples, the record of what was asked, the database, a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from autotune_loop.candidate import Candidate, SearchedSchedule
+from autotune_loop.featurization import read_featurization
+from autotune_loop.run_database import RunDatabase
+from autotune_loop.run_record import FILE_NAME, RunRecord, differences, read_run_record
+from autotune_loop.sample_file import Sample, write_sample
+from targets.errors import RunFolderError
+from targets.schedule_header import portable_schedule
+from weights.atomic_write import write_atomically
+from weights.weights_file import Weights, write_weights
+
+_SCHEDULE_ID_ROUND = 10_000
+
+
+class RunStore:
+    """One run's folder, held by one process.
+
+    Everything is on disk when a method returns; a process killed at any moment leaves a folder that `resume` opens.
+
+    Raises:
+        RunFolderError: another process holds the folder; it holds a run already (without resume), none (with
+            resume), or a run of something else; it cannot be written.
+    """
+
+    def __init__(self, folder: Path, function_name: str, record: RunRecord, *, resume: bool) -> None:
+        self.folder = folder.resolve()
+        self._name = function_name
+        self.samples = self.folder / "samples"
+        self.work = self.folder / "work"
+        self.objects = self.folder / "objects"
+        try:
+            for made in (self.samples, self.work, self.objects):
+                made.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise RunFolderError(
+                f"{folder}: the run folder cannot be made: {error.strerror}.", next_step="Choose another --run-dir."
+            ) from error
+        try:
+            self._hold()
+            self._check(record, resume)
+            shutil.rmtree(self.work, ignore_errors=True)
+            self.work.mkdir()
+            self.database = RunDatabase(self.folder / "tuning.db")
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _hold(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunFolderError(
+                f"{self.folder} is in use by another process.",
+                next_step="Wait for it to end, or choose another --run-dir.",
+            ) from error
+
+    def _check(self, record: RunRecord, resume: bool) -> None:
+        exists = (self.folder / FILE_NAME).exists()
+        if not exists:
+            if resume and (self.folder / "tuning.db").exists():
+                raise RunFolderError(f"{self.folder} is damaged: it has lost its {FILE_NAME}.")
+            record.write(self.folder)
+            return
+        if not resume:
+            raise RunFolderError(
+                f"{self.folder} holds a run already.",
+                next_step="Go on with it with --resume, or choose another --run-dir.",
+            )
+        changed = differences(read_run_record(self.folder), record)
+        if changed:
+            raise RunFolderError(
+                f"{self.folder} holds a run of something else:\n" + "\n".join(changed) + "\n",
+                next_step="Give what the run was made with, or choose another --run-dir.",
+            )
+
+    @property
+    def updated_weights(self) -> Path:
+        """The newest weights that were accepted."""
+        return self.samples / "updated.weights"
+
+    def best_schedule(self, argset_index: int) -> Path:
+        """Where the winner's header goes."""
+        return self.samples / f"best.{self._argset_name(argset_index)}.schedule.h"
+
+    def _argset_name(self, argset_index: int) -> str:
+        return self._name if argset_index == 0 else f"{self._name}_argset{argset_index}"
+
+    def batch_folder(self, round_index: int, argset_index: int) -> Path:
+        """samples/batch_<round>_<argset>, as Halide's loop calls it."""
+        return self.samples / f"batch_{round_index}_{argset_index}"
+
+    def start_batch(self, round_index: int, argset_index: int, weights: Weights, argset_text: str) -> Path:
+        """Make a batch's folder; returns its used.weights."""
+        folder = self.batch_folder(round_index, argset_index)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
+        used = folder / "used.weights"
+        write_weights(weights, used)
+        return used
+
+    def keep(
+        self,
+        searched: SearchedSchedule,
+        round_index: int,
+        argset_index: int,
+        sample_index: int,
+        symbol: str,
+        predicted_ms: float | None,
+    ) -> Candidate:
+        """Move a chosen schedule into the batch's folder and record it."""
+        folder = self.batch_folder(round_index, argset_index) / str(sample_index)
+        folder.mkdir(parents=True, exist_ok=True)
+        schedule_path = self.schedule_path(folder)
+        featurization_path = self.featurization_path(folder)
+        text = portable_schedule(searched.schedule_path.read_text(), self._name)
+        write_atomically(schedule_path, text.encode())
+        write_atomically(featurization_path, searched.featurization_path.read_bytes())
+        prebuilt = None
+        if searched.object_path is not None:
+            prebuilt = self.object_path(symbol)
+            prebuilt.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(searched.object_path, prebuilt)
+        shutil.rmtree(searched.folder, ignore_errors=True)
+        candidate = Candidate(
+            round_index=round_index,
+            argset_index=argset_index,
+            sample_index=sample_index,
+            symbol=symbol,
+            point=searched.point,
+            folder=folder,
+            schedule_path=schedule_path,
+            featurization_path=featurization_path,
+            schedule_sha256=searched.schedule_sha256,
+            search_s=searched.duration_s,
+            predicted_ms=predicted_ms,
+            prebuilt_object=prebuilt,
+        )
+        self.database.add_candidate(candidate)
+        return candidate
+
+    def write_sample(self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int) -> None:
+        """The `.sample` of a timed candidate, as Halide's tools read it. Failed candidates get none."""
+        featurization = read_featurization(self.featurization_path(candidate_folder))
+        schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index
+        write_sample(Sample(featurization, ms, pipeline_id, schedule_id), self.sample_path(candidate_folder))
+
+    def write_best(self, argset_index: int, schedule_path: Path, benchmark: str) -> Path:
+        """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
+        name = self._argset_name(argset_index)
+        text = portable_schedule(schedule_path.read_text(), name)
+        write_atomically(self.best_schedule(argset_index), text.encode())
+        write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
+        return self.best_schedule(argset_index)
+
+    def object_path(self, symbol: str) -> Path:
+        """Where a candidate's kernel object lies while it may still win."""
+        return self.objects / symbol / f"{self._name}.o"
+
+    def schedule_path(self, candidate_folder: Path) -> Path:
+        """A candidate's header."""
+        return candidate_folder / f"{self._name}.schedule.h"
+
+    def featurization_path(self, candidate_folder: Path) -> Path:
+        """A candidate's features."""
+        return candidate_folder / f"{self._name}.featurization"
+
+    def sample_path(self, candidate_folder: Path) -> Path:
+        """A timed candidate's sample."""
+        return candidate_folder / f"{self._name}.sample"
+
+    def candidate_folder(self, round_index: int, argset_index: int, sample_index: int) -> Path:
+        """Where a candidate's files lie."""
+        return self.batch_folder(round_index, argset_index) / str(sample_index)
+
+    def close(self) -> None:
+        """Close the database, clear the scratch space and let go of the folder."""
+        self.database.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.close(self._lock)

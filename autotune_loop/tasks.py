@@ -1,0 +1,208 @@
+"""The functions that run on Dask workers: search, generate code, link, measure.
+
+Each takes plain frozen values, finds what the worker keeps open through `current_run_worker`, and returns a typed
+result; expected failures are results too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.autoscheduler_requests import adams2019, li2018, mullapudi2016
+from autotune_loop.candidate import Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.featurization import read_featurization
+from autotune_loop.run_worker import RunWorker, current_run_worker
+from devices.measure import measure_kernel, write_reference
+from devices.measure_settings import MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, Measurement
+from targets.errors import SdkError
+from targets.executable import Executable, KernelObject, link_executable
+from targets.generator_run import (
+    AutoschedulerRequest,
+    GeneratedFiles,
+    GeneratorFailure,
+    GeneratorFailureReason,
+    GeneratorRequest,
+    run_generator,
+)
+from targets.halide_runtime import build_runtime_object
+from targets.process_outcome import ProcessLimits
+from targets.stop_signal import StopSignal
+from weights.perturb import perturb_weights
+from weights.weights_file import read_weights, write_weights
+
+_REFERENCE_LIMIT_S = 120.0
+_REFERENCE_RUN_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class BuiltObject:
+    """A kernel's object file."""
+
+    symbol: str
+    path: Path
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class BuiltReference:
+    """The independent schedule that outputs are compared with.
+
+    Attributes:
+        autoscheduler: which one made it.
+    """
+
+    autoscheduler: str
+    built: BuiltObject
+
+
+def search(point: SearchPoint, argset: Mapping[str, str], folder: Path, symbol: str) -> SearchedSchedule | SearchFailure:
+    """Sample one schedule; code is generated only at a full beam search, which would be too dear to repeat."""
+    worker = current_run_worker()
+    full = point.origin is not Origin.RANDOM
+    emit = ("schedule", "featurization", "object") if full else ("schedule", "featurization")
+    with worker.building() as stop:
+        generated = _run_search(worker, point, argset, folder, symbol, emit, stop)
+    if isinstance(generated, GeneratorFailure):
+        shutil.rmtree(folder, ignore_errors=True)
+        return SearchFailure(point, generated)
+    featurization = read_featurization(generated.files["featurization"])
+    return SearchedSchedule(
+        point=point,
+        folder=folder,
+        schedule_path=generated.files["schedule"],
+        featurization_path=generated.files["featurization"],
+        schedule_sha256=featurization.schedule_sha256,
+        duration_s=generated.duration_s,
+        object_path=generated.files.get("object"),
+    )
+
+
+def build_object(candidate: Candidate, argset: Mapping[str, str], folder: Path) -> BuiltObject | GeneratorFailure:
+    """Generate a candidate's code by repeating its search, and make sure that it is the same schedule."""
+    worker = current_run_worker()
+    emit = ("object", "featurization")
+    with worker.building() as stop:
+        generated = _run_search(worker, candidate.point, argset, folder, candidate.symbol, emit, stop)
+    if isinstance(generated, GeneratorFailure):
+        return generated
+    again = read_featurization(generated.files["featurization"]).schedule_sha256
+    if again != candidate.schedule_sha256:
+        sentence = "The search gave another schedule when it was repeated with the same seed."
+        return GeneratorFailure(GeneratorFailureReason.FAILED, sentence, "", generated.duration_s)
+    return BuiltObject(candidate.symbol, generated.files["object"], generated.duration_s)
+
+
+def _run_search(
+    worker: RunWorker,
+    point: SearchPoint,
+    argset: Mapping[str, str],
+    folder: Path,
+    symbol: str,
+    emit: tuple[str, ...],
+    stop: StopSignal,
+) -> GeneratedFiles | GeneratorFailure:
+    folder.mkdir(parents=True, exist_ok=True)
+    weights_path = point.weights_path
+    if point.weights_noise > 0:
+        weights_path = folder / "noisy.weights"
+        noisy = perturb_weights(read_weights(point.weights_path), point.weights_noise, point.seed)
+        write_weights(noisy, weights_path)
+    limits = worker.context.limits
+    time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
+    autoscheduler = adams2019(worker.context, worker.halide, point, weights_path)
+    return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
+
+
+def _generate(
+    worker: RunWorker,
+    autoscheduler: AutoschedulerRequest,
+    argset: Mapping[str, str],
+    folder: Path,
+    symbol: str,
+    emit: tuple[str, ...],
+    time_s: float,
+    stop: StopSignal,
+) -> GeneratedFiles | GeneratorFailure:
+    context = worker.context
+    request = GeneratorRequest(
+        generator_name=context.generator_name,
+        function_name=symbol,
+        base_name=context.function_name,
+        output_folder=folder,
+        emit=emit,
+        halide_target=context.kernel_target,
+        parameters=argset,
+        autoscheduler=autoscheduler,
+    )
+    limits = ProcessLimits(time_s, context.limits.memory_bytes, context.cores.build)
+    return run_generator(worker.program, request, limits, stop)
+
+
+def build_reference(argset: Mapping[str, str], folder: Path, symbol: str) -> BuiltReference | GeneratorFailure:
+    """An independent schedule that ends: Mullapudi2016's, else Li2018's. Never the fully inlined pipeline."""
+    worker = current_run_worker()
+    context = worker.context
+    choices = (
+        mullapudi2016(worker.halide, context.parallelism, context.profile.machine),
+        li2018(worker.halide, context.parallelism),
+    )
+    first_failure: GeneratorFailure | None = None
+    for choice in choices:
+        with worker.building() as stop:
+            generated = _generate(worker, choice, argset, folder, symbol, ("object",), _REFERENCE_LIMIT_S, stop)
+        if isinstance(generated, GeneratedFiles):
+            return BuiltReference(choice.name, BuiltObject(symbol, generated.files["object"], generated.duration_s))
+        first_failure = first_failure or generated
+        if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
+            break
+    assert first_failure is not None
+    return first_failure
+
+
+def link(objects: Sequence[BuiltObject], output: Path) -> Executable | SdkError:
+    """Link kernels, the runner and Halide's runtime into one executable."""
+    worker = current_run_worker()
+    try:
+        with worker.building():
+            runtime = build_runtime_object(worker.context.profile.halide_target, worker.cache, worker.halide)
+            kernels = [KernelObject(built.symbol, built.path) for built in objects]
+            return link_executable(kernels, runtime, worker.toolchain, worker.cache, worker.halide, output)
+    except SdkError as error:
+        return error
+
+
+def prepare_reference(executable: Executable, symbol: str, reference_file: str) -> MeasureFailure | None:
+    """Run the reference once; its outputs stay on the device for every candidate of the run."""
+    worker = current_run_worker()
+    session = worker.session(Tolerance())
+    session.transport.push(executable.path, executable.path.name)
+    with worker.measuring() as stop:
+        failure = write_reference(
+            session, executable.path.name, symbol, reference_file, _REFERENCE_RUN_LIMIT_S, stop
+        )
+    session.transport.remove(executable.path.name)
+    return failure
+
+
+def measure(
+    executable: Executable, symbol: str, settings: MeasureSettings, reference_file: str | None, tolerance: Tolerance
+) -> tuple[Measurement | MeasureFailure, float]:
+    """Check and time one kernel; returns the result and the seconds that it held the device."""
+    worker = current_run_worker()
+    session = worker.session(tolerance)
+    session.transport.push(executable.path, executable.path.name)
+    with worker.measuring() as stop:
+        started = time.monotonic()
+        result = measure_kernel(session, executable.path.name, symbol, settings, reference_file, stop)
+        return result, time.monotonic() - started
+
+
+def forget(executable: Executable) -> None:
+    """Delete a measured batch's executable from the device."""
+    worker = current_run_worker()
+    worker.session(Tolerance()).transport.remove(executable.path.name)

@@ -1,0 +1,95 @@
+"""What `autotune` is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devices.device import Device
+from devices.measure_settings import KernelInputs
+from targets.generator_reference import GeneratorReference
+from targets.profile import TargetProfile
+
+LOSSES = ("relative_throughput", "rank")
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How schedules are sampled.
+
+    Attributes:
+        batch_size: schedules built and timed a round and argument set.
+        pool_factor: schedules searched for each that is built.
+        random_share: share of a batch that is drawn from the pool at random (AutoTVM's ε).
+        diversity: weight of being different against being fast.
+        seed: of everything random.
+    """
+
+    batch_size: int = 32
+    pool_factor: float = 2.0
+    random_share: float = 0.15
+    diversity: float = 0.5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """How the cost model is retrained.
+
+    Attributes:
+        loss: Halide's relative throughput, or AutoTVM's rank loss.
+        epochs: passes over all samples a round.
+        held_out_share: share of the samples that only score.
+    """
+
+    loss: str = "relative_throughput"
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    held_out_share: float = 0.2
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """One run of the loop.
+
+    Attributes:
+        reference: the generator, its name resolved.
+        function_name: the name the tuned function is built under, and best.<name>.schedule.h is called by.
+        argsets: generator parameters of each argument set, the user's `-p` included; at least one.
+        parallelism: threads of the device.
+        weights: weights to start from; None takes the profile's, or those inside the plug-in.
+        budget_s: wall-clock seconds for everything; None sets no limit.
+        build_jobs: candidates built at once; None takes one a core.
+        search_limit_s, full_search_limit_s, memory_limit_bytes: of one candidate.
+    """
+
+    reference: GeneratorReference
+    function_name: str
+    profile: TargetProfile
+    device: Device
+    parallelism: int
+    run_folder: Path
+    argsets: tuple[Mapping[str, str], ...] = ({},)
+    rounds: int = 100
+    budget_s: float | None = None
+    weights: Path | None = None
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    learning: LearningOptions = field(default_factory=LearningOptions)
+    inputs: KernelInputs = field(default_factory=KernelInputs)
+    resume: bool = False
+    build_jobs: int | None = None
+    search_limit_s: float = 60.0
+    full_search_limit_s: float | None = None
+    memory_limit_bytes: int | None = None
+    max_time_s: float = 0.3
+    precision: float = 0.01
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the SDK keeps what outlives a run, and what children see as their environment."""
+
+    cache: Path
+    locks: Path
+    environment: Mapping[str, str]

@@ -1,0 +1,1 @@
+"""Devices: where executables run and how they are timed."""

@@ -1,0 +1,184 @@
+"""Time one kernel of a pushed executable: run the runner, read its report, judge."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from devices.device import Device
+from devices.file_name import check_name
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.transport import RunOutcome, Transport
+from targets.errors import DeviceError
+from targets.stop_signal import StopSignal
+
+_WRONG_OUTPUT_EXIT = 4
+_REASON_OF_ERROR = {
+    "halide": MeasureFailureReason.HALIDE_ERROR,
+    "memory": MeasureFailureReason.OUT_OF_MEMORY,
+    "overrun": MeasureFailureReason.WRONG_OUTPUT,
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """One device in use: its transport and what every kernel is called with."""
+
+    device: Device
+    transport: Transport
+    inputs: KernelInputs
+    tolerance: Tolerance
+
+    def input_arguments(self) -> list[str]:
+        """The runner's options for the kernel's arguments."""
+        arguments = ["--seed", str(self.inputs.seed), "--threads", str(self.device.threads)]
+        for name, size in self.inputs.sizes.items():
+            arguments += ["--size", f"{name}={size}"]
+        for name, value in self.inputs.scalars.items():
+            arguments += ["--scalar", f"{name}={value}"]
+        for name in self.inputs.files:
+            arguments += ["--input", f"{name}={input_file_name(name)}"]
+        return arguments
+
+    def push_inputs(self) -> None:
+        """Send the input files to the device."""
+        for name, path in self.inputs.files.items():
+            self.transport.push(path, input_file_name(name))
+
+
+def input_file_name(argument: str) -> str:
+    """The name an argument's input file has on the device."""
+    return check_name(f"input.{argument}.raw")
+
+
+def write_reference(
+    session: Session, executable: str, kernel: str, reference: str, time_s: float, stop: StopSignal | None = None
+) -> MeasureFailure | None:
+    """Run `kernel` once and keep its outputs on the device as the file `reference`; None when it worked."""
+    arguments = ["--kernel", kernel, *session.input_arguments(), "--write-reference", check_name(reference)]
+    outcome = session.transport.run(executable, arguments, time_s, stop)
+    if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
+        return None
+    return _failure(session.device, kernel, outcome, _events(outcome.output))
+
+
+def measure_kernel(
+    session: Session,
+    executable: str,
+    kernel: str,
+    settings: MeasureSettings,
+    reference: str | None,
+    stop: StopSignal | None = None,
+) -> Measurement | MeasureFailure:
+    """Compare the kernel's output with the reference file, then time it. A device's trouble is a result too."""
+    arguments = ["--kernel", kernel, *session.input_arguments()]
+    if reference is not None:
+        arguments += ["--reference", check_name(reference), *_tolerance_arguments(session.tolerance)]
+    arguments += _time_arguments(settings)
+    try:
+        outcome = session.transport.run(executable, arguments, settings.run_limit_s, stop)
+    except DeviceError as error:
+        return MeasureFailure(kernel, session.device.name, MeasureFailureReason.DEVICE, str(error), "")
+    events = _events(outcome.output)
+    timed = next((event for event in events if event.get("event") == "timed"), None)
+    if outcome.exit_code != 0 or outcome.timed_out or outcome.stopped or timed is None:
+        return _failure(session.device, kernel, outcome, events)
+    repetitions_s = _repetitions(timed)
+    if repetitions_s is None:
+        sentence = f"The runner's report on {session.device.name} has no usable times."
+        return MeasureFailure(
+            kernel, session.device.name, MeasureFailureReason.BAD_REPORT, sentence, outcome.output
+        )
+    return Measurement(
+        kernel=kernel,
+        device=session.device.name,
+        clock=session.device.clock,
+        repetitions_s=repetitions_s,
+        stopped_by=str(timed.get("stopped_by", "")),
+        output_checked=reference is not None,
+    )
+
+
+def _tolerance_arguments(tolerance: Tolerance) -> list[str]:
+    return [
+        "--integer-tolerance",
+        str(tolerance.integer),
+        "--float-relative",
+        repr(tolerance.float_relative),
+        "--float-absolute-scale",
+        repr(tolerance.float_absolute_share),
+        "--mismatch-share",
+        repr(tolerance.mismatch_share),
+    ]
+
+
+def _time_arguments(settings: MeasureSettings) -> list[str]:
+    arguments = ["--time", "--precision", repr(settings.precision)]
+    arguments += ["--warm-up-s", repr(settings.warm_up_s), "--max-time-s", repr(settings.max_time_s)]
+    arguments += ["--min-repetitions", str(settings.min_repetitions)]
+    arguments += ["--max-repetitions", str(settings.max_repetitions)]
+    if settings.give_up_over_s is not None:
+        arguments += ["--give-up-over-s", repr(settings.give_up_over_s)]
+    return arguments
+
+
+def _events(output: str) -> list[dict[str, Any]]:
+    """The JSON lines of the runner; whatever else a kernel printed is passed over."""
+    events = []
+    for line in output.splitlines():
+        if line.startswith("{"):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                events.append(event)
+    return events
+
+
+def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
+    values = timed.get("repetitions_s")
+    if not isinstance(values, list) or not values:
+        return None
+    if not all(isinstance(v, (int, float)) and math.isfinite(v) and v > 0 for v in values):
+        return None
+    return tuple(float(v) for v in values)
+
+
+def _failure(
+    device: Device, kernel: str, outcome: RunOutcome, events: Iterable[dict[str, Any]]
+) -> MeasureFailure:
+    reason, sentence = _judge(outcome, list(events))
+    return MeasureFailure(kernel, device.name, reason, sentence, outcome.output)
+
+
+def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFailureReason, str]:
+    if outcome.stopped:
+        return MeasureFailureReason.STOPPED, "The measurement was stopped."
+    if outcome.timed_out:
+        return MeasureFailureReason.TIMED_OUT, f"The kernel did not end within {outcome.duration_s:.0f} s."
+    error = next((event for event in events if event.get("event") == "error"), None)
+    if error is not None:
+        reason = _REASON_OF_ERROR.get(str(error.get("kind")), MeasureFailureReason.BAD_REPORT)
+        return reason, f"The runner reports: {error.get('message')}"
+    if outcome.exit_code == _WRONG_OUTPUT_EXIT:
+        compared = [event for event in events if event.get("event") == "compared" and event.get("mismatches")]
+        where = compared[0] if compared else {}
+        sentence = (
+            f"Output {where.get('output')} differs from the reference's in {where.get('mismatches')} of "
+            f"{where.get('elements')} elements, first at {where.get('first_mismatch')}, by at most "
+            f"{where.get('max_absolute_error')}."
+        )
+        return MeasureFailureReason.WRONG_OUTPUT, sentence
+    if outcome.exit_code < 0:
+        return MeasureFailureReason.CRASHED, f"The kernel was ended by signal {-outcome.exit_code}."
+    lines = outcome.output.strip().splitlines()
+    shown = lines[-1] if lines else "nothing"
+    return (
+        MeasureFailureReason.BAD_REPORT,
+        f"The runner exited with code {outcome.exit_code} and no report; it printed: {shown}",
+    )

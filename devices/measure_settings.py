@@ -1,0 +1,62 @@
+"""How carefully a schedule is timed and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may be from the reference's.
+
+    Attributes:
+        integer: largest difference of integers.
+        float_relative: largest relative difference of floats.
+        float_absolute_share: largest absolute difference of floats, as a share of the reference's largest value.
+        mismatch_share: share of an output's elements that may lie outside all that.
+    """
+
+    integer: int = 0
+    float_relative: float = 1e-3
+    float_absolute_share: float = 1e-4
+    mismatch_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class KernelInputs:
+    """What a kernel is called with.
+
+    Attributes:
+        seed: of the random inputs.
+        sizes: argument → extents such as '1920x1080', in place of the estimates.
+        scalars: argument → value, in place of the estimates.
+        files: argument → runner input file, in place of random data.
+    """
+
+    seed: int = 0
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """How long and how precisely a kernel is timed.
+
+    Attributes:
+        precision: repeating stops when the standard error of the median falls below this share of it.
+        warm_up_s: time of calls that are not counted.
+        max_time_s: cap of the timed calls.
+        run_limit_s: the process is killed after this.
+        give_up_over_s: a kernel whose first calls take longer is timed twice and no more; None never gives up.
+    """
+
+    precision: float = 0.01
+    warm_up_s: float = 0.02
+    min_repetitions: int = 5
+    max_repetitions: int = 2000
+    max_time_s: float = 0.3
+    run_limit_s: float = 60.0
+    give_up_over_s: float | None = None

@@ -1,0 +1,73 @@
+"""What timing one schedule gives."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from enum import Enum
+
+from devices.device import Clock
+
+
+class MeasureFailureReason(Enum):
+    """Why a schedule has no time."""
+
+    WRONG_OUTPUT = "wrong output"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+    HALIDE_ERROR = "Halide error"
+    OUT_OF_MEMORY = "out of memory"
+    BAD_REPORT = "unreadable report"
+    DEVICE = "device trouble"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The time of one schedule on one device.
+
+    Attributes:
+        kernel: its symbol.
+        device: the device's name.
+        clock: what it was timed with.
+        repetitions_s: seconds of one call, for every repetition.
+        stopped_by: why repeating ended: 'precision', 'time', 'repetitions' or 'gave_up'.
+        output_checked: the output was compared with the reference's.
+    """
+
+    kernel: str
+    device: str
+    clock: Clock
+    repetitions_s: tuple[float, ...]
+    stopped_by: str
+    output_checked: bool
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.repetitions_s)
+
+    @property
+    def minimum_s(self) -> float:
+        return min(self.repetitions_s)
+
+    @property
+    def spread_s(self) -> float:
+        """The median distance from the median, scaled to a standard deviation of normal noise."""
+        middle = self.median_s
+        return 1.4826 * statistics.median(abs(t - middle) for t in self.repetitions_s)
+
+
+@dataclass(frozen=True)
+class MeasureFailure:
+    """A schedule without a time.
+
+    Attributes:
+        sentence: what happened, for the user.
+        log: what the runner printed, its end.
+    """
+
+    kernel: str
+    device: str
+    reason: MeasureFailureReason
+    sentence: str
+    log: str

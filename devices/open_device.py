@@ -1,0 +1,106 @@
+"""From a profile to the device that stands for it on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from devices.device import Clock, Device
+from devices.host_transport import HostTransport
+from devices.transport import Transport
+from targets.errors import DeviceError, EmulatorError, UsageError
+from targets.host_probe import HostMachine
+from targets.profile import EmulatorChoice, TargetProfile
+
+DEVICE_KINDS = ("local", "qemu")
+_KERNEL_MEMORY_BYTES = 8 * 2**30
+_HALIDE_ARCHITECTURES = {"x86_64": "x86-64", "aarch64": "arm-64", "riscv64": "riscv-64"}
+
+
+def choose_device(profile: TargetProfile, kind: str | None, parallelism: int, host: HostMachine) -> Device:
+    """The device to time on: the one asked for, else the profile's default.
+
+    Args:
+        kind: 'local', 'qemu' or None.
+        parallelism: threads a kernel runs with.
+
+    Raises:
+        UsageError: no such device.
+        DeviceError: the device cannot run the profile's code.
+        EmulatorError: the emulator is missing.
+    """
+    kind = kind or profile.device_kind
+    if kind not in DEVICE_KINDS:
+        raise UsageError(f"There is no device {kind!r}; there are: {', '.join(DEVICE_KINDS)}.")
+    if kind == "qemu":
+        _emulator_command(_emulator(profile))
+        return Device("qemu", kind, profile.name, Clock.EMULATED, parallelism, uses_host_cores=True)
+    _check_runs_here(profile, host)
+    return Device("local", kind, profile.name, Clock.WALL, parallelism, uses_host_cores=True)
+
+
+def open_transport(
+    device: Device,
+    profile: TargetProfile,
+    parent_folder: Path,
+    environment: Mapping[str, str],
+    cores: frozenset[int] | None,
+) -> Transport:
+    """A transport to `device`, for one user at a time; close it after use.
+
+    Raises:
+        EmulatorError: the emulator is missing.
+        DeviceError: no folder can be made for it.
+    """
+    launcher: tuple[str, ...] = ()
+    if device.kind == "qemu":
+        launcher = _emulator_command(_emulator(profile))
+    return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher)
+
+
+def _emulator(profile: TargetProfile) -> EmulatorChoice:
+    if profile.emulator is None:
+        raise UsageError(
+            f"Profile {profile.name} names no emulator, so the device qemu cannot run it.",
+            next_step="Leave --device out, or add an [emulator] table to a profile of yours.",
+        )
+    return profile.emulator
+
+
+def _emulator_command(emulator: EmulatorChoice) -> tuple[str, ...]:
+    install = f"On Debian: apt-get install {' '.join(emulator.debian_packages)}"
+    command = shutil.which(emulator.command) or shutil.which(emulator.command + "-static")
+    if command is None:
+        raise EmulatorError(f"The emulator {emulator.command} is not installed.", next_step=install)
+    arguments = emulator.arguments
+    if emulator.system_root is not None:
+        if not Path(emulator.system_root).is_dir():
+            raise EmulatorError(
+                f"The system root {emulator.system_root} that {emulator.command} needs is not installed.",
+                next_step=install,
+            )
+        arguments = ("-L", emulator.system_root, *arguments)
+    return (command, *arguments)
+
+
+def _check_runs_here(profile: TargetProfile, host: HostMachine) -> None:
+    words = profile.halide_target.split("-")
+    architecture = "-".join(words[:2])
+    here = _HALIDE_ARCHITECTURES.get(host.architecture, host.architecture)
+    if architecture != here:
+        raise DeviceError(
+            f"This machine is {here} and cannot run {architecture} code of profile {profile.name}.",
+            next_step="Use --device qemu where the profile has an emulator, or another --target.",
+        )
+    missing = sorted(set(_instruction_features(words)) - set(host.features))
+    if missing:
+        raise DeviceError(
+            f"This machine's processor lacks {', '.join(missing)}, which profile {profile.name} uses.",
+            next_step="Use --target host, which uses what this machine has.",
+        )
+
+
+def _instruction_features(words: list[str]) -> list[str]:
+    prefixes = ("avx", "sse", "fma", "f16c", "sve", "armv8", "arm_")
+    return [word for word in words if word.startswith(prefixes)]

@@ -1,0 +1,1 @@
+"""The command line and the public Python interface; nothing imports this package but its users."""

@@ -1,0 +1,134 @@
+"""`sdk targets`: the target profiles that can be chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.options import JsonOption, complete_target_names
+
+if TYPE_CHECKING:
+    from targets.profile import ProfileListing, TargetProfile
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    group = typer.Typer()
+    group.callback(invoke_without_command=True)(targets)
+    group.command("show")(show)
+    application.add_typer(group, name="targets")
+
+
+def targets(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the target profiles.
+
+    Example: sdk targets
+    """
+    context.obj = as_json
+    if context.invoked_subcommand is not None:
+        return
+    from sdk.output import print_json
+    from sdk.settings import read_settings
+    from targets.profile_loader import list_profiles
+
+    folder = read_settings().profile_folder
+    listings = list_profiles(folder)
+    if as_json:
+        profiles = [_listing_dict(listing) for listing in listings]
+        print_json({"profile_folder": str(folder), "profiles": profiles})
+    else:
+        _print_table(listings, str(folder))
+
+
+def show(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROFILE",
+            help="Name or path of a target profile.",
+            autocompletion=complete_target_names,
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Show one target profile, with everything it inherits or probes.
+
+    Example: sdk targets show arm64
+    """
+    from sdk.output import print_json
+    from sdk.settings import read_settings
+    from targets.profile_loader import load_profile
+
+    profile = load_profile(name, read_settings().profile_folder)
+    if as_json or context.obj:
+        print_json(_profile_dict(profile))
+    else:
+        _print_profile(profile)
+
+
+def _profile_dict(profile: TargetProfile) -> dict[str, object]:
+    return profile.to_dict() | {"source": profile.source}
+
+
+def _listing_dict(listing: ProfileListing) -> dict[str, object]:
+    if listing.profile is not None:
+        return _profile_dict(listing.profile) | {"error": None}
+    return {"name": listing.name, "source": listing.source, "error": listing.error}
+
+
+def _print_table(listings: list[ProfileListing], folder: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from sdk.output import make_console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("profile", no_wrap=True)
+    table.add_column("device", no_wrap=True)
+    table.add_column("cores", justify="right")
+    table.add_column("Halide target", overflow="fold")
+    table.add_column("what it is", overflow="fold")
+    for listing in listings:
+        profile = listing.profile
+        if profile is None:
+            table.add_row(Text(listing.name), "", "", "", Text(listing.error or "", style="red"))
+            continue
+        table.add_row(
+            Text(listing.name, style="cyan"),
+            profile.device_kind,
+            str(profile.machine.parallelism),
+            Text(profile.halide_target),
+            Text(profile.description),
+        )
+    console = make_console()
+    console.print(table)
+    console.print(Text(f"Your own profiles go into {folder}.", style="dim"))
+
+
+def _print_profile(profile: TargetProfile) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from sdk.output import make_console
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in _flat(_profile_dict(profile)):
+        table.add_row(key, Text(value))
+    make_console().print(table)
+
+
+def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested values as dotted keys and texts."""
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            rows += _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            rows.append((prefix + key, " ".join(str(item) for item in value) or "none"))
+        else:
+            rows.append((prefix + key, "none" if value in (None, "", {}) else str(value)))
+    return rows

@@ -1,0 +1,49 @@
+"""The details of an unexpected error, kept in a file so that the terminal shows one line."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from sdk.settings import read_settings
+from targets.errors import SdkError
+
+
+def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | str:
+    """Write the traceback, the command line and the versions into a new file and return its path.
+
+    It goes into `crashes/` of the cache folder, or into the system's temporary folder where that fails.
+    """
+    text = "\n".join(
+        [
+            f"sdk {shlex.join(arguments)}",
+            f"Python {sys.version}",
+            platform.platform(),
+            "".join(traceback.format_exception(error)),
+        ]
+    )
+    name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    for folder in _folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / name
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError:
+            continue
+        return path
+    return "no file: neither the cache folder nor the temporary folder can be written"
+
+
+def _folders() -> list[Path]:
+    temporary = Path(tempfile.gettempdir())
+    try:
+        return [read_settings().cache_folder / "crashes", temporary]
+    except SdkError:
+        return [temporary]

@@ -1,0 +1,205 @@
+"""What this machine can build and emulate: one check after the other, each with what mends it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdk.settings import Settings
+from targets.errors import SdkError, ToolchainError
+from targets.halide_install import find_halide_install
+from targets.profile import EmulatorChoice, ProfileListing, TargetProfile
+
+OLDEST_PYTHON = (3, 11)
+SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
+SMALLEST_FREE_MEMORY_BYTES = 2 * 1024**3
+_CPP_COMPILERS = ("g++", "c++", "clang++")
+_GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class MachineCheck:
+    """One thing that the SDK needs.
+
+    Attributes:
+        name: what was looked at.
+        passed: whether it is there.
+        found: what was found, or what is wrong.
+        fix: what to do about it; empty where it passed.
+        needed: False where missing it is no fault of this machine (it lacks another machine's vector unit).
+    """
+
+    name: str
+    passed: bool
+    found: str
+    fix: str = ""
+    needed: bool = True
+
+
+def check_machine(
+    settings: Settings, listings: Sequence[ProfileListing], *, must_run_here: bool
+) -> list[MachineCheck]:
+    """Look at everything that the given profiles need; takes under a second, changes nothing.
+
+    Args:
+        settings: the folders, and PATH.
+        listings: the profiles to look at.
+        must_run_here: a profile measured on this machine must find its vector features here.
+    """
+    checks = [_python(), *_halide(listings), _cpp_compiler(settings), _zig(settings), _tensorflow()]
+    for listing in listings:
+        checks.append(_profile(settings, listing, must_run_here))
+    return [*checks, _disk(settings.cache_folder), _memory()]
+
+
+def _python() -> MachineCheck:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    oldest = ".".join(str(part) for part in OLDEST_PYTHON)
+    passed = sys.version_info[:2] >= OLDEST_PYTHON
+    return MachineCheck("Python", passed, version, "" if passed else f"Install Python {oldest} or newer.")
+
+
+def _halide(listings: Sequence[ProfileListing]) -> Iterator[MachineCheck]:
+    try:
+        install = find_halide_install()
+    except ToolchainError as error:
+        yield MachineCheck("Halide", False, error.message, error.next_step)
+        return
+    yield MachineCheck("Halide", True, install.version)
+    used = {listing.profile.autoscheduler.name for listing in listings if listing.profile is not None}
+    for name in sorted(used):
+        try:
+            yield MachineCheck(f"autoscheduler {name}", True, install.plugin_path(name).name)
+        except ToolchainError as error:
+            yield MachineCheck(f"autoscheduler {name}", False, error.message, error.next_step)
+
+
+def _cpp_compiler(settings: Settings) -> MachineCheck:
+    for name in _CPP_COMPILERS:
+        if path := _which(settings, name):
+            return MachineCheck("C++ compiler", True, path)
+    return MachineCheck(
+        "C++ compiler",
+        False,
+        "none of " + ", ".join(_CPP_COMPILERS) + " on PATH",
+        "On Debian: apt-get install g++",
+    )
+
+
+def _zig(settings: Settings) -> MachineCheck:
+    from targets.zig_toolchain import ZigToolchain
+
+    try:
+        toolchain = ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig")
+        return MachineCheck("C toolchain (zig)", True, toolchain.version())
+    except ToolchainError as error:
+        return MachineCheck("C toolchain (zig)", False, error.message, error.next_step)
+
+
+def _tensorflow() -> MachineCheck:
+    # Found, not imported: the import takes seconds.
+    try:
+        if importlib.util.find_spec("tensorflow") is not None:
+            return MachineCheck("TensorFlow", True, importlib.metadata.version("tensorflow"))
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        pass
+    fix = "Install it with: pip install tensorflow"
+    return MachineCheck("TensorFlow", False, "not installed in this Python", fix)
+
+
+def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool) -> MachineCheck:
+    name = f"target {listing.name}"
+    profile = listing.profile
+    if profile is None:
+        return MachineCheck(name, False, listing.error or "", "Mend the profile.")
+    if profile.device_kind == "local":
+        return _local_target(name, profile, must_run_here)
+    assert profile.emulator is not None, "the loader lets no qemu profile pass without an emulator"
+    return _emulator(settings, name, profile.emulator)
+
+
+def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> MachineCheck:
+    """Say whether this machine has every feature that the profile compiles for."""
+    from targets.halide_target import parse_halide_target
+    from targets.host_probe import host_halide_target
+
+    try:
+        host = parse_halide_target(host_halide_target())
+    except SdkError as error:
+        return MachineCheck(name, False, error.message, error.next_step)
+    wanted = parse_halide_target(profile.halide_target)
+    other = "Measure it on a machine that has them; building for it works here."
+    if (wanted.architecture, wanted.bits) != (host.architecture, host.bits):
+        found = f"this machine is {host.architecture}-{host.bits}"
+        return MachineCheck(name, False, found, other, must_run_here)
+    hardware = [word for word in wanted.features if word in _HARDWARE_OF_HOSTS]
+    missing = [word for word in hardware if word not in host.features]
+    if missing:
+        found = f"this machine has no {', '.join(missing)}"
+        return MachineCheck(name, False, found, other, must_run_here)
+    return MachineCheck(name, True, "runs on this machine")
+
+
+# Features that need hardware and that Halide looks for on its host.
+_HARDWARE_OF_HOSTS = frozenset(
+    "sse41 avx avx2 f16c fma fma4 avx512 avx512_knl avx512_skylake avx512_cannonlake avx512_zen4 avx512_zen5"
+    " avx512_sapphirerapids arm_dot_prod arm_fp16 sve sve2".split()
+)
+
+
+def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> MachineCheck:
+    missing = []
+    command = _which(settings, emulator.command)
+    if command is None:
+        missing.append(f"the emulator {emulator.command} is not installed")
+    if emulator.system_root is not None and not Path(emulator.system_root).is_dir():
+        missing.append(f"the system root {emulator.system_root} is missing")
+    if missing:
+        packages = " ".join(emulator.debian_packages)
+        fix = (
+            f"On Debian: apt-get install {packages}"
+            if packages
+            else "Install them, or name others in the profile."
+        )
+        return MachineCheck(name, False, " and ".join(missing), fix)
+    root = f" with {emulator.system_root}" if emulator.system_root else ""
+    return MachineCheck(name, True, f"{command}{root}")
+
+
+def _disk(cache_folder: Path) -> MachineCheck:
+    existing = cache_folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not os.access(existing, os.W_OK):
+        fix = "Set SDK_CACHE_DIR to a folder that can be written."
+        return MachineCheck("cache folder", False, f"{existing} cannot be written", fix)
+    free_bytes = shutil.disk_usage(existing).free
+    passed = free_bytes >= SMALLEST_FREE_DISK_BYTES
+    fix = "" if passed else "Free some, or set SDK_CACHE_DIR to a folder on another disk."
+    return MachineCheck("cache folder", passed, f"{free_bytes / _GIB:.1f} GiB free for {cache_folder}", fix)
+
+
+def _memory() -> MachineCheck:
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+    except OSError:
+        text = ""
+    available = re.search(r"^MemAvailable:\s*([0-9]+) kB", text, re.MULTILINE)
+    if available is None:
+        return MachineCheck("memory", True, "the kernel does not say how much is free")
+    free_bytes = int(available[1]) * 1024
+    passed = free_bytes >= SMALLEST_FREE_MEMORY_BYTES
+    wanted = f"Searching and training want {SMALLEST_FREE_MEMORY_BYTES // _GIB} GiB: end other programs."
+    fix = "" if passed else wanted
+    return MachineCheck("memory", passed, f"{free_bytes / _GIB:.1f} GiB free", fix)
+
+
+def _which(settings: Settings, command: str) -> str | None:
+    return shutil.which(command, path=settings.environment.get("PATH", os.defpath))

@@ -1,0 +1,143 @@
+"""The command `sdk`: its commands, and what becomes of errors.
+
+exit code 0    done
+          1    failed, with one sentence on standard error that names the next step
+          2    wrong usage
+          130  interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from sdk.commands import doctor, targets
+from targets.errors import SdkError
+
+# A command is a module with `register(application)`; it imports what it works with inside its functions, so
+# that `sdk --help` stays instant.
+_COMMANDS = (
+    targets,
+    doctor,
+)
+
+_DONE = 0
+_FAILED = 1
+_INTERRUPTED = 130
+# typer has its own copy of click in some versions and uses the package in others; both have this class.
+_CommandLineError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (this process's where none is given) and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except SdkError as error:
+        return _complain(str(error), error.exit_code)
+    except _CommandLineError as error:
+        return _complain(*_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except BrokenPipeError as error:
+        return _FAILED if _leave_closed_stdout() else _report_unexpected(error, given)
+    except Exception as error:
+        return _report_unexpected(error, given)
+    return _complain("interrupted.", code) if code == _INTERRUPTED else code
+
+
+def make_application() -> typer.Typer:
+    """Return the application with all its commands."""
+    application = typer.Typer(
+        name="sdk",
+        help="Autotune Halide pipelines for the devices they will run on.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    application.callback(invoke_without_command=True)(_without_command)
+    for command in _COMMANDS:
+        command.register(application)
+    return application
+
+
+def _run(arguments: list[str]) -> int:
+    command = typer.main.get_command(make_application())
+    result = command.main(args=arguments, prog_name="sdk", standalone_mode=False)
+    return result if isinstance(result, int) else _DONE
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import importlib.metadata
+
+        try:
+            version = importlib.metadata.version("halide-autotune-sdk")
+        except importlib.metadata.PackageNotFoundError:
+            version = "not installed"
+        typer.echo(f"sdk {version}")
+        raise typer.Exit
+
+
+def _without_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def _complain(text: str, exit_code: int) -> int:
+    try:
+        sys.stderr.write(f"sdk: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is left to read it; the exit code still tells
+    return exit_code
+
+
+def _usage(error: Exception) -> tuple[str, int]:
+    """Return the sentence and the exit code for an error that typer found in the command line."""
+    format_message = getattr(error, "format_message", None)
+    sentence = " ".join(str(format_message() if callable(format_message) else error).split())
+    path = getattr(getattr(error, "ctx", None), "command_path", "sdk")
+    stop = "" if sentence.endswith(("?", ")", ".")) else "."
+    return f"{sentence}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
+
+
+def _leave_closed_stdout() -> bool:
+    """Say whether standard output's reader is gone, and if so send what is left nowhere."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        if not any(event & select.POLLERR for _, event in poll.poll(0)):
+            return False
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _report_unexpected(error: Exception, arguments: list[str]) -> int:
+    """Save the traceback and say where: an error of the SDK itself, which the user can only report."""
+    from sdk.crash_report import save_crash_report
+
+    place = save_crash_report(error, arguments)
+    summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return _complain(
+        f"unexpected error, a fault of the SDK ({summary}). The details are in {place}.", _FAILED
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Options that several commands share, with their shell completion."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def complete_target_names(incomplete: str) -> list[str]:
+    """Return the names of the profiles that start with `incomplete`, for the shell; never an error."""
+    from sdk.settings import read_settings
+    from targets.errors import SdkError
+    from targets.profile_loader import profile_names
+
+    try:
+        return [name for name in profile_names(read_settings().profile_folder) if name.startswith(incomplete)]
+    except SdkError:
+        return []
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="PROFILE",
+        help="Name or path of a target profile; `sdk targets` lists them.",
+        autocompletion=complete_target_names,
+    ),
+]

@@ -1,0 +1,113 @@
+"""From what a user typed to resolved parts: the generator and its name, the profile, the device."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from devices.device import Device
+from devices.open_device import choose_device
+from sdk.settings import Settings
+from targets.content_cache import ContentCache
+from targets.errors import UsageError
+from targets.generator_program import GeneratorProgram
+from targets.generator_reference import GeneratorReference, parse_generator
+from targets.halide_install import HalideInstall, find_halide_install
+from targets.host_cpp_compiler import HostCppCompiler
+from targets.host_probe import probe_host
+from targets.open_generator import open_generator, resolve_name
+from targets.profile import TargetProfile
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The tools of this machine that commands share."""
+
+    halide: HalideInstall
+    cache: ContentCache
+    compiler: HostCppCompiler
+
+
+def open_workbench(settings: Settings) -> Workbench:
+    """Halide, the cache of built files, the host's compiler.
+
+    Raises:
+        ToolchainError: Halide is not installed.
+    """
+    halide = find_halide_install()
+    cache = ContentCache(settings.cache_folder)
+    return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment))
+
+
+def open_named_generator(
+    generator: str, parameters: Iterable[str], workbench: Workbench, settings: Settings
+) -> tuple[GeneratorReference, GeneratorProgram]:
+    """Import or build the generator and fill in its name. The caller closes the program.
+
+    Raises:
+        GeneratorError, UsageError, ToolchainError: as `parse_generator`, `open_generator` and `resolve_name`.
+    """
+    reference = parse_generator(generator, parameters)
+    program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
+    try:
+        return resolve_name(reference, program.names), program
+    except BaseException:
+        program.close()
+        raise
+
+
+def pick_device(profile: TargetProfile, kind: str | None, parallelism: int | None) -> tuple[Device, int]:
+    """The device to time on and its number of threads.
+
+    On this machine its own cores count, not the profile's.
+
+    Raises:
+        UsageError: no such device, or a parallelism below one.
+        DeviceError, EmulatorError: it cannot run the profile's code.
+    """
+    if parallelism is not None and parallelism < 1:
+        raise UsageError(f"--parallelism must be at least 1, not {parallelism}.")
+    if parallelism is None:
+        parallelism = profile.machine.parallelism
+        if (kind or profile.device_kind) == "local":
+            parallelism = min(parallelism, len(os.sched_getaffinity(0)))
+    return choose_device(profile, kind, parallelism, probe_host()), parallelism
+
+
+def parse_duration_s(text: str) -> float:
+    """'90', '90s', '10m' or '1.5h' in seconds.
+
+    Raises:
+        UsageError: it is none of these, or zero.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
+    if seconds <= 0:
+        raise UsageError(f"{text!r} is not a duration.", next_step="Write it as 90s, 10m or 1.5h.")
+    return seconds
+
+
+def check_function_name(name: str) -> str:
+    """`name`, when it can be the name of a C function and of files.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not _C_NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be a function's name.", next_step="Use letters, digits and underscores.")
+    return name
+
+
+def free_run_folder(parent: Path, name: str, target: str) -> Path:
+    """The first of tuned/<name>-<target>-1, -2 … that does not exist yet."""
+    number = 1
+    while (folder := parent / "tuned" / f"{name}-{target}-{number}").exists():
+        number += 1
+    return folder

@@ -1,0 +1,1 @@
+"""Target profiles, toolchains, generators and the on-device runner: nothing here imports another part."""

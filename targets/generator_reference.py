@@ -1,0 +1,91 @@
+"""What the user calls GENERATOR: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from targets.errors import GeneratorError, UsageError
+
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
+_RESERVED = ("target", "autoscheduler")
+
+
+class GeneratorKind(Enum):
+    """How a generator is run."""
+
+    PYTHON = "python"
+    CPP = "cpp"
+    EXECUTABLE = "executable"
+
+
+@dataclass(frozen=True)
+class GeneratorReference:
+    """One generator of one file, with its parameters.
+
+    Attributes:
+        file: absolute path of the source or executable.
+        kind: how it is run.
+        name: the registered name; None where the file registers only one.
+        parameters: generator parameters, `key=value`, without target and autoscheduler.
+    """
+
+    file: Path
+    kind: GeneratorKind
+    name: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_generator(text: str, parameters: Iterable[str] = ()) -> GeneratorReference:
+    """Read GENERATOR and its `-p key=value` parameters.
+
+    Raises:
+        GeneratorError: there is no such file, or it is of no known kind.
+        UsageError: a parameter is not `key=value`, or is one that the SDK sets itself.
+    """
+    path_text, name = text, None
+    if not Path(text).exists() and ":" in text:
+        path_text, _, name = text.rpartition(":")
+    path = Path(path_text)
+    if not path.is_file():
+        raise GeneratorError(
+            f"{path_text}: there is no such generator file.",
+            next_step="Give a path such as blur.py, blur.cpp:blur or bin/blur.generator.",
+        )
+    return GeneratorReference(path.resolve(), _kind(path), name or None, parse_parameters(parameters))
+
+
+def _kind(path: Path) -> GeneratorKind:
+    if path.suffix == ".py":
+        return GeneratorKind.PYTHON
+    if path.suffix in _CPP_SUFFIXES:
+        return GeneratorKind.CPP
+    if os.access(path, os.X_OK):
+        return GeneratorKind.EXECUTABLE
+    raise GeneratorError(
+        f"{path}: a generator is a Python file (.py), a C++ source (.cpp) or a built generator executable.",
+        next_step=f"If it is an executable, make it so: chmod +x {path}",
+    )
+
+
+def parse_parameters(items: Iterable[str]) -> dict[str, str]:
+    """`["radius=3", …]` as a mapping.
+
+    Raises:
+        UsageError: an item is not `key=value`, or sets what the SDK sets itself.
+    """
+    parameters: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise UsageError(f"Generator parameter {item!r} is not of the form key=value, such as -p radius=3.")
+        if key in _RESERVED or key.startswith("autoscheduler."):
+            raise UsageError(
+                f"Generator parameter {key!r} is set by the SDK itself.",
+                next_step="Use --target, or a profile's [autoscheduler] table.",
+            )
+        parameters[key] = value
+    return parameters

@@ -1,0 +1,192 @@
+"""One run of a generator: what is asked, what came out, and what each failure means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from targets.generator_program import GeneratorProgram
+from targets.process_outcome import ProcessLimits, ProcessOutcome
+from targets.stop_signal import StopSignal
+
+# What GenGen's -e calls each file, and the ending it gives it.
+EMITTED_SUFFIXES = {
+    "object": ".o",
+    "static_library": ".a",
+    "c_header": ".h",
+    "schedule": ".schedule.h",
+    "featurization": ".featurization",
+}
+_LOG_LINES_SHOWN = 6
+
+
+class GeneratorFailureReason(Enum):
+    """Why a run of a generator gave no files."""
+
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    CRASHED = "crashed"
+    MISSING_ESTIMATE = "missing estimate"
+    MANUAL_SCHEDULE = "manual schedule"
+    UNKNOWN_PARAMETER = "unknown parameter"
+    BAD_PARAMETER = "bad parameter value"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def concerns_every_candidate(self) -> bool:
+        """True when no other schedule of the same generator can do better."""
+        return self in _HOPELESS
+
+
+_HOPELESS = {
+    GeneratorFailureReason.MISSING_ESTIMATE,
+    GeneratorFailureReason.MANUAL_SCHEDULE,
+    GeneratorFailureReason.UNKNOWN_PARAMETER,
+    GeneratorFailureReason.BAD_PARAMETER,
+}
+
+
+@dataclass(frozen=True)
+class AutoschedulerRequest:
+    """Which autoscheduler runs, from which plug-in, with which parameters (without the `autoscheduler.` prefix)."""
+
+    name: str
+    plugin: Path
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GeneratorRequest:
+    """What one run shall emit.
+
+    Attributes:
+        generator_name: the registered name.
+        function_name: the symbol of the compiled function.
+        base_name: the files' name without its ending.
+        emit: keys of `EMITTED_SUFFIXES`.
+        halide_target: Halide's target string.
+        parameters: the user's generator parameters.
+        autoscheduler: None leaves the generator's own schedule.
+    """
+
+    generator_name: str
+    function_name: str
+    base_name: str
+    output_folder: Path
+    emit: tuple[str, ...]
+    halide_target: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    autoscheduler: AutoschedulerRequest | None = None
+
+    def arguments(self) -> list[str]:
+        """The command line of `generate_filter_main`."""
+        arguments = ["-g", self.generator_name, "-f", self.function_name, "-n", self.base_name]
+        arguments += ["-o", str(self.output_folder), "-e", ",".join(self.emit)]
+        if self.autoscheduler is not None:
+            arguments += ["-p", str(self.autoscheduler.plugin)]
+        arguments.append(f"target={self.halide_target}")
+        arguments += [f"{key}={value}" for key, value in self.parameters.items()]
+        if self.autoscheduler is not None:
+            arguments.append(f"autoscheduler={self.autoscheduler.name}")
+            arguments += [f"autoscheduler.{k}={v}" for k, v in self.autoscheduler.parameters.items()]
+        return arguments
+
+
+@dataclass(frozen=True)
+class GeneratedFiles:
+    """A run that gave every file it was asked for: emit key → path."""
+
+    files: Mapping[str, Path]
+    duration_s: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class GeneratorFailure:
+    """A run that did not.
+
+    Attributes:
+        sentence: what went wrong and what mends it, for the user.
+        log: what the generator printed, its end.
+    """
+
+    reason: GeneratorFailureReason
+    sentence: str
+    log: str
+    duration_s: float
+
+
+def run_generator(
+    program: GeneratorProgram, request: GeneratorRequest, limits: ProcessLimits, stop: StopSignal | None = None
+) -> GeneratedFiles | GeneratorFailure:
+    """Run the generator once; every failure is a typed result."""
+    request.output_folder.mkdir(parents=True, exist_ok=True)
+    files = {key: request.output_folder / (request.base_name + EMITTED_SUFFIXES[key]) for key in request.emit}
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    outcome = program.run(request.arguments(), limits, stop)
+    missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
+    if outcome.succeeded and not missing:
+        return GeneratedFiles(files, outcome.duration_s, outcome.peak_memory_bytes)
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    reason, sentence = _explain(outcome, request)
+    return GeneratorFailure(reason, sentence, outcome.log, outcome.duration_s)
+
+
+def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[GeneratorFailureReason, str]:
+    name = request.generator_name
+    if outcome.stopped:
+        return GeneratorFailureReason.STOPPED, f"Generator {name} was stopped."
+    if outcome.timed_out:
+        return GeneratorFailureReason.TIMED_OUT, f"Generator {name} {outcome.describe()}."
+    for pattern, reason, template in _EXPLANATIONS:
+        found = re.search(pattern, outcome.log)
+        if found:
+            return reason, template.format(name=name, **found.groupdict())
+    if outcome.out_of_memory:
+        return GeneratorFailureReason.OUT_OF_MEMORY, f"Generator {name} {outcome.describe()}."
+    shown = _end_of(outcome.log)
+    if outcome.exit_code < 0:
+        return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{shown}"
+    what = outcome.describe() if outcome.exit_code else "ended without writing what it was asked for"
+    return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{shown}"
+
+
+def _end_of(log: str) -> str:
+    lines = [line for line in log.splitlines() if line.strip()]
+    return " Its last words:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
+
+
+# What Halide 21 prints, the reason, and the sentence that shows the fix.
+_EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
+    (
+        r"Missing estimate for (?P<what>[^\n]+?)\.?\n",
+        GeneratorFailureReason.MISSING_ESTIMATE,
+        "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
+        "buffer.set_estimates([(min, extent), …]) for every input and output buffer (C++: {{{{min, extent}}, …}}), "
+        "scalar.set_estimate(value) for every scalar input.",
+    ),
+    (
+        r"(?P<what>\S+) has scheduling directive\(s\) (?P<directives>[^\n]+?) applied to it",
+        GeneratorFailureReason.MANUAL_SCHEDULE,
+        "Generator {name} schedules {what} by hand ({directives}) although an autoscheduler runs. Put the manual "
+        "schedule under `if not g.using_autoscheduler():` (C++: `if (!using_autoscheduler())`).",
+    ),
+    (
+        r"(?:has no GeneratorParam(?:\(s\))? named: )(?P<what>[^\n]+)",
+        GeneratorFailureReason.UNKNOWN_PARAMETER,
+        "Generator {name} has no generator parameter {what}. Check the spelling of -p key=value against the "
+        "generator's GeneratorParam declarations.",
+    ),
+    (
+        r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
+        r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)",
+        GeneratorFailureReason.BAD_PARAMETER,
+        "Generator {name} was given a parameter value it cannot take: {what}. Check the values of -p key=value.",
+    ),
+)

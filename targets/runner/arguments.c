@@ -1,0 +1,234 @@
+/* The arguments of a kernel: their values, and the shapes of their buffers.
+ *
+ * Outputs have their estimates (or --size) as shape. Inputs have the hull of their estimates and of what the kernel
+ * says it reads for those outputs, asked by Halide's bounds query: a call with buffers that have no memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+
+enum { MAX_QUERIES = 8 };
+
+bool is_buffer(const struct argument *argument) {
+    return argument->meta->kind != halide_argument_kind_input_scalar;
+}
+
+bool is_output(const struct argument *argument) {
+    return argument->meta->kind == halide_argument_kind_output_buffer;
+}
+
+static void check_names(const struct invocation *invocation, const struct overrides *overrides, const char *option) {
+    const bool scalars = strcmp(option, "--scalar") == 0, inputs = strcmp(option, "--input") == 0;
+    for (int i = 0; i < overrides->count; i++) {
+        const struct override *item = &overrides->items[i];
+        bool found = false;
+        for (int k = 0; k < invocation->count; k++) {
+            const struct argument *argument = &invocation->arguments[k];
+            if (!names_agree(item->name, item->name_length, argument->meta->name)) continue;
+            found = scalars == !is_buffer(argument) && !(inputs && is_output(argument));
+        }
+        if (!found) {
+            fail(EXIT_USAGE, "usage", "%s %.*s: the kernel '%s' has no %s of that name; --list shows its arguments.",
+                 option, (int)item->name_length, item->name, invocation->kernel->name,
+                 scalars  ? "scalar"
+                 : inputs ? "input buffer"
+                          : "buffer");
+        }
+    }
+}
+
+static void take_estimates(struct argument *argument, const char *size) {
+    const struct halide_filter_argument_t *meta = argument->meta;
+    const int64_t *const *estimates = meta->buffer_estimates;
+    for (int i = 0; i < meta->dimensions; i++) {
+        const int64_t *min = estimates ? estimates[2 * i] : NULL;
+        const int64_t *extent = estimates ? estimates[2 * i + 1] : NULL;
+        if (!size && (!min || !extent)) {
+            fail(EXIT_USAGE, "usage",
+                 "The buffer '%s' has no estimates: call set_estimates on it in the generator, or give --size %s=E0xE1.",
+                 meta->name, meta->name);
+        }
+        if ((min && (*min < INT32_MIN || *min > INT32_MAX)) || (extent && (*extent < 0 || *extent > INT32_MAX))) {
+            fail(EXIT_USAGE, "usage", "The estimates of dimension %d of '%s' do not fit 32 bits.", i, meta->name);
+        }
+        argument->dim[i].min = min ? (int32_t)*min : 0;
+        argument->dim[i].extent = extent ? (int32_t)*extent : 0;
+    }
+}
+
+static void take_size(struct argument *argument, const char *size) {
+    const char *text = size;
+    for (int i = 0; i < argument->meta->dimensions; i++) {
+        char *end;
+        errno = 0;
+        const unsigned long long extent = strtoull(text, &end, 10);
+        const char expected = i + 1 < argument->meta->dimensions ? 'x' : 0;
+        if (text[0] < '0' || text[0] > '9' || errno || extent > INT32_MAX || *end != expected) {
+            fail(EXIT_USAGE, "usage", "--size %s got '%s'; expected %d extents such as 64x48.", argument->meta->name,
+                 size, argument->meta->dimensions);
+        }
+        argument->dim[i].extent = (int32_t)extent;
+        text = end + 1;
+    }
+    if (argument->meta->dimensions == 0) {
+        fail(EXIT_USAGE, "usage", "--size %s: the buffer has no dimensions.", argument->meta->name);
+    }
+}
+
+/* Whether the kernel insists on the stride that it answered: dimension 0 always has one, and of the others Halide
+ * makes planar strides where it does not care. */
+static bool stride_is_fixed(const struct argument *argument, int d) {
+    int64_t planar = 1;
+    for (int k = 0; k < d && planar <= INT32_MAX; k++) {
+        planar *= argument->answer[k].extent;
+    }
+    return d == 0 || argument->answer[d].stride != planar;
+}
+
+static void order_dimensions(const struct argument *argument, bool fixed_first, int *order) {
+    for (int i = 0; i < argument->meta->dimensions; i++) {
+        const bool fixed = stride_is_fixed(argument, i);
+        int k = i;
+        for (; k > 0; k--) {
+            const int other = order[k - 1];
+            const bool other_fixed = stride_is_fixed(argument, other);
+            const bool by_stride = argument->answer[i].stride < argument->answer[other].stride;
+            if (!(fixed_first && fixed != other_fixed ? fixed : by_stride)) break;
+            order[k] = other;
+        }
+        order[k] = i;
+    }
+}
+
+/* False when a stride that the kernel insists on cannot be had in this order. */
+static bool set_strides_in_order(struct argument *argument, const int *order) {
+    bool as_wanted = true;
+    int64_t stride = 1;
+    for (int k = 0; k < argument->meta->dimensions; k++) {
+        const int d = order[k];
+        const int32_t wanted = argument->answer[d].stride;
+        if (wanted > stride) stride = wanted;
+        if (stride != wanted && stride_is_fixed(argument, d)) as_wanted = false;
+        if (stride > INT32_MAX) {
+            fail(EXIT_RESOURCES, "memory", "The buffer '%s' is too large: a stride does not fit 32 bits.",
+                 argument->meta->name);
+        }
+        argument->dim[d].stride = (int32_t)stride;
+        stride *= argument->dim[d].extent > 0 ? argument->dim[d].extent : 1;
+    }
+    return as_wanted;
+}
+
+/* Strides without gaps, in the order of the strides that the kernel asked for (`answer`); a stride that it wants
+ * larger than that is kept. In a small buffer a row can be shorter than the stride of an interleaved pixel: then the
+ * dimensions that the kernel insists on come first. */
+static void set_strides(struct argument *argument) {
+    int order[MAX_DIMENSIONS];
+    order_dimensions(argument, false, order);
+    if (set_strides_in_order(argument, order)) return;
+    order_dimensions(argument, true, order);
+    if (set_strides_in_order(argument, order)) return;
+    order_dimensions(argument, false, order);
+    set_strides_in_order(argument, order);
+}
+
+static void prepare_buffer(struct argument *argument, const struct options *options) {
+    const struct halide_filter_argument_t *meta = argument->meta;
+    if (meta->dimensions < 0 || meta->dimensions > MAX_DIMENSIONS) {
+        fail(EXIT_USAGE, "usage", "The buffer '%s' has %d dimensions; at most %d are supported.", meta->name,
+             (int)meta->dimensions, MAX_DIMENSIONS);
+    }
+    const char *size = find_override(&options->sizes, meta->name);
+    argument->input_file = find_override(&options->inputs, meta->name);
+    if (argument->input_file && size) {
+        fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: leave out --size.", meta->name);
+    }
+    argument->buffer.type = meta->type;
+    argument->buffer.dimensions = meta->dimensions;
+    if (argument->input_file) {
+        read_input_shape(argument);
+    } else {
+        take_estimates(argument, size);
+        if (size) take_size(argument, size);
+    }
+    memcpy(argument->requested, argument->dim, sizeof argument->dim);
+    set_strides(argument);
+}
+
+void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
+                       const struct options *options) {
+    memset(invocation, 0, sizeof *invocation);
+    invocation->kernel = kernel;
+    invocation->meta = kernel->metadata();
+    if (invocation->meta->version != 1 || invocation->meta->num_arguments > MAX_ARGUMENTS) {
+        fail(EXIT_HALIDE, "halide", "The kernel '%s' has metadata of version %d with %d arguments; expected 1 and <= %d.",
+             kernel->name, (int)invocation->meta->version, (int)invocation->meta->num_arguments, MAX_ARGUMENTS);
+    }
+    invocation->count = invocation->meta->num_arguments;
+    for (int i = 0; i < invocation->count; i++) {
+        invocation->arguments[i].meta = &invocation->meta->arguments[i];
+        invocation->arguments[i].index = i;
+    }
+    check_names(invocation, &options->scalars, "--scalar");
+    check_names(invocation, &options->sizes, "--size");
+    check_names(invocation, &options->inputs, "--input");
+    for (int i = 0; i < invocation->count; i++) {
+        struct argument *argument = &invocation->arguments[i];
+        if (is_buffer(argument)) {
+            prepare_buffer(argument, options);
+            invocation->argv[i] = &argument->buffer;
+        } else {
+            set_scalar(argument, find_override(&options->scalars, argument->meta->name));
+            invocation->argv[i] = &argument->scalar;
+        }
+    }
+}
+
+static void widen(struct argument *argument, int d) {
+    halide_dimension_t *dim = &argument->dim[d];
+    const halide_dimension_t *answer = &argument->answer[d];
+    if (answer->extent <= 0) return;
+    const int64_t end = (int64_t)dim->min + dim->extent, answer_end = (int64_t)answer->min + answer->extent;
+    const int64_t low = dim->extent <= 0 || answer->min < dim->min ? answer->min : dim->min;
+    const int64_t high = dim->extent <= 0 || answer_end > end ? answer_end : end;
+    if (high - low > INT32_MAX) {
+        fail(EXIT_RESOURCES, "memory", "The kernel wants dimension %d of '%s' from %lld to %lld.", d,
+             argument->meta->name, (long long)low, (long long)high);
+    }
+    dim->min = (int32_t)low;
+    dim->extent = (int32_t)(high - low);
+}
+
+/* Takes the kernel's answer over; true when that changed anything. */
+static bool adopt_answer(struct argument *argument) {
+    halide_dimension_t before[MAX_DIMENSIONS];
+    memcpy(before, argument->dim, sizeof before);
+    for (int d = 0; d < argument->meta->dimensions && !argument->input_file; d++) {
+        widen(argument, d);
+    }
+    set_strides(argument);
+    return memcmp(before, argument->dim, sizeof before) != 0;
+}
+
+void ask_kernel_for_shapes(struct invocation *invocation) {
+    bool changed = true;
+    /* An answer can depend on the shape of another buffer: ask until nothing changes. */
+    for (int round = 0; round < MAX_QUERIES && changed; round++) {
+        for (int i = 0; i < invocation->count; i++) {
+            struct argument *argument = &invocation->arguments[i];
+            memcpy(argument->answer, argument->dim, sizeof argument->answer);
+            argument->buffer.dim = argument->answer;
+            argument->buffer.host = NULL;
+        }
+        call_once(invocation);
+        changed = false;
+        for (int i = 0; i < invocation->count; i++) {
+            if (!is_buffer(&invocation->arguments[i])) continue;
+            if (adopt_answer(&invocation->arguments[i])) changed = true;
+        }
+    }
+    for (int i = 0; i < invocation->count; i++) {
+        invocation->arguments[i].buffer.dim = invocation->arguments[i].dim;
+    }
+}

@@ -1,0 +1,213 @@
+/* Raw arrays in files, little-endian:
+ *
+ *     8 bytes   "HLARRAY1"
+ *     uint8     type code (0 int, 1 uint, 2 float, 4 bfloat), uint8 bits, uint16 length of the name
+ *     uint32    dimensions
+ *     int32     min, extent of every dimension
+ *     bytes     the name, not terminated
+ *     bytes     the elements without gaps, dimension 0 fastest; a boolean is a byte 0 or 1
+ *
+ * An input file is one array (its name does not matter); a reference file is one array per output of the kernel,
+ * named and in the order of the arguments. Files come from elsewhere: nothing in them is believed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+
+static const char magic[8] = {'H', 'L', 'A', 'R', 'R', 'A', 'Y', '1'};
+
+struct header {
+    struct halide_type_t type;
+    int32_t dimensions;
+    halide_dimension_t dim[MAX_DIMENSIONS];
+    char name[256];
+};
+
+static FILE *open_to_read(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail(EXIT_RESOURCES, "io", "%s cannot be read: %s.", path, strerror(errno));
+    return file;
+}
+
+static void read_exactly(FILE *file, const char *path, void *data, size_t bytes) {
+    if (bytes && fread(data, 1, bytes, file) != bytes) {
+        fail(EXIT_RESOURCES, "io", "%s %s.", path, ferror(file) ? "cannot be read to its end" : "ends too early");
+    }
+}
+
+static void read_header(FILE *file, const char *path, struct header *header) {
+    uint8_t start[16];
+    uint16_t name_length;
+    uint32_t dimensions;
+    memset(header, 0, sizeof *header);
+    read_exactly(file, path, start, sizeof start);
+    memcpy(&name_length, start + 10, sizeof name_length);
+    memcpy(&dimensions, start + 12, sizeof dimensions);
+    if (memcmp(start, magic, sizeof magic) != 0) {
+        fail(EXIT_RESOURCES, "io", "%s is not a raw array file: it does not start with HLARRAY1.", path);
+    }
+    if (dimensions > MAX_DIMENSIONS || name_length >= sizeof header->name) {
+        fail(EXIT_RESOURCES, "io", "%s is damaged: an array of %u dimensions with a name of %u bytes.", path,
+             (unsigned)dimensions, (unsigned)name_length);
+    }
+    header->type.code = start[8];
+    header->type.bits = start[9];
+    header->type.lanes = 1;
+    header->dimensions = (int32_t)dimensions;
+    for (uint32_t d = 0; d < dimensions; d++) {
+        int32_t shape[2];
+        read_exactly(file, path, shape, sizeof shape);
+        if (shape[1] < 0 || (int64_t)shape[0] + shape[1] > INT32_MAX) {
+            fail(EXIT_RESOURCES, "io", "%s is damaged: dimension %u has extent %d from %d.", path, (unsigned)d,
+                 (int)shape[1], (int)shape[0]);
+        }
+        header->dim[d].min = shape[0];
+        header->dim[d].extent = shape[1];
+    }
+    read_exactly(file, path, header->name, name_length);
+}
+
+static bool same_type(const struct header *header, const struct argument *argument) {
+    const struct halide_type_t type = argument->meta->type;
+    return header->type.code == type.code && header->type.bits == type.bits &&
+           header->dimensions == argument->meta->dimensions;
+}
+
+static FILE *open_input(struct argument *argument, struct header *header) {
+    FILE *file = open_to_read(argument->input_file);
+    read_header(file, argument->input_file, header);
+    if (!same_type(header, argument)) {
+        const struct halide_type_t type = argument->meta->type;
+        fail(EXIT_USAGE, "usage", "%s holds %s%d in %d dimensions; the input '%s' is %s%d in %d dimensions.",
+             argument->input_file, type_code_name(header->type.code), header->type.bits, (int)header->dimensions,
+             argument->meta->name, type_code_name(type.code), type.bits, (int)argument->meta->dimensions);
+    }
+    return file;
+}
+
+void read_input_shape(struct argument *argument) {
+    struct header header;
+    fclose(open_input(argument, &header));
+    memcpy(argument->dim, header.dim, sizeof argument->dim);
+}
+
+static void expect_end(FILE *file, const char *path) {
+    if (fgetc(file) != EOF) fail(EXIT_RESOURCES, "io", "%s goes on after its last array.", path);
+    fclose(file);
+}
+
+static void *allocate_bytes(size_t bytes, const char *what) {
+    void *data = malloc(bytes ? bytes : 1);
+    if (!data) fail(EXIT_RESOURCES, "memory", "There is no memory for %s.", what);
+    return data;
+}
+
+/* Copies a row between memory without gaps and the argument's row. */
+static void copy_row(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t count,
+                     size_t element) {
+    if (to_step == from_step && to_step == (int64_t)element) {
+        memcpy(to, from, (size_t)count * element);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(to + i * to_step, from + i * from_step, element);
+    }
+}
+
+void read_input_data(struct argument *argument) {
+    struct header header;
+    FILE *file = open_input(argument, &header);
+    if (memcmp(header.dim, argument->requested, sizeof header.dim) != 0) {
+        fail(EXIT_RESOURCES, "io", "%s has changed while it was read.", argument->input_file);
+    }
+    const size_t element = element_bytes(argument->meta->type);
+    const int64_t width = row_width(argument, argument->requested);
+    const uint64_t rows = row_count(argument, argument->requested);
+    uint8_t *line = allocate_bytes((size_t)width * element, argument->input_file);
+    for (uint64_t row = 0; row < rows; row++) {
+        int32_t coordinates[MAX_DIMENSIONS];
+        read_exactly(file, argument->input_file, line, (size_t)width * element);
+        copy_row(row_address(argument, argument->requested, row, coordinates), row_step_bytes(argument), line,
+                 (int64_t)element, width, element);
+    }
+    free(line);
+    expect_end(file, argument->input_file);
+    argument->buffer.flags |= halide_buffer_flag_host_dirty;
+}
+
+static void write_array(FILE *file, const struct argument *argument) {
+    const struct halide_filter_argument_t *meta = argument->meta;
+    const size_t element = element_bytes(meta->type);
+    const uint16_t name_length = (uint16_t)strlen(meta->name);
+    const uint32_t dimensions = (uint32_t)meta->dimensions;
+    const uint8_t type[2] = {meta->type.code, meta->type.bits};
+    fwrite(magic, 1, sizeof magic, file);
+    fwrite(type, 1, sizeof type, file);
+    fwrite(&name_length, 1, sizeof name_length, file);
+    fwrite(&dimensions, 1, sizeof dimensions, file);
+    for (uint32_t d = 0; d < dimensions; d++) {
+        const int32_t shape[2] = {argument->requested[d].min, argument->requested[d].extent};
+        fwrite(shape, 1, sizeof shape, file);
+    }
+    fwrite(meta->name, 1, name_length, file);
+    const int64_t width = row_width(argument, argument->requested);
+    const uint64_t rows = row_count(argument, argument->requested);
+    uint8_t *line = allocate_bytes((size_t)width * element, meta->name);
+    for (uint64_t row = 0; row < rows; row++) {
+        int32_t coordinates[MAX_DIMENSIONS];
+        copy_row(line, (int64_t)element, row_address(argument, argument->requested, row, coordinates),
+                 row_step_bytes(argument), width, element);
+        fwrite(line, element, (size_t)width, file);
+    }
+    free(line);
+}
+
+void write_reference_file(struct invocation *invocation, const char *path) {
+    /* Written beside and renamed: a reader never sees half a file. */
+    const size_t length = strlen(path) + sizeof ".part";
+    char *part = allocate_bytes(length, path);
+    snprintf(part, length, "%s.part", path);
+    FILE *file = fopen(part, "wb");
+    if (!file) fail(EXIT_RESOURCES, "io", "%s cannot be written: %s.", part, strerror(errno));
+    for (int i = 0; i < invocation->count; i++) {
+        if (is_output(&invocation->arguments[i])) write_array(file, &invocation->arguments[i]);
+    }
+    const bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed || rename(part, path) != 0) {
+        const int error = errno;
+        remove(part);
+        fail(EXIT_RESOURCES, "io", "%s cannot be written: %s.", path, strerror(error));
+    }
+    free(part);
+}
+
+FILE *open_reference(const char *path) {
+    return open_to_read(path);
+}
+
+uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument) {
+    struct header header;
+    read_header(file, path, &header);
+    bool same = same_type(&header, argument) &&
+                names_agree(header.name, strlen(header.name), argument->meta->name);
+    for (int d = 0; d < argument->meta->dimensions; d++) {
+        same = same && header.dim[d].min == argument->requested[d].min &&
+               header.dim[d].extent == argument->requested[d].extent;
+    }
+    if (!same) {
+        fail(EXIT_RESOURCES, "reference",
+             "%s was made for another kernel or size: it holds '%s' (%s%d, %d dimensions) where the output '%s' is next.",
+             path, header.name, type_code_name(header.type.code), header.type.bits, (int)header.dimensions,
+             argument->meta->name);
+    }
+    const size_t bytes = (size_t)row_count(argument, argument->requested) *
+                         (size_t)row_width(argument, argument->requested) * element_bytes(argument->meta->type);
+    uint8_t *data = allocate_bytes(bytes, path);
+    read_exactly(file, path, data, bytes);
+    return data;
+}
+
+void close_reference(FILE *file, const char *path) {
+    expect_end(file, path);
+}

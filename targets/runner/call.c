@@ -1,0 +1,60 @@
+/* Calling a kernel, and what Halide's runtime has to do with it. */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "runner.h"
+
+/* Not every runtime has these: without threads, without devices, or shims in its place. */
+#pragma weak halide_set_error_handler
+#pragma weak halide_set_num_threads
+#pragma weak halide_device_sync
+#pragma weak halide_copy_to_host
+
+static atomic_flag error_seen = ATOMIC_FLAG_INIT;
+static char error_message[896];
+
+/* Any thread of the kernel may come here: the first message is kept, and the call returns an error code. */
+static void keep_error(void *user_context, const char *message) {
+    (void)user_context;
+    if (atomic_flag_test_and_set(&error_seen)) return;
+    strncpy(error_message, message, sizeof error_message - 1);
+    error_message[strcspn(error_message, "\n")] = 0;
+}
+
+void set_up_halide(int threads) {
+    if (halide_set_error_handler) halide_set_error_handler(keep_error);
+    if (threads > 0 && halide_set_num_threads) halide_set_num_threads(threads);
+}
+
+static void check(const struct invocation *invocation, int code, const char *what) {
+    if (code == 0) return;
+    const bool memory = code == halide_error_code_out_of_memory;
+    fail(memory ? EXIT_RESOURCES : EXIT_HALIDE, memory ? "memory" : "halide", "%s of '%s' ended with error %d%s%s", what,
+         invocation->kernel->name, code, *error_message ? ": " : ".", error_message);
+}
+
+void call_once(struct invocation *invocation) {
+    check(invocation, invocation->kernel->call(invocation->argv), "The call");
+    for (int i = 0; i < invocation->count; i++) {
+        struct argument *argument = &invocation->arguments[i];
+        if (is_buffer(argument) && is_output(argument) && argument->buffer.device_interface && halide_device_sync) {
+            check(invocation, halide_device_sync(NULL, &argument->buffer), "Waiting for the device");
+        }
+    }
+}
+
+void copy_outputs_to_host(struct invocation *invocation) {
+    for (int i = 0; i < invocation->count; i++) {
+        struct argument *argument = &invocation->arguments[i];
+        if (is_output(argument) && (argument->buffer.flags & halide_buffer_flag_device_dirty) && halide_copy_to_host) {
+            check(invocation, halide_copy_to_host(NULL, &argument->buffer), "Copying the outputs from the device");
+        }
+    }
+}
+
+int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

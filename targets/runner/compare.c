@@ -1,0 +1,184 @@
+/* Outputs against the reference. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+
+struct comparison {
+    struct halide_type_t type;
+    uint64_t integer_tolerance;
+    double relative, absolute;
+    uint64_t elements, mismatches;
+    double max_absolute_error; /* over pairs of finite values */
+    int32_t first[MAX_DIMENSIONS];
+    double first_expected, first_actual;
+};
+
+static double half_to_double(uint16_t bits) {
+    const uint32_t exponent = (bits >> 10) & 31, mantissa = bits & 0x3ff;
+    double value;
+    if (exponent == 31) {
+        const double infinity = 1e308 * 10;
+        value = mantissa ? infinity - infinity : infinity;
+    } else {
+        value = exponent ? 1024.0 + mantissa : mantissa;
+        for (uint32_t i = exponent ? exponent : 1; i < 25; i++) value *= 0.5;
+        for (uint32_t i = 25; i < exponent; i++) value *= 2;
+    }
+    return bits >> 15 ? -value : value;
+}
+
+static double bfloat_to_double(uint16_t bits) {
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static double load_float(struct halide_type_t type, const uint8_t *address) {
+    uint16_t narrow;
+    float single;
+    double value;
+    if (type.bits == 64) {
+        memcpy(&value, address, sizeof value);
+    } else if (type.bits == 32) {
+        memcpy(&single, address, sizeof single);
+        value = single;
+    } else {
+        memcpy(&narrow, address, sizeof narrow);
+        value = type.code == halide_type_bfloat ? bfloat_to_double(narrow) : half_to_double(narrow);
+    }
+    return value;
+}
+
+static bool is_float(struct halide_type_t type) {
+    return type.code == halide_type_float || type.code == halide_type_bfloat;
+}
+
+/* Sign-extended for signed types, so that differences of the uint64 are right for all. */
+static uint64_t load_integer(struct halide_type_t type, const uint8_t *address) {
+    const size_t bytes = element_bytes(type);
+    uint64_t value = 0;
+    memcpy(&value, address, bytes);
+    if (type.code == halide_type_int && bytes < 8 && value >> (8 * bytes - 1)) {
+        value |= UINT64_MAX << (8 * bytes);
+    }
+    return value;
+}
+
+static double integer_to_double(struct halide_type_t type, uint64_t value) {
+    return type.code == halide_type_int ? (double)(int64_t)value : (double)value;
+}
+
+static bool floats_agree(struct comparison *c, double expected, double actual) {
+    if (expected == actual || (expected != expected && actual != actual)) return true;
+    const double error = expected > actual ? expected - actual : actual - expected;
+    if (error - error != 0) return false; /* an infinity or one NaN is on one side only */
+    if (error > c->max_absolute_error) c->max_absolute_error = error;
+    return error <= c->relative * (expected < 0 ? -expected : expected) + c->absolute;
+}
+
+static bool integers_agree(struct comparison *c, uint64_t expected, uint64_t actual) {
+    const bool larger = c->type.code == halide_type_int ? (int64_t)expected > (int64_t)actual : expected > actual;
+    const uint64_t error = larger ? expected - actual : actual - expected;
+    if ((double)error > c->max_absolute_error) c->max_absolute_error = (double)error;
+    return error <= c->integer_tolerance;
+}
+
+static void compare_element(struct comparison *c, const uint8_t *expected, const uint8_t *actual,
+                            const int32_t *coordinates, int64_t x) {
+    double values[2];
+    bool agree;
+    if (is_float(c->type)) {
+        values[0] = load_float(c->type, expected);
+        values[1] = load_float(c->type, actual);
+        agree = floats_agree(c, values[0], values[1]);
+    } else {
+        const uint64_t a = load_integer(c->type, expected), b = load_integer(c->type, actual);
+        values[0] = integer_to_double(c->type, a);
+        values[1] = integer_to_double(c->type, b);
+        agree = integers_agree(c, a, b);
+    }
+    if (agree) return;
+    if (c->mismatches++ == 0) {
+        memcpy(c->first, coordinates, sizeof c->first);
+        c->first[0] += (int32_t)x;
+        c->first_expected = values[0];
+        c->first_actual = values[1];
+    }
+}
+
+static double largest_finite(struct halide_type_t type, const uint8_t *data, uint64_t elements) {
+    double largest = 0;
+    for (uint64_t i = 0; i < elements; i++) {
+        double value = load_float(type, data + i * element_bytes(type));
+        if (value < 0) value = -value;
+        if (value > largest && value - value == 0) largest = value;
+    }
+    return largest;
+}
+
+static void compare_rows(struct comparison *c, const struct argument *argument, const uint8_t *reference) {
+    const int64_t width = row_width(argument, argument->requested), step = row_step_bytes(argument);
+    const uint64_t rows = row_count(argument, argument->requested);
+    const size_t element = element_bytes(c->type), row_bytes = (size_t)width * element;
+    for (uint64_t row = 0; row < rows; row++, reference += row_bytes) {
+        int32_t coordinates[MAX_DIMENSIONS] = {0};
+        const uint8_t *actual = row_address(argument, argument->requested, row, coordinates);
+        /* Equal bytes are equal values, a NaN included. */
+        if (step == (int64_t)element && memcmp(actual, reference, row_bytes) == 0) continue;
+        for (int64_t x = 0; x < width; x++) {
+            compare_element(c, reference + (size_t)x * element, actual + x * step, coordinates, x);
+        }
+    }
+}
+
+static void report(const struct comparison *c, const struct argument *argument, bool accepted) {
+    event_begin("compared");
+    event_string("output", argument->meta->name);
+    event_unsigned("elements", c->elements);
+    event_unsigned("mismatches", c->mismatches);
+    event_number("max_absolute_error", c->max_absolute_error);
+    event_boolean("accepted", accepted);
+    event_open("first_mismatch", '[');
+    for (int d = 0; d < argument->meta->dimensions && c->mismatches; d++) {
+        event_integer(NULL, c->first[d]);
+    }
+    event_close(']');
+    if (c->mismatches) {
+        event_number("expected", c->first_expected);
+        event_number("actual", c->first_actual);
+    }
+    event_end();
+}
+
+static bool compare_output(const struct argument *argument, const uint8_t *reference,
+                           const struct tolerance *tolerance) {
+    struct comparison c = {
+        .type = argument->meta->type,
+        .integer_tolerance = tolerance->integer,
+        .relative = tolerance->float_relative,
+        .elements = row_count(argument, argument->requested) * (uint64_t)row_width(argument, argument->requested),
+    };
+    if (is_float(c.type) && tolerance->float_absolute_scale > 0) {
+        c.absolute = tolerance->float_absolute_scale * largest_finite(c.type, reference, c.elements);
+    }
+    compare_rows(&c, argument, reference);
+    const bool accepted = (double)c.mismatches <= tolerance->mismatch_share * (double)c.elements;
+    report(&c, argument, accepted);
+    return accepted;
+}
+
+bool compare_outputs(const struct invocation *invocation, const char *path, const struct tolerance *tolerance) {
+    bool accepted = true;
+    FILE *file = open_reference(path);
+    for (int i = 0; i < invocation->count; i++) {
+        const struct argument *argument = &invocation->arguments[i];
+        if (!is_output(argument)) continue;
+        uint8_t *reference = read_reference_array(file, path, argument);
+        if (!compare_output(argument, reference, tolerance)) accepted = false;
+        free(reference);
+    }
+    close_reference(file, path);
+    return accepted;
+}

@@ -1,0 +1,158 @@
+/* The command line. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+
+enum option_kind { FLAG, TEXT, NAME_VALUE, COUNT, SEED, SHARE, SECONDS };
+
+struct option {
+    const char *name;
+    enum option_kind kind;
+    void *target;
+};
+
+static _Noreturn void bad_value(const char *name, const char *text, const char *expected) {
+    fail(EXIT_USAGE, "usage", "%s got '%s'; expected %s.", name, text, expected);
+}
+
+static double parse_number(const char *name, const char *text, double minimum, double maximum, const char *expected) {
+    char *end;
+    double value = strtod(text, &end);
+    /* The comparison is false for a value that is not a number. */
+    if (end == text || *end || !(value >= minimum && value <= maximum)) bad_value(name, text, expected);
+    return value;
+}
+
+static uint64_t parse_unsigned(const char *name, const char *text, uint64_t maximum, const char *expected) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    /* strtoull takes a sign and leading blanks. */
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value > maximum) bad_value(name, text, expected);
+    return value;
+}
+
+static void add_override(const char *option, struct overrides *overrides, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) bad_value(option, text, "NAME=VALUE");
+    if (overrides->count == MAX_OVERRIDES) {
+        fail(EXIT_USAGE, "usage", "%s is given more than %d times.", option, MAX_OVERRIDES);
+    }
+    struct override *item = &overrides->items[overrides->count++];
+    item->name = text;
+    item->name_length = (size_t)(equals - text);
+    item->value = equals + 1;
+}
+
+bool names_agree(const char *name, size_t length, const char *other) {
+    const size_t other_length = strcspn(other, "$");
+    const char *suffix = memchr(name, '$', length);
+    if (suffix) length = (size_t)(suffix - name);
+    return length == other_length && memcmp(name, other, length) == 0;
+}
+
+const char *find_override(const struct overrides *overrides, const char *name) {
+    const char *value = NULL;
+    for (int i = 0; i < overrides->count; i++) {
+        const struct override *item = &overrides->items[i];
+        if (names_agree(item->name, item->name_length, name)) value = item->value;
+    }
+    return value;
+}
+
+static void store(const struct option *option, const char *text) {
+    switch (option->kind) {
+    case FLAG: break;
+    case TEXT:
+        if (!*text) bad_value(option->name, text, "a name");
+        *(const char **)option->target = text;
+        break;
+    case NAME_VALUE: add_override(option->name, option->target, text); break;
+    case COUNT:
+        *(int *)option->target = (int)parse_unsigned(option->name, text, 1000000, "a whole number up to 1000000");
+        break;
+    case SEED:
+        *(uint64_t *)option->target = parse_unsigned(option->name, text, UINT64_MAX, "a whole number");
+        break;
+    case SHARE:
+        *(double *)option->target = parse_number(option->name, text, 0, 1, "a number from 0 to 1");
+        break;
+    case SECONDS:
+        *(double *)option->target = parse_number(option->name, text, 0, 1e6, "a number of seconds up to 1000000");
+        break;
+    }
+}
+
+static void set_defaults(struct options *options) {
+    memset(options, 0, sizeof *options);
+    options->timing = (struct timing_options){
+        .warm_up_s = 0.1,
+        .precision = 0.01,
+        .min_repetitions = 5,
+        .max_repetitions = 1000,
+        .max_time_s = 10,
+        .give_up_over_s = 0,
+        .min_repetition_s = 0.0005,
+    };
+}
+
+static void check_together(const struct options *options) {
+    const struct timing_options *timing = &options->timing;
+    if (!options->list && !options->kernel) {
+        fail(EXIT_USAGE, "usage", "Neither --list nor --kernel NAME is given.");
+    }
+    if (options->reference && options->write_reference) {
+        fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be given together.");
+    }
+    if (timing->min_repetitions < 1 || timing->max_repetitions < timing->min_repetitions) {
+        fail(EXIT_USAGE, "usage", "Expected 1 <= --min-repetitions <= --max-repetitions; got %d and %d.",
+             timing->min_repetitions, timing->max_repetitions);
+    }
+}
+
+void parse_options(int argc, char **argv, struct options *options) {
+    set_defaults(options);
+    struct timing_options *timing = &options->timing;
+    struct tolerance *tolerance = &options->tolerance;
+    const struct option table[] = {
+        {"--list", FLAG, &options->list},
+        {"--kernel", TEXT, &options->kernel},
+        {"--seed", SEED, &options->seed},
+        {"--threads", COUNT, &options->threads},
+        {"--size", NAME_VALUE, &options->sizes},
+        {"--scalar", NAME_VALUE, &options->scalars},
+        {"--input", NAME_VALUE, &options->inputs},
+        {"--write-reference", TEXT, &options->write_reference},
+        {"--reference", TEXT, &options->reference},
+        {"--integer-tolerance", SEED, &tolerance->integer},
+        {"--float-relative", SHARE, &tolerance->float_relative},
+        {"--float-absolute-scale", SHARE, &tolerance->float_absolute_scale},
+        {"--mismatch-share", SHARE, &tolerance->mismatch_share},
+        {"--time", FLAG, &options->time},
+        {"--warm-up-s", SECONDS, &timing->warm_up_s},
+        {"--precision", SHARE, &timing->precision},
+        {"--min-repetitions", COUNT, &timing->min_repetitions},
+        {"--max-repetitions", COUNT, &timing->max_repetitions},
+        {"--max-time-s", SECONDS, &timing->max_time_s},
+        {"--give-up-over-s", SECONDS, &timing->give_up_over_s},
+        {"--min-repetition-s", SECONDS, &timing->min_repetition_s},
+    };
+    const size_t count = sizeof table / sizeof table[0];
+    for (int i = 1; i < argc; i++) {
+        const struct option *found = NULL;
+        for (size_t k = 0; k < count; k++) {
+            if (strcmp(argv[i], table[k].name) == 0) found = &table[k];
+        }
+        if (!found) fail(EXIT_USAGE, "usage", "There is no option '%s'.", argv[i]);
+        if (found->kind == FLAG) {
+            *(bool *)found->target = true;
+        } else if (i + 1 < argc) {
+            store(found, argv[++i]);
+        } else {
+            fail(EXIT_USAGE, "usage", "%s needs a value.", found->name);
+        }
+    }
+    check_together(options);
+}

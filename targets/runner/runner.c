@@ -1,0 +1,134 @@
+/* The on-device runner's main: checks one kernel's output and times it.
+ *
+ *     runner --list
+ *     runner --kernel NAME [--seed N] [--threads N] [--size ARG=E0xE1x…] [--scalar NAME=VALUE] [--input NAME=FILE]
+ *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
+ *             [--float-absolute-scale S] [--mismatch-share X]]
+ *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
+ *             [--give-up-over-s T] [--min-repetition-s T]]
+ *
+ * Output: JSON, one event a line, written out at once:
+ *     kernel    --list: name, target, arguments
+ *     start     kernel, target, seed, threads (0: Halide's choice)
+ *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
+ *     reference path: the outputs were written there
+ *     compared  output, elements, mismatches, max_absolute_error (over finite values), accepted, first_mismatch
+ *               (coordinates), expected and actual (there)
+ *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls,
+ *               stopped_by ('precision', 'time', 'repetitions' or 'gave_up')
+ *     error     kind (usage, halide, memory, io, reference, wrong_output, overrun), message
+ *     done
+ * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory or files. */
+#include <string.h>
+
+#include "runner.h"
+
+/* What outputs hold before a call. Two patterns, so that elements which a kernel leaves unwritten never agree. */
+enum { PATTERN_REFERENCE = 0x5a, PATTERN_COMPARED = 0xa5 };
+
+static const struct runner_kernel *find_kernel(const char *name) {
+    for (int i = 0; i < runner_kernel_count; i++) {
+        if (strcmp(name, runner_kernels[i].name) == 0) return &runner_kernels[i];
+    }
+    fail(EXIT_USAGE, "usage", "There is no kernel '%s' in this executable; --list shows those there are.", name);
+}
+
+static void report_start(const struct invocation *invocation, const struct options *options) {
+    event_begin("start");
+    event_string("kernel", invocation->kernel->name);
+    event_string("target", invocation->meta->target);
+    event_unsigned("seed", options->seed);
+    event_integer("threads", options->threads);
+    event_end();
+}
+
+static void report_dimensions(const char *key, const struct argument *argument, size_t field_offset) {
+    event_open(key, '[');
+    for (int d = 0; d < argument->meta->dimensions; d++) {
+        int32_t value;
+        memcpy(&value, (const char *)&argument->dim[d] + field_offset, sizeof value);
+        event_integer(NULL, value);
+    }
+    event_close(']');
+}
+
+static void report_buffer(const struct argument *argument) {
+    event_begin("buffer");
+    event_string("name", argument->meta->name);
+    event_string("role", is_output(argument) ? "output" : "input");
+    event_string("type_code", type_code_name(argument->meta->type.code));
+    event_integer("bits", argument->meta->type.bits);
+    report_dimensions("min", argument, offsetof(halide_dimension_t, min));
+    report_dimensions("extent", argument, offsetof(halide_dimension_t, extent));
+    report_dimensions("stride", argument, offsetof(halide_dimension_t, stride));
+    event_string("source", is_output(argument) ? "output" : argument->input_file ? "file" : "generated");
+    event_end();
+}
+
+static void set_up_buffers(struct invocation *invocation, uint64_t seed) {
+    for (int i = 0; i < invocation->count; i++) {
+        struct argument *argument = &invocation->arguments[i];
+        if (!is_buffer(argument)) continue;
+        allocate_buffer(argument);
+        if (argument->input_file) {
+            read_input_data(argument);
+        } else if (!is_output(argument)) {
+            fill_input(argument, seed);
+        }
+        report_buffer(argument);
+    }
+}
+
+/* One call with fresh outputs, left on the host and inside their memory; returns its seconds. */
+static double run_checked(struct invocation *invocation, uint8_t pattern) {
+    for (int i = 0; i < invocation->count; i++) {
+        if (is_output(&invocation->arguments[i])) fill_output(&invocation->arguments[i], pattern);
+    }
+    const int64_t start = now_ns();
+    call_once(invocation);
+    const double call_s = (double)(now_ns() - start) * 1e-9;
+    copy_outputs_to_host(invocation);
+    check_guards(invocation);
+    return call_s;
+}
+
+static void write_reference(struct invocation *invocation, const char *path) {
+    write_reference_file(invocation, path);
+    event_begin("reference");
+    event_string("path", path);
+    event_end();
+}
+
+static void run_kernel(const struct options *options) {
+    static struct invocation invocation; /* too large for the small stacks of some devices */
+    set_up_halide(options->threads);
+    prepare_arguments(&invocation, find_kernel(options->kernel), options);
+    report_start(&invocation, options);
+    ask_kernel_for_shapes(&invocation);
+    set_up_buffers(&invocation, options->seed);
+    double first_call_s = -1;
+    if (options->write_reference || options->reference || !options->time) {
+        first_call_s = run_checked(&invocation, options->reference ? PATTERN_COMPARED : PATTERN_REFERENCE);
+    }
+    if (options->write_reference) write_reference(&invocation, options->write_reference);
+    if (options->reference && !compare_outputs(&invocation, options->reference, &options->tolerance)) {
+        fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' is not the reference's.", options->kernel);
+    }
+    if (options->time) {
+        time_kernel(&invocation, &options->timing, first_call_s);
+        check_guards(&invocation);
+    }
+}
+
+int main(int argc, char **argv) {
+    static struct options options;
+    parse_options(argc, argv, &options);
+    if (options.list) {
+        list_kernels();
+    } else {
+        run_kernel(&options);
+    }
+    event_begin("done");
+    event_end();
+    return EXIT_DONE;
+}

@@ -1,0 +1,57 @@
+"""A schedule header as Halide emits it, made portable: a stable name, no local paths."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from targets.errors import GeneratorError
+
+_FUNCTION = re.compile(r"inline void apply_schedule_(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
+_LOCAL_PARAMETER = re.compile(r" ?autoscheduler\.weights_path=\S+")
+
+
+def portable_schedule(text: str, name: str) -> str:
+    """The header with `apply_schedule_<name>` as its function and without the path of the weights.
+
+    Raises:
+        GeneratorError: `text` is not a schedule header.
+    """
+    emitted = schedule_name(text)
+    renamed = re.sub(rf"\bapply_schedule_{emitted}\b", f"apply_schedule_{name}", text)
+    renamed = re.sub(rf"\b{emitted}_SCHEDULE_H\b", f"{name}_SCHEDULE_H", renamed)
+    return "\n".join(
+        _LOCAL_PARAMETER.sub("", line) if line.startswith("//") else line for line in renamed.splitlines()
+    ) + "\n"
+
+
+def schedule_name(text: str) -> str:
+    """The <name> in the header's `apply_schedule_<name>`.
+
+    Raises:
+        GeneratorError: there is no such function.
+    """
+    found = _FUNCTION.search(text)
+    if found is None:
+        raise GeneratorError(
+            "The schedule has no function `inline void apply_schedule_<name>(Pipeline, Target)`.",
+            next_step="Give a header written by `sdk autotune` or by Halide's -e schedule.",
+        )
+    return found.group("name")
+
+
+def read_schedule(path: Path) -> str:
+    """The text of a schedule header.
+
+    Raises:
+        GeneratorError: it cannot be read or is not a schedule header.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise GeneratorError(f"{path}: the schedule header cannot be read: {error}.") from error
+    try:
+        schedule_name(text)
+    except GeneratorError as error:
+        raise GeneratorError(f"{path}: {error.message}", next_step=error.next_step) from error
+    return text

@@ -1,0 +1,224 @@
+"""Small Halide kernels that the tests of the runner link and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import halide as hl
+
+from targets.executable import KernelObject
+
+Arguments = list[object]
+Kernel = tuple[hl.Pipeline, Arguments]
+
+x, y, c, xo, yo, xi, yi = (hl.Var(name) for name in ("x", "y", "c", "xo", "yo", "xi", "yi"))
+
+# Every element type, in the order of the arguments of `types`.
+TYPES = {
+    "bool": hl.Bool(),
+    "int8": hl.Int(8),
+    "uint8": hl.UInt(8),
+    "int16": hl.Int(16),
+    "uint16": hl.UInt(16),
+    "int32": hl.Int(32),
+    "uint32": hl.UInt(32),
+    "int64": hl.Int(64),
+    "uint64": hl.UInt(64),
+    "float16": hl.Float(16),
+    "float32": hl.Float(32),
+    "float64": hl.Float(64),
+}
+TYPES_MINS, TYPES_EXTENTS = (-3, 5), (21, 4)
+
+
+def _blur(added: int = 0) -> tuple[hl.ImageParam, hl.Func, hl.Func]:
+    """Three columns by three rows, without a border: the input is two larger than the output."""
+    image = hl.ImageParam(hl.UInt(8), 2, "image")
+    rows, blurred = hl.Func("rows"), hl.Func("blurred")
+    wide = hl.Func("wide")
+    wide[x, y] = hl.u16(image[x, y])
+    rows[x, y] = wide[x - 1, y] + wide[x, y] + wide[x + 1, y]
+    blurred[x, y] = rows[x, y - 1] + rows[x, y] + rows[x, y + 1] + hl.u16(added)
+    image.set_estimates([(0, 100), (0, 60)])
+    blurred.set_estimates([(0, 100), (0, 60)])
+    return image, rows, blurred
+
+
+def _blur_plain() -> Kernel:
+    image, _, blurred = _blur()
+    return hl.Pipeline(blurred), [image]
+
+
+def _blur_tiled() -> Kernel:
+    image, rows, blurred = _blur()
+    blurred.tile(x, y, xo, yo, xi, yi, 32, 8).vectorize(xi, 8).parallel(yo)
+    # Rounds up the width of the rows, so that more of the input is read than the output needs.
+    rows.compute_at(blurred, xo).vectorize(x, 16, hl.TailStrategy.RoundUp)
+    return hl.Pipeline(blurred), [image]
+
+
+def _blur_rounded_up() -> Kernel:
+    """Writes whole vectors: the output has to be wider than its estimate."""
+    image, _, blurred = _blur()
+    blurred.vectorize(x, 16, hl.TailStrategy.RoundUp)
+    return hl.Pipeline(blurred), [image]
+
+
+def _blur_wrong() -> Kernel:
+    image, _, blurred = _blur(added=1)
+    return hl.Pipeline(blurred), [image]
+
+
+def _blur_wrong_corner() -> Kernel:
+    image, _, blurred = _blur()
+    corner = hl.Func("corner")
+    corner[x, y] = blurred[x, y] + hl.select((x == 99) & (y == 59), hl.u16(3), hl.u16(0))
+    corner.set_estimates([(0, 100), (0, 60)])
+    # The output keeps the name that the reference has.
+    renamed = hl.Func("blurred")
+    renamed[x, y] = corner[x, y]
+    renamed.set_estimates([(0, 100), (0, 60)])
+    return hl.Pipeline(renamed), [image]
+
+
+def _scaled(factor: float, poison: bool = False) -> Kernel:
+    image = hl.ImageParam(hl.Float(32), 2, "image")
+    scaled = hl.Func("scaled")
+    value = image[x, y] * hl.f32(factor)
+    if poison:
+        value = hl.select(x == 3, hl.f32(float("nan")), x == 4, hl.f32(float("inf")), value)
+    scaled[x, y] = value
+    for shaped in (image, scaled):
+        shaped.set_estimates([(0, 40), (0, 10)])
+    return hl.Pipeline(scaled), [image]
+
+
+def _interleaved(pixel_stride: int, width: int = 30) -> Kernel:
+    image = hl.ImageParam(hl.UInt(8), 3, "image")
+    image.dim(0).set_stride(pixel_stride)
+    image.dim(2).set_stride(1).set_bounds(0, 3)
+    brighter = hl.Func("brighter")
+    brighter[x, y, c] = image[x, y, c] + hl.u8(1)
+    brighter.output_buffer().dim(0).set_stride(3)
+    brighter.output_buffer().dim(2).set_stride(1).set_bounds(0, 3)
+    for shaped in (image, brighter):
+        shaped.set_estimates([(0, width), (0, 20), (0, 3)])
+    return hl.Pipeline(brighter), [image]
+
+
+def _scalar(name: str, element_type: hl.Type, estimate: bool | int | float) -> hl.Param:
+    parameter = hl.Param(element_type, name)
+    parameter.set_estimate(estimate)
+    return parameter
+
+
+def _scalars() -> Kernel:
+    flag, tiny = _scalar("flag", hl.Bool(), True), _scalar("tiny", hl.Int(8), -5)
+    small, large = _scalar("small", hl.UInt(16), 60000), _scalar("large", hl.Int(64), -(2**40))
+    half_way, precise = _scalar("half_way", hl.Float(32), 0.5), _scalar("precise", hl.Float(64), 0.25)
+    total = hl.Func("total")
+    sums = [hl.f64(tiny), hl.f64(small), hl.f64(large), hl.f64(half_way), precise]
+    total[x] = hl.select(flag, sum(sums, hl.f64(0)), hl.f64(0))
+    total.set_estimates([(0, 4)])
+    return hl.Pipeline(total), [flag, tiny, small, large, half_way, precise]
+
+
+def _two_outputs() -> Kernel:
+    image = hl.ImageParam(hl.UInt(16), 2, "image")
+    low, column = hl.Func("low"), hl.Func("column")
+    low[x, y] = hl.u8(image[x, y] & 255)
+    reduced = hl.RDom([(0, 16)], "reduced")
+    column[y] = hl.u32(0)
+    column[y] += hl.u32(image[reduced, y])
+    image.set_estimates([(0, 16), (0, 8)])
+    low.set_estimates([(0, 16), (0, 8)])
+    column.set_estimates([(0, 8)])
+    return hl.Pipeline([low, column]), [image]
+
+
+def _types() -> Kernel:
+    inputs: Arguments = []
+    outputs = []
+    for name, element_type in TYPES.items():
+        image, copy = hl.ImageParam(element_type, 2, f"in_{name}"), hl.Func(f"out_{name}")
+        copy[x, y] = image[x, y]
+        for shaped in (image, copy):
+            shaped.set_estimates(list(zip(TYPES_MINS, TYPES_EXTENTS, strict=True)))
+        inputs.append(image)
+        outputs.append(copy)
+    return hl.Pipeline(outputs), inputs
+
+
+def _single_number() -> Kernel:
+    image, total = hl.ImageParam(hl.Int(32), 0, "image"), hl.Func("total")
+    total[()] = image[()] + 1
+    for shaped in (image, total):
+        shaped.set_estimates([])
+    return hl.Pipeline(total), [image]
+
+
+def _no_estimates() -> Kernel:
+    image, copied = hl.ImageParam(hl.UInt(8), 2, "image"), hl.Func("copied")
+    copied[x, y] = image[x, y]
+    copied.set_estimates([(0, 8), (0, 8)])
+    return hl.Pipeline(copied), [image]
+
+
+def _no_scalar_estimate() -> Kernel:
+    added, number = hl.Param(hl.Int(32), "added"), hl.Func("number")
+    number[x] = added
+    number.set_estimates([(0, 8)])
+    return hl.Pipeline(number), [added]
+
+
+def _requires() -> Kernel:
+    divisor, divided = hl.Param(hl.Int(32), "divisor"), hl.Func("divided")
+    divisor.set_estimate(2)
+    divisor.set_min_value(1)
+    divided[x] = x / divisor
+    divided.set_estimates([(0, 8)])
+    return hl.Pipeline(divided), [divisor]
+
+
+def _overrun() -> Kernel:
+    """Stores one element at 7 + beyond, having promised that this is at most 7."""
+    beyond, scattered = hl.Param(hl.Int(32), "beyond"), hl.Func("scattered")
+    beyond.set_estimate(0)
+    scattered[x] = 0
+    scattered[hl.unsafe_promise_clamped(beyond + 7, 0, 7)] = 1
+    scattered.set_estimates([(0, 8)])
+    return hl.Pipeline(scattered), [beyond]
+
+
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    "blur_plain": _blur_plain,
+    "blur_tiled": _blur_tiled,
+    "blur_rounded_up": _blur_rounded_up,
+    "blur_wrong": _blur_wrong,
+    "blur_wrong_corner": _blur_wrong_corner,
+    "scaled": lambda: _scaled(3.0),
+    "scaled_nearly": lambda: _scaled(3.0003),
+    "poisoned": lambda: _scaled(3.0, poison=True),
+    "interleaved": lambda: _interleaved(3),
+    "interleaved_padded": lambda: _interleaved(4),
+    "interleaved_narrow": lambda: _interleaved(3, width=2),
+    "scalars": _scalars,
+    "two_outputs": _two_outputs,
+    "types": _types,
+    "single_number": _single_number,
+    "no_estimates": _no_estimates,
+    "no_scalar_estimate": _no_scalar_estimate,
+    "requires": _requires,
+    "overrun": _overrun,
+}
+
+
+def compile_kernel(name: str, halide_target: str, folder: Path, symbol: str | None = None) -> KernelObject:
+    """The object of one of `KERNELS`, without Halide's runtime."""
+    pipeline, arguments = KERNELS[name]()
+    function = symbol or name
+    path = folder / f"{function}.o"
+    outputs = {hl.OutputFileType.object: str(path)}
+    pipeline.compile_to(outputs, arguments, function, hl.Target(f"{halide_target}-no_runtime"))
+    return KernelObject(function, path)

@@ -1,0 +1,1 @@
+"""Halide's weights: the file format, and the weights built into the plug-ins."""
