@@ -37,7 +37,7 @@ $(READY): pyproject.toml
 	@python=$$(for name in $(PYTHON_NAMES); do \
 		if "$$name" -c '$(SUPPORTED)' 2>/dev/null; then echo "$$name"; break; fi; done); \
 	if [ -z "$$python" ]; then \
-		echo "setup: Python 3.11, 3.12 or 3.13 is needed and is not on PATH (python3 is: $$(python3 -V 2>&1));" \
+		echo "setup: Python 3.11, 3.12 or 3.13 is needed and is not on PATH (python3 is $$(python3 -V 2>/dev/null || echo missing));" \
 			"on Debian 12 or newer: apt-get install python3 python3-venv" >&2; exit 1; fi; \
 	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
 		echo "setup: $$python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; \

@@ -15,19 +15,14 @@ from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, Notice
-from autotune_loop.featurization import Featurization, read_featurization, uses_float
+from autotune_loop.featurization import Featurization, read_featurization
+from autotune_loop.output_tolerance import output_tolerance
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import greedy_point
-from devices.measure_settings import Tolerance
 from targets.errors import GeneratorError, SdkError
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
-
-# Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, and a
-# threshold may fall the other way in a few places. Integer arithmetic is exact.
-_FLOAT_TOLERANCE = Tolerance(integer=1, mismatch_share=2e-5)
-_EXACT = Tolerance()
 
 
 def prepare_references(
@@ -90,7 +85,6 @@ def _state(
     listen: Listener,
 ) -> ArgsetState:
     argset = context.argsets[index]
-    tolerance = _FLOAT_TOLERANCE if uses_float(features) else _EXACT
     file, name = None, "none"
     if isinstance(built, GeneratorFailure):
         listen(Notice(f"Outputs cannot be checked: no reference could be built. {built.sentence}", warning=True))
@@ -101,7 +95,7 @@ def _state(
             file = _reference_file(index)
         else:
             listen(Notice(f"Outputs cannot be checked: the reference did not run. {trouble}", warning=True))
-    reference = ArgsetReference(file, tolerance, pipeline_id(features, argset))
+    reference = ArgsetReference(file, output_tolerance(features), pipeline_id(features, argset))
     return ArgsetState(index, argset, context.function_name, reference, name)
 
 

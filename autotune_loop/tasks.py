@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.autoscheduler_requests import adams2019, li2018, mullapudi2016
 from autotune_loop.candidate import Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.featurization import read_featurization
 from autotune_loop.run_worker import RunWorker, current_run_worker
@@ -30,6 +29,7 @@ from targets.generator_run import (
     run_generator,
 )
 from targets.halide_runtime import build_runtime_object
+from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.process_outcome import ProcessLimits
 from targets.stop_signal import StopSignal
 from weights.perturb import perturb_weights
@@ -114,7 +114,14 @@ def _run_search(
         write_weights(noisy, weights_path)
     limits = worker.context.limits
     time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
-    autoscheduler = adams2019(worker.context, worker.halide, point, weights_path)
+    parameters = {
+        "beam_size": str(point.beam_size),
+        "random_dropout": str(point.random_dropout),
+        "random_dropout_seed": str(point.seed),
+        "weights_path": str(weights_path),
+    }
+    context = worker.context
+    autoscheduler = profile_autoscheduler(worker.halide, context.profile, context.parallelism, parameters)
     return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
 
 
@@ -147,10 +154,7 @@ def build_reference(argset: Mapping[str, str], folder: Path, symbol: str) -> Bui
     """An independent schedule that ends: Mullapudi2016's, else Li2018's. Never the fully inlined pipeline."""
     worker = current_run_worker()
     context = worker.context
-    choices = (
-        mullapudi2016(worker.halide, context.parallelism, context.profile.machine),
-        li2018(worker.halide, context.parallelism),
-    )
+    choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile.machine)
     first_failure: GeneratorFailure | None = None
     for choice in choices:
         with worker.building() as stop:

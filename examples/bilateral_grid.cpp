@@ -1,8 +1,10 @@
 // Edge-preserving smoothing of an 8-bit image with a bilateral grid (Chen, Paris, Durand 2007).
-// input is (x, y), uint8; output is (x, y), float32 in 0 to 255. Pixels are summed and counted in the cells of a
-// coarse (x / cell, y / cell, value >> range_bits) grid, the grid is blurred with (1, 2, 1) along its three
-// axes, and read back by trilinear interpolation. The grid holds integers, so its content does not depend on the
-// schedule. amount blends between the input (0) and the filtered image (1). Edges are repeated.
+//
+// input is (x, y), uint8; output is (x, y), float32 in 0 to 255. Pixels are summed and counted in the
+// cells of a coarse grid (x / cell, y / cell, value >> range_bits); the grid is blurred with (1, 2, 1)
+// along its three axes and read back by trilinear interpolation. It holds integers, so its content does
+// not depend on the schedule. amount blends between the input (0) and the filtered image (1). Edges are
+// repeated.
 
 #include "Halide.h"
 

@@ -1,11 +1,13 @@
 // From a sensor's Bayer mosaic to a picture, all in integers.
 //
-// raw is (x, y), uint16, 10 bits used, in RGGB order (red at even x and even y); its edges are mirrored, which keeps
-// the order of colours. output is (x, y, 3), uint8. Steps: black level and white balance, demosaicing (green along
-// the direction that changes less, red and blue bilinear), colour matrix, tone curve from a table, sharpening.
+// raw is (x, y), uint16, 10 bits used, in RGGB order (red at even x and even y); its edges are mirrored,
+// which keeps the order of colours. output is (x, y, 3), uint8. Steps: black level and white balance,
+// demosaicing (green along the direction that changes less, red and blue bilinear), colour matrix, tone
+// curve from a table, sharpening.
 //
-// Scalars: black_level in raw units; gain_red and gain_blue in 1/256; tone in raw units, the smaller the brighter the
-// shadows; sharpness in 1/32, up to 127. matrix is (input channel, output channel), int16, in 1/256.
+// Scalars: black_level in raw units; gain_red and gain_blue in 1/256; tone in raw units, smaller for
+// brighter shadows; sharpness in 1/32, up to 127. matrix is (input channel, output channel), int16, in
+// 1/256.
 
 #include "Halide.h"
 
@@ -107,7 +109,8 @@ private:
         Expr reds = by_position(
             red(hx, hy), average(red(hx, hy), red(hx + 1, hy)), average(red(hx, hy), red(hx, hy + 1)),
             average4(red(hx, hy), red(hx + 1, hy), red(hx, hy + 1), red(hx + 1, hy + 1)));
-        Expr greens = by_position(green_at_red(hx, hy), green_r(hx, hy), green_b(hx, hy), green_at_blue(hx, hy));
+        Expr greens =
+            by_position(green_at_red(hx, hy), green_r(hx, hy), green_b(hx, hy), green_at_blue(hx, hy));
         Expr blues = by_position(
             average4(blue(hx - 1, hy - 1), blue(hx, hy - 1), blue(hx - 1, hy), blue(hx, hy)),
             average(blue(hx, hy - 1), blue(hx, hy)), average(blue(hx - 1, hy), blue(hx, hy)), blue(hx, hy));

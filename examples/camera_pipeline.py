@@ -5,8 +5,8 @@ keeps the order of colours. output is (x, y, 3), uint8. Steps: black level and w
 (green along the direction that changes less, red and blue bilinear), colour matrix, tone curve from a table,
 sharpening.
 
-Scalars: black_level in raw units; gain_red and gain_blue in 1/256; tone in raw units, the smaller the
-brighter the shadows; sharpness in 1/32, up to 127. matrix is (input channel, output channel), int16, in 1/256.
+Scalars: black_level in raw units; gain_red and gain_blue in 1/256; tone in raw units, smaller for brighter
+shadows; sharpness in 1/32, up to 127. matrix is (input channel, output channel), int16, in 1/256.
 """
 
 import halide as hl

@@ -1,6 +1,8 @@
 // One layer of a convolutional network: 3x3 convolution, bias, rectifier; float32.
-// Channels are innermost: input is (channel, x, y, image) with a border of one pixel already in it, weights is
-// (output channel, x, y, input channel), bias is (output channel), output is (output channel, x, y, image).
+//
+// Channels are innermost: input is (channel, x, y, image) with a border of one pixel already in it,
+// weights is (output channel, x, y, input channel), bias is (output channel), output is (output channel,
+// x, y, image).
 
 #include "Halide.h"
 

@@ -1,6 +1,7 @@
 // Corner response of Harris and Stephens (1988) over an 8-bit RGB image.
-// input is (x, y, 3), uint8; response is (x, y), float32. Luma, Sobel gradients, their products summed over a
-// square window, then det(M) - sensitivity * trace(M) ** 2. Edges are repeated.
+//
+// input is (x, y, 3), uint8; response is (x, y), float32. Luma, Sobel gradients, their products summed
+// over a square window, then det(M) - sensitivity * trace(M) ** 2. Edges are repeated.
 
 #include "Halide.h"
 

@@ -1,6 +1,7 @@
 // Scaled product of two dense float32 matrices, product = scale * left @ right.
-// Matrices are (column, row), the column innermost: left is (depth, rows), right is (columns, depth), product is
-// (columns, rows).
+//
+// Matrices are (column, row), the column innermost: left is (depth, rows), right is (columns, depth),
+// product is (columns, rows).
 
 #include "Halide.h"
 

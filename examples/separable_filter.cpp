@@ -1,4 +1,5 @@
 // Separable blur of an 8-bit planar image with binomial (Gaussian-like) weights, all in integers.
+//
 // input and output are (x, y, channel), uint8. Edges are repeated. The weights of one direction are the
 // binomial coefficients C(2 * radius, k), whose sum is 4 ** radius, so the division is a shift.
 

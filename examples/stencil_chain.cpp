@@ -1,6 +1,8 @@
 // A chain of 3x3 smoothing stencils on a 16-bit image, all in integers.
-// input and output are (x, y), uint16. Edges are repeated before the first stage only, so each stage needs one
-// more ring of the stage before it: the schedule decides between storing, recomputing and fusing the stages.
+//
+// input and output are (x, y), uint16. Edges are repeated before the first stage only, so each stage needs
+// one more ring of the stage before it: the schedule decides between storing, recomputing and fusing the
+// stages.
 
 #include "Halide.h"
 

@@ -177,9 +177,9 @@ def _disk(cache_folder: Path) -> MachineCheck:
     existing = cache_folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
-    if not os.access(existing, os.W_OK):
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
         fix = "Set SDK_CACHE_DIR to a folder that can be written."
-        return MachineCheck("cache folder", False, f"{existing} cannot be written", fix)
+        return MachineCheck("cache folder", False, f"{existing} is no folder that can be written", fix)
     free_bytes = shutil.disk_usage(existing).free
     passed = free_bytes >= SMALLEST_FREE_DISK_BYTES
     fix = "" if passed else "Free some, or set SDK_CACHE_DIR to a folder on another disk."

@@ -8,6 +8,7 @@ exit code 0    done
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -16,13 +17,16 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import doctor, targets
+from sdk.commands import bench, build, doctor, retrain, targets
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so
 # that `sdk --help` stays instant.
 _COMMANDS = (
     targets,
+    build,
+    bench,
+    retrain,
     doctor,
 )
 
@@ -46,7 +50,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError as error:
-        return _FAILED if _leave_closed_stdout() else _report_unexpected(error, given)
+        if not _stdout_is_closed():
+            return _report_unexpected(error, given)
+        _discard_stdout()
+        return _FAILED
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            place = error.filename or "standard output or a file"
+            _flush_or_discard_stdout()
+            return _complain(f"the disk is full ({place}: {error.strerror}). Free some space.", _FAILED)
+        return _report_unexpected(error, given)
     except Exception as error:
         return _report_unexpected(error, given)
     return _complain("interrupted.", code) if code == _INTERRUPTED else code
@@ -113,19 +126,31 @@ def _usage(error: Exception) -> tuple[str, int]:
     return f"{sentence}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
 
 
-def _leave_closed_stdout() -> bool:
-    """Say whether standard output's reader is gone, and if so send what is left nowhere."""
+def _stdout_is_closed() -> bool:
+    """Say whether the reader of standard output is gone."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)
-        if not any(event & select.POLLERR for _, event in poll.poll(0)):
-            return False
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return False
+
+
+def _flush_or_discard_stdout() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_stdout()
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered nowhere, or Python complains again when it ends."""
+    try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
     except (OSError, ValueError):
-        return False
-    return True
+        pass
 
 
 def _report_unexpected(error: Exception, arguments: list[str]) -> int:

@@ -30,3 +30,14 @@ TargetOption = Annotated[
         autocompletion=complete_target_names,
     ),
 ]
+GeneratorArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[GENERATOR]",
+        help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml.",
+    ),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A generator parameter; repeat for more."),
+]

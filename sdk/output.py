@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,3 +24,19 @@ def make_console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+
+
+@contextlib.contextmanager
+def show_progress(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show what is going on, on standard error: a spinner on a terminal, else a line a step; yields the setter."""
+    if quiet:
+        yield lambda step: None
+        return
+    if not sys.stderr.isatty():
+        sys.stderr.write(text + "\n")
+        yield lambda step: print(step, file=sys.stderr)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status(text) as status:
+        yield lambda step: status.update(step)

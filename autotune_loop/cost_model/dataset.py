@@ -38,14 +38,17 @@ def group_samples(samples: Iterable[Sample], num_cores: int) -> list[PipelineBat
 
 
 def split_held_out(batch: PipelineBatch, share: float, seed: int) -> tuple[PipelineBatch, PipelineBatch]:
-    """The schedules to learn from, and those to judge the result by.
-
-    Each schedule's side depends on its own hash and the seed, never on the other schedules.
-    """
+    """The schedules to learn from, and those to judge the result by; see `is_held_out`."""
     held_out = np.array(
-        [_fraction(sha256, seed) < share for sha256 in batch.schedule_sha256s], dtype=np.bool_
+        [is_held_out(sha256, share, seed) for sha256 in batch.schedule_sha256s], dtype=np.bool_
     )
     return _select(batch, ~held_out), _select(batch, held_out)
+
+
+def is_held_out(schedule_sha256: str, share: float, seed: int) -> bool:
+    """Whether a schedule is kept out of training: its hash and the seed alone decide, once and for all."""
+    digest = hashlib.sha256(f"{seed}:{schedule_sha256}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64 < share
 
 
 def _batch(pipeline_id: int, schedules: dict[str, Sample], num_cores: int) -> PipelineBatch:
@@ -73,9 +76,3 @@ def _select(batch: PipelineBatch, chosen: npt.NDArray[np.bool_]) -> PipelineBatc
         pipeline_inputs=batch.pipeline_inputs,
         runtimes_ms=batch.runtimes_ms[chosen],
     )
-
-
-def _fraction(schedule_sha256: str, seed: int) -> float:
-    """A number in [0, 1) that looks random and depends on the schedule and the seed alone."""
-    digest = hashlib.sha256(f"{seed}:{schedule_sha256}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64

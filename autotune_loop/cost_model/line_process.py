@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import selectors
 import subprocess
 import time
@@ -15,7 +16,11 @@ from typing import IO, Any
 from autotune_loop.cost_model.model_process_error import ModelProcessError
 
 _CLOSE_GRACE_S = 5.0
-_LOG_TAIL_BYTES = 2000
+_LOG_TAIL_BYTES = 8192
+_LOG_TAIL_LINES = 6
+_LIBRARY_CHATTER = re.compile(
+    r"[IWE]\d{4} \d|WARNING: All log messages before"
+)  # what TensorFlow always prints
 
 
 class LineProcess:
@@ -128,7 +133,11 @@ class LineProcess:
             with self._log_path.open("rb") as log:
                 end_bytes = log.seek(0, os.SEEK_END)
                 log.seek(max(self._log_start_bytes, end_bytes - _LOG_TAIL_BYTES))
-                tail = log.read().decode(errors="replace").strip()
+                lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return f" The end of its log {self._log_path}: {tail}" if tail else ""
+        telling = [line for line in lines if line.strip() and not _LIBRARY_CHATTER.match(line)]
+        tail = "\n".join(telling[-_LOG_TAIL_LINES:])
+        return (
+            f" The end of its log {self._log_path}:\n{tail}\n" if tail else f" Its log is {self._log_path}."
+        )

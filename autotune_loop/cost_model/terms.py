@@ -94,7 +94,8 @@ def cost_terms(schedule_features: FloatArray, num_cores: int) -> FloatArray:
 
 
 def _num_tasks(f: FloatArray) -> FloatArray:
-    return np.maximum(1, f[_Feature.INNER_PARALLELISM] * f[_Feature.OUTER_PARALLELISM])
+    tasks: FloatArray = np.maximum(1, f[_Feature.INNER_PARALLELISM] * f[_Feature.OUTER_PARALLELISM])
+    return tasks
 
 
 def _compute_terms(f: FloatArray, terms: FloatArray, num_cores: int) -> None:

@@ -7,6 +7,9 @@
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
  *
+ * Defaults: seed 0, threads Halide's choice, tolerances 0, warm-up 0.1 s, precision 0.01, 5 to 1000 repetitions,
+ * 10 s, never giving up (0), repetitions of 0.0005 s.
+ *
  * Output: JSON, one event a line, written out at once:
  *     kernel    --list: name, target, arguments
  *     start     kernel, target, seed, threads (0: Halide's choice)

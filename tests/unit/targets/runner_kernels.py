@@ -182,13 +182,14 @@ def _requires() -> Kernel:
 
 
 def _overrun() -> Kernel:
-    """Stores one element at 7 + beyond, having promised that this is at most 7."""
-    beyond, scattered = hl.Param(hl.Int(32), "beyond"), hl.Func("scattered")
-    beyond.set_estimate(0)
+    """Stores elements where the input says, having promised that this is inside the output."""
+    place, scattered = hl.ImageParam(hl.Int(32), 1, "place"), hl.Func("scattered")
+    every = hl.RDom([(0, 2)], "every")
     scattered[x] = 0
-    scattered[hl.unsafe_promise_clamped(beyond + 7, 0, 7)] = 1
+    scattered[hl.unsafe_promise_clamped(place[every], 0, 7)] = 1
+    place.set_estimates([(0, 2)])
     scattered.set_estimates([(0, 8)])
-    return hl.Pipeline(scattered), [beyond]
+    return hl.Pipeline(scattered), [place]
 
 
 KERNELS: dict[str, Callable[[], Kernel]] = {

@@ -33,9 +33,11 @@ def test_the_target_is_halides_own() -> None:
     assert host_halide_target() == halide.get_host_target().to_string()
 
 
-def test_the_features_are_among_halides_own() -> None:
-    # Halide may know more (it asks the processor); the kernel's flags must not promise what Halide denies.
-    assert set(probe_host().features) <= set(parse_halide_target(host_halide_target()).features)
+def test_the_common_features_are_halides_own() -> None:
+    # Finer ones (Zen 5, Sapphire Rapids) Halide takes from the processor model, which no flag tells.
+    common = {"sse41", "avx", "avx2", "f16c", "fma", "avx512", "avx512_skylake"}
+    of_halide = set(parse_halide_target(host_halide_target()).features)
+    assert set(probe_host().features) & common == of_halide & common
 
 
 def test_affinity_is_respected() -> None:

@@ -197,7 +197,7 @@ def test_parameters_are_those_of_the_autoscheduler(tmp_path: Path, line: str, ex
 
 
 def test_toml_errors_have_the_line(tmp_path: Path) -> None:
-    assert "at line 2" in refusal(write(tmp_path, "syntax", 'description = "x"\nhalide_target = '))
+    assert "at line 2" in refusal(write(tmp_path, "syntax", 'description = "x"\nhalide_target = = 1\n'))
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b'description = "\xe9"')
     assert "byte 15 is not UTF-8" in refusal(latin)

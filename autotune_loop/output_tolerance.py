@@ -1,0 +1,16 @@
+"""How far a schedule's output may be from the reference's, by what the pipeline computes with."""
+
+from __future__ import annotations
+
+from autotune_loop.featurization import Featurization, uses_float
+from devices.measure_settings import Tolerance
+
+# Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, and a
+# threshold may fall the other way in a few places. Integer arithmetic is exact.
+_FLOAT_TOLERANCE = Tolerance(integer=1, mismatch_share=2e-5)
+_EXACT = Tolerance()
+
+
+def output_tolerance(features: Featurization) -> Tolerance:
+    """Exact for a pipeline without float operations."""
+    return _FLOAT_TOLERANCE if uses_float(features) else _EXACT

@@ -1,0 +1,86 @@
+"""The samples of recorded runs, for training without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.run_record import FILE_NAME, read_run_record
+from autotune_loop.sample_file import Sample, read_sample
+from targets.errors import RunFolderError, WeightsError
+
+
+@dataclass(frozen=True)
+class RecordedSamples:
+    """Samples that may be trained on together.
+
+    Attributes:
+        samples: all that could be read.
+        unreadable: one sentence for each that could not.
+        parallelism: cores of the device they were timed on; None when no run says.
+        clock: what they were timed with; None when no run says.
+    """
+
+    samples: tuple[Sample, ...]
+    unreadable: tuple[str, ...]
+    parallelism: int | None
+    clock: str | None
+
+
+def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> RecordedSamples:
+    """Every `.sample` below the folders, which are run folders, or folders of samples made by Halide's loop.
+
+    Args:
+        profile_name: the runs must be of this profile; None takes whatever they are of.
+
+    Raises:
+        RunFolderError: a folder holds no sample, or the runs are of different profiles, devices, clocks or
+            numbers of cores: times of different clocks or machines are never mixed in one training.
+    """
+    identities = [_identity(folder) for folder in folders]
+    _check_alike(folders, identities, profile_name)
+    samples: list[Sample] = []
+    unreadable: list[str] = []
+    for folder in folders:
+        paths = sorted(folder.rglob("*.sample")) if folder.is_dir() else []
+        if not paths:
+            raise RunFolderError(
+                f"{folder} holds no .sample files.", next_step="Give the folder of a run, or its samples/ folder."
+            )
+        for path in paths:
+            try:
+                samples.append(read_sample(path))
+            except WeightsError as error:
+                unreadable.append(str(error))
+    known = next((identity for identity in identities if identity), {})
+    parallelism = known.get("parallelism")
+    return RecordedSamples(
+        tuple(samples), tuple(unreadable), None if parallelism is None else int(parallelism), known.get("clock")
+    )
+
+
+def _identity(folder: Path) -> dict[str, str]:
+    """What a run folder says it is of; empty for a folder of bare samples."""
+    return dict(read_run_record(folder).identity) if (folder / FILE_NAME).exists() else {}
+
+
+def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], profile_name: str | None) -> None:
+    first: tuple[Path, dict[str, str]] | None = None
+    for folder, identity in zip(folders, identities, strict=True):
+        if not identity:
+            continue
+        if profile_name is not None and identity.get("profile") != profile_name:
+            raise RunFolderError(
+                f"{folder} is a run for profile {identity.get('profile')}, not {profile_name}.",
+                next_step=f"Leave it out, or give --target {identity.get('profile')}.",
+            )
+        if first is None:
+            first = (folder, identity)
+        for key in ("profile", "device", "clock", "parallelism"):
+            if identity.get(key) != first[1].get(key):
+                raise RunFolderError(
+                    f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "
+                    "their times cannot be trained on together.",
+                    next_step="Retrain from runs of one kind at a time.",
+                )

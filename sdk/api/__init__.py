@@ -1,0 +1,1 @@
+"""What `import sdk` offers, one function a module."""

@@ -1,0 +1,52 @@
+"""`sdk.build`: cross-compile a generator with a schedule."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from sdk.preparation import check_function_name, open_named_generator, open_workbench
+from sdk.settings import Settings, read_settings
+from targets.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
+from targets.profile_loader import load_profile
+from targets.schedule_choice import OWN_SCHEDULE, resolve_schedule
+from targets.zig_toolchain import ZigToolchain
+
+
+def build(
+    generator: str,
+    output: Path,
+    *,
+    target: str = "host",
+    schedule: str = OWN_SCHEDULE,
+    parameters: Iterable[str] = (),
+    function_name: str | None = None,
+    parallelism: int | None = None,
+    settings: Settings | None = None,
+) -> Artifacts:
+    """Cross-compile a generator: object, static library, header and a benchmark that runs on the target.
+
+    Args:
+        generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`.
+        output: folder for the files.
+        target: name or path of a target profile.
+        schedule: path of a `.schedule.h`; 'own' is the generator's; or 'adams2019', 'mullapudi2016', 'li2018'.
+        parameters: generator parameters, each `key=value`.
+        parallelism: threads that an autoscheduler plans for; None takes the profile's.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    settings = settings or read_settings()
+    profile = load_profile(target, settings.profile_folder)
+    bench = open_workbench(settings)
+    reference, program = open_named_generator(generator, parameters, bench, settings)
+    with contextlib.closing(program):
+        assert reference.name is not None
+        threads = parallelism or profile.machine.parallelism
+        choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
+        name = check_function_name(function_name or reference.name)
+        recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice)
+        toolchain = ZigToolchain(profile.toolchain.triple, settings.cache_folder / "zig")
+        return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain))

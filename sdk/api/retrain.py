@@ -1,0 +1,73 @@
+"""`sdk.retrain`: weights from recorded runs, without a device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
+from autotune_loop.cost_model.training import train
+from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.recorded_samples import load_recorded_samples
+from autotune_loop.tune_request import LearningOptions
+from sdk.settings import Settings, read_settings
+from targets.halide_install import find_halide_install
+from targets.profile_loader import load_profile
+from weights.baseline import baseline_weights
+from weights.weights_file import read_weights, write_weights
+
+
+def retrain(
+    runs: Sequence[Path],
+    output: Path,
+    *,
+    target: str | None = None,
+    weights: Path | None = None,
+    parallelism: int | None = None,
+    learning: LearningOptions | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda text: None,
+    settings: Settings | None = None,
+) -> TrainingReport:
+    """Train on the samples of recorded runs; `output` is written when the new weights rank no worse.
+
+    Args:
+        runs: run folders, or folders of `.sample` files made by Halide's own loop.
+        output: a `.weights` file.
+        target: the runs must be of this profile.
+        weights: to start from; None takes those inside the plug-in.
+        parallelism: cores of the device; None takes the runs' own.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    settings = settings or read_settings()
+    learning = learning or LearningOptions()
+    profile = load_profile(target or "host", settings.profile_folder)
+    start = (
+        read_weights(weights)
+        if weights is not None
+        else baseline_weights(find_halide_install().plugin_path(profile.autoscheduler.name))
+    )
+    recorded = load_recorded_samples(runs, None if target is None else profile.name)
+    for sentence in recorded.unreadable:
+        progress(f"left out: {sentence}")
+    options = TrainingOptions(
+        num_cores=parallelism or recorded.parallelism or profile.machine.parallelism,
+        epochs=learning.epochs,
+        learning_rate=learning.learning_rate,
+        loss=Loss(learning.loss),
+        held_out_share=learning.held_out_share,
+        seed=seed,
+    )
+    progress(f"{len(recorded.samples)} samples read; starting TensorFlow")
+    # TensorFlow reads these when it is imported, which `train` does.
+    threads = len(os.sched_getaffinity(0))
+    os.environ.update({k: v for k, v in tensorflow_environment({}, threads).items()})
+    report = train(start, recorded.samples, options)
+    if report.weights is not None:
+        write_weights(report.weights, output)
+    return report

@@ -1,0 +1,64 @@
+"""`sdk build`: cross-compile a generator with a schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdk.options import GeneratorArgument, JsonOption, ParameterOption, TargetOption
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    application.command("build")(build)
+
+
+def build(
+    generator: GeneratorArgument = None,
+    target: TargetOption = "host",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            "--schedule",
+            metavar="HEADER",
+            help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018.",
+        ),
+    ] = "own",
+    parameters: ParameterOption = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("build"),
+    function_name: Annotated[
+        str | None, typer.Option("--function-name", "-f", help="Name of the function; the generator's by default.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cross-compile a generator: object, static library, header, and a benchmark to run on the target.
+
+    Example: sdk build blur.cpp --target arm64 --schedule best.blur.schedule.h -o build
+    """
+    from sdk.api.build import build as build_files
+    from sdk.output import print_json, show_progress
+    from sdk.project_file import find_project
+
+    named = find_project(Path.cwd()).resolve(generator)
+    with show_progress(f"building {named} for {target}", quiet=as_json):
+        made = build_files(
+            named,
+            output,
+            target=target,
+            schedule=schedule,
+            parameters=parameters or (),
+            function_name=function_name,
+        )
+    files = {
+        "object": made.object,
+        "static_library": made.static_library,
+        "header": made.header,
+        "benchmark": made.benchmark,
+    }
+    if as_json:
+        print_json({kind: str(path) for kind, path in files.items()})
+        return
+    for kind, path in files.items():
+        typer.echo(f"{kind.replace('_', ' '):15} {path}")

@@ -1,0 +1,72 @@
+"""`sdk retrain`: weights from recorded runs, without a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sdk.options import JsonOption, complete_target_names
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    application.command("retrain")(retrain)
+
+
+def retrain(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders, or folders of .sample files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", metavar="PROFILE", help="The runs' profile.", autocompletion=complete_target_names
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", "-w", help="Weights to start from; Halide's own by default.")
+    ] = None,
+    parallelism: Annotated[int | None, typer.Option("--parallelism", help="Cores of the device.")] = None,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 200,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's step size.")] = 1e-3,
+    loss: Annotated[str, typer.Option("--loss", help="relative_throughput or rank.")] = "relative_throughput",
+    held_out_share: Annotated[float, typer.Option("--held-out-share", help="Share that only scores.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", help="Chooses the held-out share.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Train the cost model on recorded runs; no device is needed.
+
+    Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
+    """
+    from autotune_loop.cost_model.training_report import report_fields
+    from autotune_loop.tune_request import LOSSES, LearningOptions
+    from sdk.api.retrain import retrain as train_from_runs
+    from sdk.output import print_json, show_progress
+    from targets.errors import UsageError
+
+    if loss not in LOSSES:
+        raise UsageError(f"--loss must be one of {', '.join(LOSSES)}, not {loss!r}.")
+    if output.suffix != ".weights":
+        raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")
+    with show_progress("reading samples", quiet=as_json) as progress:
+        report = train_from_runs(
+            runs,
+            output,
+            target=target,
+            weights=weights,
+            parallelism=parallelism,
+            learning=LearningOptions(loss, epochs, learning_rate, held_out_share),
+            seed=seed,
+            progress=progress,
+        )
+    written = str(output) if report.weights is not None else None
+    if as_json:
+        print_json({**report_fields(report), "written": written})
+    else:
+        typer.echo(f"{report.outcome.value}: {report.reason}")
+        counts = f"{report.training_samples} samples trained on, {report.held_out_samples} held out"
+        typer.echo(f"{counts}, {report.pipelines} pipelines, {report.duration_s:.1f} s")
+        typer.echo(f"weights: {written}" if written else "weights: none written")
+    if written is None:
+        raise typer.Exit(1)

@@ -1,0 +1,65 @@
+"""Numbers as a person reads them; plain ASCII, so that any terminal and any log takes them."""
+
+from __future__ import annotations
+
+from autotune_loop.result import TunedSchedule
+
+_ROUNDED_TO_ONE_SECOND_S = 10.0
+
+
+def time_text(time_ms: float, clock_label: str = "") -> str:
+    """A kernel's time to four digits in the fitting unit, then the label of its clock.
+
+    Args:
+        clock_label: ' (emulated time, not a device's)' or what else `Clock.label` says; empty for real time.
+    """
+    if time_ms >= 1e3:
+        return f"{_digits(time_ms / 1e3)} s{clock_label}"
+    if time_ms >= 0.1:
+        return f"{_digits(time_ms)} ms{clock_label}"
+    return f"{_digits(time_ms * 1e3)} us{clock_label}"
+
+
+def _digits(value: float) -> str:
+    """Four significant digits, without an exponent."""
+    decimals = 3
+    while decimals > 0 and value >= 10 ** (4 - decimals):
+        decimals -= 1
+    return f"{value:.{decimals}f}"
+
+
+def duration_text(duration_s: float) -> str:
+    """'4.2 s', '0:42', '3:07' or '1:02:03'."""
+    if duration_s < _ROUNDED_TO_ONE_SECOND_S:
+        return f"{duration_s:.1f} s"
+    return clock_text(duration_s)
+
+
+def clock_text(duration_s: float) -> str:
+    """Always with a colon: '0:04', '3:07', '1:02:03'."""
+    minutes, seconds = divmod(int(duration_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def speed_up_text(speed_up: float) -> str:
+    """'2.17 times as fast'."""
+    return f"{speed_up:.2f} times as fast"
+
+
+def count_text(count: int, singular: str, plural: str = "") -> str:
+    """'1 schedule', '2 schedules'."""
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
+
+
+def share_text(share: float | None) -> str:
+    """'73 %', or 'unknown'."""
+    return "unknown" if share is None else f"{100 * share:.0f} %"
+
+
+def within_spread(tuned: TunedSchedule) -> bool:
+    """True when the default and the winner differ by less than their spreads add up to."""
+    if tuned.default_ms is None or tuned.tuned_ms is None:
+        return False
+    spread_ms = (tuned.default_spread_ms or 0.0) + (tuned.tuned_spread_ms or 0.0)
+    return abs(tuned.default_ms - tuned.tuned_ms) < spread_ms

@@ -1,0 +1,59 @@
+"""Which schedule a build gets: the generator's own, an autoscheduler's, or a header's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets.errors import UsageError
+from targets.generator_run import AutoschedulerRequest
+from targets.halide_install import HalideInstall
+from targets.host_cpp_compiler import HostCppCompiler
+from targets.named_autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from targets.profile import TargetProfile
+from targets.schedule_header import read_schedule
+from targets.schedule_plugin import schedule_autoscheduler
+
+OWN_SCHEDULE = "own"
+_AUTOSCHEDULERS = ("adams2019", "mullapudi2016", "li2018")
+
+
+@dataclass(frozen=True)
+class ScheduleChoice:
+    """A schedule that a kernel can be built with.
+
+    Attributes:
+        label: as the user named it.
+        autoscheduler: what applies it; None is the generator's own schedule.
+    """
+
+    label: str
+    autoscheduler: AutoschedulerRequest | None
+
+
+def resolve_schedule(
+    text: str, profile: TargetProfile, parallelism: int, halide: HalideInstall, compiler: HostCppCompiler
+) -> ScheduleChoice:
+    """`own`, the name of an autoscheduler, or the path of a `.schedule.h`.
+
+    Raises:
+        UsageError: it is none of these.
+        GeneratorError: the header cannot be read or does not compile.
+        ToolchainError: a header, and no C++ compiler to apply it with.
+    """
+    word = text.lower()
+    if word == OWN_SCHEDULE:
+        return ScheduleChoice(text, None)
+    if word == "mullapudi2016":
+        return ScheduleChoice(text, mullapudi2016(halide, parallelism, profile.machine))
+    if word == "li2018":
+        return ScheduleChoice(text, li2018(halide, parallelism))
+    if word == profile.autoscheduler.name.lower():
+        return ScheduleChoice(text, profile_autoscheduler(halide, profile, parallelism, {}))
+    path = Path(text)
+    if not path.is_file():
+        raise UsageError(
+            f"There is no schedule {text!r}.",
+            next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, or one of {', '.join(_AUTOSCHEDULERS)}.",
+        )
+    return ScheduleChoice(text, schedule_autoscheduler(read_schedule(path), compiler))

@@ -1,0 +1,52 @@
+"""Ranking scores against brute force and known values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune_loop.cost_model.ranking import best_in_top, ordered_pairs, pairwise_accuracy, spearman
+
+PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=12)
+
+
+@given(PAIRS)
+def test_pairs_are_counted_as_by_hand(values: list[tuple[int, int]]) -> None:
+    correct, pairs = 0.0, 0
+    for index, (predicted, runtime) in enumerate(values):
+        for other_predicted, other_runtime in values[:index]:
+            if runtime != other_runtime:
+                pairs += 1
+                if predicted == other_predicted:
+                    correct += 0.5
+                else:
+                    correct += (predicted < other_predicted) == (runtime < other_runtime)
+    predicted_array = np.array([predicted for predicted, _ in values], dtype=np.float32)
+    runtimes = np.array([runtime for _, runtime in values], dtype=np.float32)
+    assert ordered_pairs(predicted_array, runtimes) == (correct, pairs)
+    assert pairwise_accuracy(predicted_array, runtimes) == (correct / pairs if pairs else None)
+
+
+def test_best_in_top() -> None:
+    predicted, runtimes = np.array([3.0, 1.0, 2.0]), np.array([2.0, 6.0, 4.0])
+    assert [best_in_top(predicted, runtimes, k) for k in (1, 2, 3, 9)] == [3.0, 2.0, 1.0, 1.0]
+    assert best_in_top(predicted[:0], runtimes[:0], 1) is None
+
+
+def test_spearman_known_values() -> None:
+    rising = np.arange(5.0)
+    assert spearman(rising, rising**3) == pytest.approx(1)
+    assert spearman(rising, -rising) == pytest.approx(-1)
+    # ranks 1, 2.5, 2.5, 4 against 1, 3, 2, 4
+    assert spearman(np.array([1.0, 2, 2, 3]), np.array([1.0, 3, 2, 4])) == pytest.approx(0.9486833)
+    assert spearman(np.ones(3), np.arange(3.0)) is None
+    assert spearman(rising[:1], rising[:1]) is None
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=20))
+def test_spearman_depends_on_the_order_alone(values: list[int]) -> None:
+    array, other = np.array(values, dtype=np.float64), np.arange(len(values), dtype=np.float64)
+    first, second = spearman(array, other), spearman(np.exp(array / 10), other * 3 + 1)
+    assert first == second or first == pytest.approx(second)

@@ -1,0 +1,196 @@
+"""The command line as a whole: exit codes, errors, start-up, completion."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import sdk.main
+from targets.errors import ProfileError, UsageError
+
+ROOT = Path(sdk.main.__file__).parents[1]
+
+
+def run(*arguments: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sdk.main", *arguments],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cache), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+class Command:
+    """A command that does what a test wants."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+    def register(self, application: typer.Typer) -> None:
+        application.command("work")(self.work)
+
+    def work(self) -> None:
+        """Work."""
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "config"))
+
+
+def outcome(
+    error: BaseException | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    monkeypatch.setattr(sdk.main, "_COMMANDS", (Command(error),))
+    code = sdk.main.main(["work"])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return code, captured.err
+
+
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(None, monkeypatch, capsys) == (0, "")
+    failed = ProfileError("It is wrong.", next_step="Mend it.")
+    assert outcome(failed, monkeypatch, capsys) == (1, "sdk: It is wrong. Mend it.\n")
+    assert outcome(UsageError("No."), monkeypatch, capsys) == (2, "sdk: No.\n")
+    assert outcome(KeyboardInterrupt(), monkeypatch, capsys) == (130, "sdk: interrupted.\n")
+    assert outcome(typer.Exit(7), monkeypatch, capsys) == (7, "")
+
+
+def test_an_unexpected_error_is_one_line_and_a_saved_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = outcome(ZeroDivisionError("by\nzero"), monkeypatch, capsys)
+    assert code == 1
+    assert text.startswith("sdk: unexpected error, a fault of the SDK (ZeroDivisionError: by zero).")
+    (report,) = (tmp_path / "cache" / "crashes").iterdir()
+    assert str(report) in text
+    assert text.count("\n") == 1
+    assert "Traceback" in report.read_text()
+    assert "sdk work" in report.read_text()
+
+
+def test_a_report_that_cannot_be_saved_goes_to_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SDK_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code, text = outcome(ValueError("x"), monkeypatch, capsys)
+    assert code == 1
+    assert f"The details are in {tmp_path}/crash-" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["targts"], "No such command 'targts'"),
+        (["targets", "--jsn"], "No such option: --jsn"),
+        (["targets", "show"], "Missing argument 'PROFILE'. See `sdk targets show --help`."),
+        (["doctor", "--target"], "requires an argument"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sdk.main.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sdk: ")
+    assert expected in error
+    assert error.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sdk.main.main([]) == 2
+    assert "Commands" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["-h"], ["targets", "--help"], ["targets", "show", "--help"]]
+)
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert sdk.main.main(arguments) == 0
+    assert "Usage: sdk" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        expected = importlib.metadata.version("halide-autotune-sdk")
+    except importlib.metadata.PackageNotFoundError:
+        expected = "not installed"
+    assert sdk.main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sdk {expected}\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "sdk.main", "targets", "--json"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(60) == 1
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sdk.main", "targets"],
+            cwd=ROOT,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("sdk: the disk is full")
+    assert done.stderr.count("\n") == 1
+
+
+def test_starting_loads_nothing_heavy() -> None:
+    heavy = "numpy tensorflow halide distributed dask paramiko adb_shell rich.table multiprocessing sqlite3"
+    code = (
+        "import sys, sdk.main; sdk.main.make_application();"
+        f"print(*(name for name in '{heavy}'.split() if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_completion_of_commands_and_of_profiles(tmp_path: Path) -> None:
+    def complete(words: str) -> list[str]:
+        done = run(
+            cache=tmp_path,
+            _SDK_COMPLETE="complete_bash",
+            COMP_WORDS=words,
+            COMP_CWORD=str(len(words.split(" ")) - 1),
+            SDK_PROFILE_DIR=str(tmp_path),
+        )
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    (tmp_path / "x86-mine.toml").write_text("broken")
+    assert complete("sdk tar") == ["targets"]
+    assert complete("sdk targets show x86") == ["x86-64", "x86-64-avx512", "x86-mine"]
+    assert complete("sdk doctor --target arm") == ["arm64"]
+
+
+def test_completion_can_be_installed(tmp_path: Path) -> None:
+    done = run("--show-completion", "bash", cache=tmp_path, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert done.returncode == 0
+    assert "complete -o default -F _sdk_completion sdk" in done.stdout

@@ -1,0 +1,87 @@
+"""Repetitions. Nothing here depends on how fast this machine is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.targets.conftest import Runner
+
+QUICK = ("--warm-up-s", "0", "--min-repetition-s", "0")
+
+
+def test_reports_every_repetition(runner: Runner) -> None:
+    options = ("--precision", "0", "--min-repetitions", "3", "--max-repetitions", "7", "--max-time-s", "100")
+    result = runner("--kernel", "blur_tiled", "--time", *QUICK, *options)
+    assert result.exit_code == 0
+    timed = result.one("timed")
+    assert len(timed["repetitions_s"]) == 7
+    assert all(0 < time_s < 60 for time_s in timed["repetitions_s"])
+    assert timed["iterations_per_repetition"] == 1
+    assert timed["warm_up_calls"] == 1
+    assert timed["stopped_by"] == "repetitions"
+    assert result.events[-1] == {"event": "done"}
+
+
+def test_stops_when_precise_enough(runner: Runner) -> None:
+    options = (
+        "--precision",
+        "1",
+        "--min-repetitions",
+        "6",
+        "--max-repetitions",
+        "1000",
+        "--max-time-s",
+        "100",
+    )
+    timed = runner("--kernel", "blur_plain", "--time", *options).one("timed")
+    assert timed["stopped_by"] == "precision"
+    assert 6 <= len(timed["repetitions_s"]) < 1000
+
+
+def test_stops_at_the_time_cap(runner: Runner) -> None:
+    options = ("--precision", "0", "--min-repetitions", "3", "--max-time-s", "0")
+    timed = runner("--kernel", "blur_plain", "--time", *QUICK, *options).one("timed")
+    assert timed["stopped_by"] == "time"
+    assert len(timed["repetitions_s"]) == 1
+
+
+def test_gives_up_on_what_is_too_slow(runner: Runner, tmp_path: Path) -> None:
+    options = ("--precision", "0", "--give-up-over-s", "1e-9", "--warm-up-s", "0")
+    timed = runner("--kernel", "blur_plain", "--time", *options).one("timed")
+    assert timed["stopped_by"] == "gave_up"
+    assert len(timed["repetitions_s"]) == 2
+    assert timed["iterations_per_repetition"] == 1
+
+
+def test_short_kernels_are_called_several_times_a_repetition(runner: Runner) -> None:
+    options = (
+        "--warm-up-s",
+        "0",
+        "--min-repetition-s",
+        "0.002",
+        "--min-repetitions",
+        "2",
+        "--max-repetitions",
+        "2",
+    )
+    timed = runner("--kernel", "single_number", "--time", *options).one("timed")
+    assert timed["iterations_per_repetition"] > 1
+    assert timed["warm_up_calls"] > timed["iterations_per_repetition"]
+    # The times are those of one call.
+    assert max(timed["repetitions_s"]) < 0.002
+
+
+def test_the_checked_call_counts_as_warm_up(runner: Runner, tmp_path: Path) -> None:
+    runner("--kernel", "blur_plain", "--write-reference", tmp_path / "ref")
+    options = ("--reference", tmp_path / "ref", "--max-repetitions", "5", *QUICK)
+    result = runner("--kernel", "blur_tiled", "--time", *options)
+    assert [event["event"] for event in result.events][-3:] == ["compared", "timed", "done"]
+    assert result.one("timed")["warm_up_calls"] == 1
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_threads(runner: Runner, threads: str) -> None:
+    options = ("--threads", threads, "--max-repetitions", "5", *QUICK)
+    assert runner("--kernel", "blur_tiled", "--time", *options).exit_code == 0
