@@ -57,15 +57,14 @@ class ArgsetState:
 
     @property
     def default_ms(self) -> float | None:
+        """The default schedule's time as a sample."""
         return None if self.default is None else self.default.median_ms
 
     def add(self, candidate: Candidate, median_ms: float, spread_ms: float) -> bool:
         """Record a time; true when it is the best so far."""
         is_default = candidate.round_index == 0 and candidate.point.origin is not Origin.RANDOM
         origin = candidate.point.origin.value
-        return self.add_timed(
-            Timed(candidate.symbol, candidate.folder, origin, median_ms, spread_ms, is_default)
-        )
+        return self.add_timed(Timed(candidate.symbol, candidate.folder, origin, median_ms, spread_ms, is_default))
 
     def add_timed(self, timed: Timed) -> bool:
         """Record a time; true when it is the best so far."""

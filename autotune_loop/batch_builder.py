@@ -133,7 +133,9 @@ class BatchBuilder:
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
         points = random_points(self._sampling.seed, work.round_index, work.argset_index, used)
-        for result in self._stream_searches(work, points, pool_size * _MAX_SEARCHES_PER_WANTED, lambda: len(pool) >= pool_size):
+        for result in self._stream_searches(
+            work, points, pool_size * _MAX_SEARCHES_PER_WANTED, lambda: len(pool) >= pool_size
+        ):
             if isinstance(result, SearchFailure):
                 failed += 1
                 self._record_search_failure(work, result)
@@ -143,9 +145,7 @@ class BatchBuilder:
             else:
                 known.add(result.schedule_sha256)
                 pool.append(result)
-            progress = SearchProgress(
-                work.round_index, work.argset_index, len(pool), pool_size, duplicates, failed
-            )
+            progress = SearchProgress(work.round_index, work.argset_index, len(pool), pool_size, duplicates, failed)
             self._listen(progress)
         if not pool and failed and not duplicates and not self._stop.is_set():
             raise GeneratorError(f"Not one of {failed} searches gave a schedule. {work.first_failure}")
@@ -184,9 +184,7 @@ class BatchBuilder:
             seed=result.point.seed,
         )
         self._listen(
-            SampleFailed(
-                work.round_index, work.argset_index, None, "search", failure.reason.value, failure.sentence
-            )
+            SampleFailed(work.round_index, work.argset_index, None, "search", failure.reason.value, failure.sentence)
         )
 
     def _choose(self, work: _Batch, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
@@ -231,7 +229,12 @@ class BatchBuilder:
             self._record_search_failure(work, result)
             if work.round_index > 0:
                 return []
-            self._listen(Notice(f"The full beam search failed: {result.failure.sentence} A greedy search takes its place.", True))
+            self._listen(
+                Notice(
+                    f"The full beam search failed: {result.failure.sentence} A greedy search takes its place.",
+                    True,
+                )
+            )
             point = greedy_point(self._sampling.seed, used)
             result = self._submit_search(work, point, "greedy", self._symbol(work, 0)).result()
             if isinstance(result, SearchFailure):
@@ -262,9 +265,7 @@ class BatchBuilder:
                 assert isinstance(result, tasks.BuiltObject)
                 self._store.database.add_build(candidate.symbol, result.duration_s, result.path.stat().st_size)
                 built.append((candidate, result))
-            self._listen(
-                BuildProgress(work.round_index, work.argset_index, len(built), work.failed, len(futures))
-            )
+            self._listen(BuildProgress(work.round_index, work.argset_index, len(built), work.failed, len(futures)))
         return built
 
     def _candidate_failed(
@@ -281,9 +282,7 @@ class BatchBuilder:
             symbol=candidate.symbol,
             seed=candidate.point.seed,
         )
-        self._listen(
-            SampleFailed(work.round_index, work.argset_index, candidate.sample_index, stage, reason, sentence)
-        )
+        self._listen(SampleFailed(work.round_index, work.argset_index, candidate.sample_index, stage, reason, sentence))
 
     def _link(self, work: _Batch, built: list[tuple[Candidate, tasks.BuiltObject]]) -> Executable | None:
         if not built or self._stop.is_set():
@@ -295,6 +294,7 @@ class BatchBuilder:
         result = self._engine.submit_build(tasks.link, [b for _, b in built], output).result()
         if isinstance(result, SdkError):
             raise result
+        assert isinstance(result, Executable)
         return result
 
 

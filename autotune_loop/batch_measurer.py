@@ -104,9 +104,7 @@ class BatchMeasurer:
             tasks.measure, executable, candidate.symbol, settings, reference.file, reference.tolerance
         )
 
-    def _keep(
-        self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference
-    ) -> None:
+    def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference) -> None:
         self._store.database.add_measurement(measurement, "sample", held_s)
         self._store.write_sample(
             candidate.folder,

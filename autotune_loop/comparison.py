@@ -97,7 +97,10 @@ def compare_schedules(
         transport = open_transport(
             device, recipe.profile, Path(folder) / "device", folders.environment, cores.measure or None
         )
-        with contextlib.closing(transport), core_turns.measuring() if core_turns else contextlib.nullcontext():
+        with (
+            contextlib.closing(transport),
+            core_turns.measuring() if core_turns else contextlib.nullcontext(),
+        ):
             session = Session(device, transport, inputs, tolerance)
             session.push_inputs()
             transport.push(executable.path, executable.path.name)

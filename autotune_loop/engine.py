@@ -80,9 +80,7 @@ class Engine:
     def submit_measure(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:
         """Run `task` on the worker that holds the device, alone on it."""
         resources = {device_resource(self._context.device.name): 1}
-        return self._client.submit(
-            task, *args, **kwargs, pure=False, resources=resources, priority=_MEASURE_PRIORITY
-        )
+        return self._client.submit(task, *args, **kwargs, pure=False, resources=resources, priority=_MEASURE_PRIORITY)
 
     def interrupt(self) -> None:
         """Kill the child processes of every task under way; their results say so."""

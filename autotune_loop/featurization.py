@@ -107,9 +107,7 @@ def parse_featurization(data: bytes, source: str, network: Network = Network.ADA
     pipeline_features = np.ascontiguousarray(rows[:, network.schedule_feature_count :])
     # The comparisons are written so that NaN fails them.
     if not ((schedule_features >= 0) & (schedule_features <= MAX_SCHEDULE_FEATURE)).all():
-        raise _damaged(
-            source, "it holds a schedule feature outside 0 to 1e14; its computation must have overflowed"
-        )
+        raise _damaged(source, "it holds a schedule feature outside 0 to 1e14; its computation must have overflowed")
     if not ((pipeline_features >= 0) & np.isfinite(pipeline_features)).all():
         raise _damaged(source, "it holds a pipeline feature that is negative or not finite")
     for array in (schedule_features, pipeline_features):
@@ -131,6 +129,4 @@ def uses_float(featurization: Featurization) -> bool:
 
 
 def _damaged(source: str, what: str) -> WeightsError:
-    return WeightsError(
-        f"The featurization {source} is damaged: {what}.", next_step="Search again for this schedule."
-    )
+    return WeightsError(f"The featurization {source} is damaged: {what}.", next_step="Search again for this schedule.")

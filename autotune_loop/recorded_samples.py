@@ -46,7 +46,8 @@ def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> 
         paths = sorted(folder.rglob("*.sample")) if folder.is_dir() else []
         if not paths:
             raise RunFolderError(
-                f"{folder} holds no .sample files.", next_step="Give the folder of a run, or its samples/ folder."
+                f"{folder} holds no .sample files.",
+                next_step="Give the folder of a run, or its samples/ folder.",
             )
         for path in paths:
             try:
@@ -56,7 +57,10 @@ def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> 
     known = next((identity for identity in identities if identity), {})
     parallelism = known.get("parallelism")
     return RecordedSamples(
-        tuple(samples), tuple(unreadable), None if parallelism is None else int(parallelism), known.get("clock")
+        tuple(samples),
+        tuple(unreadable),
+        None if parallelism is None else int(parallelism),
+        known.get("clock"),
     )
 
 

@@ -58,6 +58,7 @@ class RunContext:
 
     @property
     def generator_name(self) -> str:
+        """The registered name."""
         assert self.reference.name is not None, "the reference is resolved before a run starts"
         return self.reference.name
 

@@ -209,9 +209,7 @@ class RunDatabase:
 
     def last_failure(self, argset_index: int) -> str:
         """The sentence of the newest failure of an argument set, empty when there is none."""
-        rows = self._rows(
-            "SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,)
-        )
+        rows = self._rows("SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
         return str(rows[0][0]) if rows else ""
 
     def stage_totals_s(self) -> dict[str, float]:

@@ -42,7 +42,8 @@ class RunStore:
             self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise RunFolderError(
-                f"{folder}: the run folder cannot be made: {error.strerror}.", next_step="Choose another --run-dir."
+                f"{folder}: the run folder cannot be made: {error.strerror}.",
+                next_step="Choose another --run-dir.",
             ) from error
         try:
             self._hold()
@@ -147,7 +148,9 @@ class RunStore:
         self.database.add_candidate(candidate)
         return candidate
 
-    def write_sample(self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int) -> None:
+    def write_sample(
+        self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int
+    ) -> None:
         """The `.sample` of a timed candidate, as Halide's tools read it. Failed candidates get none."""
         featurization = read_featurization(self.featurization_path(candidate_folder))
         schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index

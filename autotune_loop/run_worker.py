@@ -25,7 +25,7 @@ from targets.zig_toolchain import ZigToolchain
 PLUGIN_NAME = "sdk-run"
 
 
-class RunWorker(WorkerPlugin):
+class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type information
     """Opened lazily and closed with the worker; shared by the worker's threads."""
 
     name = PLUGIN_NAME
@@ -53,10 +53,12 @@ class RunWorker(WorkerPlugin):
 
     @property
     def compiler(self) -> HostCppCompiler:
+        """The host's C++ compiler."""
         return HostCppCompiler(self.halide, self.cache, self.context.environment)
 
     @property
     def toolchain(self) -> ZigToolchain:
+        """The target's C compiler and linker."""
         return ZigToolchain(self.context.profile.toolchain.triple, self.context.cache_folder / "zig")
 
     @property

@@ -94,8 +94,7 @@ def parse_sample(data: bytes, source: str, network: Network = Network.ADAMS2019)
     """
     if len(data) < _TRAILER.size:
         raise WeightsError(
-            f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its last "
-            f"{_TRAILER.size} alone.",
+            f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its last {_TRAILER.size} alone.",
             next_step="Leave the sample out.",
         )
     featurization = parse_featurization(data[: -_TRAILER.size], source, network)
@@ -103,9 +102,7 @@ def parse_sample(data: bytes, source: str, network: Network = Network.ADAMS2019)
     try:
         return Sample(featurization, runtime_ms, pipeline_id, schedule_id)
     except WeightsError as error:
-        raise WeightsError(
-            f"The sample {source} is unusable: {error.message}", next_step=error.next_step
-        ) from error
+        raise WeightsError(f"The sample {source} is unusable: {error.message}", next_step=error.next_step) from error
 
 
 def format_sample(sample: Sample) -> bytes:

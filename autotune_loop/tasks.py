@@ -60,7 +60,9 @@ class BuiltReference:
     built: BuiltObject
 
 
-def search(point: SearchPoint, argset: Mapping[str, str], folder: Path, symbol: str) -> SearchedSchedule | SearchFailure:
+def search(
+    point: SearchPoint, argset: Mapping[str, str], folder: Path, symbol: str
+) -> SearchedSchedule | SearchFailure:
     """Sample one schedule; code is generated only at a full beam search, which would be too dear to repeat."""
     worker = current_run_worker()
     full = point.origin is not Origin.RANDOM
@@ -186,15 +188,17 @@ def prepare_reference(executable: Executable, symbol: str, reference_file: str) 
     session = worker.session(Tolerance())
     session.transport.push(executable.path, executable.path.name)
     with worker.measuring() as stop:
-        failure = write_reference(
-            session, executable.path.name, symbol, reference_file, _REFERENCE_RUN_LIMIT_S, stop
-        )
+        failure = write_reference(session, executable.path.name, symbol, reference_file, _REFERENCE_RUN_LIMIT_S, stop)
     session.transport.remove(executable.path.name)
     return failure
 
 
 def measure(
-    executable: Executable, symbol: str, settings: MeasureSettings, reference_file: str | None, tolerance: Tolerance
+    executable: Executable,
+    symbol: str,
+    settings: MeasureSettings,
+    reference_file: str | None,
+    tolerance: Tolerance,
 ) -> tuple[Measurement | MeasureFailure, float]:
     """Check and time one kernel; returns the result and the seconds that it held the device."""
     worker = current_run_worker()

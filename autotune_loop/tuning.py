@@ -227,9 +227,7 @@ class _Run:
         state = self.states[argset_index]
         full_search_s = state.full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
-        return producer.submit(
-            builder.build, round_index, argset_index, self.store.updated_weights, full_search=full
-        )
+        return producer.submit(builder.build, round_index, argset_index, self.store.updated_weights, full_search=full)
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
         """The batch, or None when the run was stopped or the budget ran out first."""
@@ -282,14 +280,12 @@ class _Run:
         self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
         state.prune(self.store, _PLAY_OFF_CONTENDERS)
         self.batches_done += 1
-        self.listen(
-            BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s)
-        )
+        self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
         if batch.round_index == 0 and not measured and not self.stop.is_set():
             counts = ", ".join(f"{n} × {kind}" for kind, n in self.store.database.failure_counts().items())
             raise GeneratorError(
                 f"No schedule of the first batch could be timed ({counts}).",
-                next_step=f"The failures are in {self.store.folder / 'tuning.db'}; the last: {state.last_failure(self.store)}",
+                next_step=f"The last one: {state.last_failure(self.store)}",
             )
 
     def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
@@ -300,11 +296,7 @@ class _Run:
         sample = f"batch_{candidate.round_index}_{candidate.argset_index}/{candidate.sample_index}"
         benchmark = f"{median_ms:.6g} ms ({measurement.clock.value} time, median) for {sample}\n"
         self.store.write_best(candidate.argset_index, candidate.schedule_path, benchmark)
-        self.listen(
-            BestImproved(
-                candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value
-            )
-        )
+        self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""

@@ -61,9 +61,7 @@ def main() -> int:
                     errors += relative_errors(log.schedules, weights, num_cores)
                     for schedule in log.schedules:
                         distinct.add(read_featurization(schedule.featurization_path).schedule_sha256)
-            print(
-                f"{pipeline:10} {len(errors):4} schedules, worst relative error {max(errors):.1e}", flush=True
-            )
+            print(f"{pipeline:10} {len(errors):4} schedules, worst relative error {max(errors):.1e}", flush=True)
             worst, total = max(worst, *errors), total + len(errors)
     print(f"{'all':10} {total:4} schedules ({len(distinct)} distinct), worst relative error {worst:.1e}")
     return 0 if worst <= LARGEST_ERROR else 1

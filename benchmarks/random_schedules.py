@@ -80,9 +80,7 @@ def sample_schedules(
         check=False,
     )
     if done.returncode != 0:
-        raise RuntimeError(
-            f"sampling schedules of {pipeline} failed ({done.returncode}): {done.stderr[-2000:]}"
-        )
+        raise RuntimeError(f"sampling schedules of {pipeline} failed ({done.returncode}): {done.stderr[-2000:]}")
     return SearchLog(tuple(_parse_log(pipeline, folder, done.stderr)), done.stdout)
 
 
@@ -94,9 +92,7 @@ def _parse_log(pipeline: str, folder: Path, log: str) -> Iterable[RandomSchedule
         elif match := _SEED_LINE.match(line):
             assert cost_ms is not None, "the plug-in printed no cost"
             path = folder / f"{match[1]}.featurization"
-            yield RandomSchedule(
-                pipeline, int(match[1]), path, cost_ms, float(match[2]) if match[2] else None
-            )
+            yield RandomSchedule(pipeline, int(match[1]), path, cost_ms, float(match[2]) if match[2] else None)
             cost_ms = None
 
 

@@ -194,15 +194,11 @@ def _prepare(arguments: argparse.Namespace, folder: Path, start: Weights) -> lis
 
 def main() -> int:
     """Run the comparison and print it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=Path, help="a folder of .sample files, instead of making some")
     parser.add_argument("--measure", action="store_true", help="run the schedules on this machine")
     parser.add_argument("--keep", type=Path, help="a folder to keep the made samples in")
-    parser.add_argument(
-        "--rounds", type=int, default=8, help="60 random schedules for each pipeline and round"
-    )
+    parser.add_argument("--rounds", type=int, default=8, help="60 random schedules for each pipeline and round")
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="threads for TensorFlow")

@@ -12,7 +12,6 @@ class CorePlan:
     Attributes:
         build: cores that compile and train.
         measure: cores that a kernel on this machine is timed on; empty when none is.
-        take_turns: the two overlap, so building and measuring must exclude each other in time.
     """
 
     build: frozenset[int]
@@ -20,6 +19,7 @@ class CorePlan:
 
     @property
     def take_turns(self) -> bool:
+        """Whether building and measuring must exclude each other in time."""
         return bool(self.build & self.measure)
 
 

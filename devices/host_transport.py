@@ -47,9 +47,7 @@ class HostTransport:
         """See `Transport.pull`."""
         self._folder.pull(name, destination)
 
-    def run(
-        self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None
-    ) -> RunOutcome:
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """See `Transport.run`."""
         program = self._folder.path / check_name(name)
         limits = ProcessLimits(time_s, self._memory_bytes, self._cores)
@@ -63,9 +61,7 @@ class HostTransport:
             )
         except OSError as error:
             raise DeviceError(f"{name} cannot be started here: {error.strerror}.") from error
-        return RunOutcome(
-            outcome.exit_code, outcome.timed_out, outcome.stopped, outcome.log, outcome.duration_s
-        )
+        return RunOutcome(outcome.exit_code, outcome.timed_out, outcome.stopped, outcome.log, outcome.duration_s)
 
     def remove(self, name: str) -> None:
         """See `Transport.remove`."""

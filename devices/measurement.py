@@ -44,10 +44,12 @@ class Measurement:
 
     @property
     def median_s(self) -> float:
+        """Median of the repetitions."""
         return statistics.median(self.repetitions_s)
 
     @property
     def minimum_s(self) -> float:
+        """The fastest repetition."""
         return min(self.repetitions_s)
 
     @property

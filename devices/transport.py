@@ -45,9 +45,7 @@ class Transport(Protocol):
         """Copy a file of the device's folder to a local path; nothing half-written is left."""
         ...
 
-    def run(
-        self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None
-    ) -> RunOutcome:
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """Run a pushed program with the device's folder as its working directory."""
         ...
 

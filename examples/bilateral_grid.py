@@ -72,9 +72,7 @@ class BilateralGrid(hl.Generator):
         blurred[x, y, z] = tuple(at(-1)[i] + 2 * at(0)[i] + at(1)[i] for i in range(2))
         return blurred
 
-    def trilinear(
-        self, func: hl.Func, part: int, near: tuple[hl.Expr, ...], fractions: tuple[hl.Expr, ...]
-    ) -> hl.Expr:
+    def trilinear(self, func: hl.Func, part: int, near: tuple[hl.Expr, ...], fractions: tuple[hl.Expr, ...]) -> hl.Expr:
         """Element part of func between the eight nodes at near and near + 1."""
 
         def along(axis: int, at: tuple[hl.Expr, ...]) -> hl.Expr:

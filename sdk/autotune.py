@@ -10,7 +10,13 @@ from autotune_loop.events import Listener, ignore
 from autotune_loop.result import TuneResult
 from autotune_loop.tune_request import Folders, LearningOptions, SamplingOptions, TuneRequest
 from devices.measure_settings import KernelInputs
-from sdk.preparation import check_function_name, free_run_folder, open_named_generator, open_workbench, pick_device
+from sdk.preparation import (
+    check_function_name,
+    free_run_folder,
+    open_named_generator,
+    open_workbench,
+    pick_device,
+)
 from sdk.settings import Settings, read_settings
 from targets.generator_reference import parse_parameters
 from targets.profile_loader import load_profile

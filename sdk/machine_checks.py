@@ -43,9 +43,7 @@ class MachineCheck:
     needed: bool = True
 
 
-def check_machine(
-    settings: Settings, listings: Sequence[ProfileListing], *, must_run_here: bool
-) -> list[MachineCheck]:
+def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, must_run_here: bool) -> list[MachineCheck]:
     """Look at everything that the given profiles need; takes under a second, changes nothing.
 
     Args:
@@ -163,11 +161,7 @@ def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Machin
         missing.append(f"the system root {emulator.system_root} is missing")
     if missing:
         packages = " ".join(emulator.debian_packages)
-        fix = (
-            f"On Debian: apt-get install {packages}"
-            if packages
-            else "Install them, or name others in the profile."
-        )
+        fix = f"On Debian: apt-get install {packages}" if packages else "Install them, or name others in the profile."
         return MachineCheck(name, False, " and ".join(missing), fix)
     root = f" with {emulator.system_root}" if emulator.system_root else ""
     return MachineCheck(name, True, f"{command}{root}")

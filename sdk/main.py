@@ -159,9 +159,7 @@ def _report_unexpected(error: Exception, arguments: list[str]) -> int:
 
     place = save_crash_report(error, arguments)
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return _complain(
-        f"unexpected error, a fault of the SDK ({summary}). The details are in {place}.", _FAILED
-    )
+    return _complain(f"unexpected error, a fault of the SDK ({summary}). The details are in {place}.", _FAILED)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,11 @@ def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+def export_variables(variables: Mapping[str, str]) -> None:
+    """Set environment variables of this process, for a library that reads nothing else."""
+    os.environ.update(variables)
+
+
 def _folder(values: Mapping[str, str], own_variable: str, xdg_variable: str, below_home: str) -> Path:
     if own := values.get(own_variable):
         return _absolute(own)
@@ -66,9 +71,7 @@ def _folder(values: Mapping[str, str], own_variable: str, xdg_variable: str, bel
     try:
         home = Path(values["HOME"]) if values.get("HOME") else Path.home()
     except RuntimeError as error:
-        raise UsageError(
-            "This user has no home folder.", next_step=f"Set {own_variable} to a folder."
-        ) from error
+        raise UsageError("This user has no home folder.", next_step=f"Set {own_variable} to a folder.") from error
     return home.absolute() / below_home / _FOLDER_NAME
 
 

@@ -107,9 +107,7 @@ def emit_featurization(recipe: KernelRecipe, folder: Path) -> Path:
     return _generate(recipe, folder, recipe.profile.halide_target, ("featurization",))["featurization"]
 
 
-def link_kernels(
-    kernels: list[KernelObject], profile: TargetProfile, tools: BuildTools, output: Path
-) -> Executable:
+def link_kernels(kernels: list[KernelObject], profile: TargetProfile, tools: BuildTools, output: Path) -> Executable:
     """Link kernels with the runner and Halide's runtime.
 
     Raises:

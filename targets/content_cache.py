@@ -40,9 +40,7 @@ class ContentCache:
         key = _key(key_parts)
         return self._root / key[:2] / f"{key}{suffix}"
 
-    def get_or_build(
-        self, key_parts: Sequence[str | bytes], suffix: str, build: Callable[[Path], None]
-    ) -> Path:
+    def get_or_build(self, key_parts: Sequence[str | bytes], suffix: str, build: Callable[[Path], None]) -> Path:
         """The file of this key, built first where there is none that can be trusted.
 
         Args:

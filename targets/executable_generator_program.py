@@ -48,13 +48,9 @@ class ExecutableGeneratorProgram:
             )
         return tuple(sorted(listing.group(1).split()))
 
-    def run(
-        self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
-    ) -> ProcessOutcome:
+    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run the executable with `arguments`."""
-        return run_limited(
-            [str(self._file), *arguments], limits, environment=self._environment, stop=stop
-        )
+        return run_limited([str(self._file), *arguments], limits, environment=self._environment, stop=stop)
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -26,9 +26,7 @@ class GeneratorProgram(Protocol):
         """Hash of what it was made from."""
         ...
 
-    def run(
-        self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
-    ) -> ProcessOutcome:
+    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run once with `arguments`; never raises for what the generator does."""
         ...
 

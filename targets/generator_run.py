@@ -121,7 +121,10 @@ class GeneratorFailure:
 
 
 def run_generator(
-    program: GeneratorProgram, request: GeneratorRequest, limits: ProcessLimits, stop: StopSignal | None = None
+    program: GeneratorProgram,
+    request: GeneratorRequest,
+    limits: ProcessLimits,
+    stop: StopSignal | None = None,
 ) -> GeneratedFiles | GeneratorFailure:
     """Run the generator once; every failure is a typed result."""
     request.output_folder.mkdir(parents=True, exist_ok=True)
@@ -167,26 +170,34 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
     (
         r"Missing estimate for (?P<what>[^\n]+?)\.?\n",
         GeneratorFailureReason.MISSING_ESTIMATE,
-        "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
-        "buffer.set_estimates([(min, extent), …]) for every input and output buffer (C++: {{{{min, extent}}, …}}), "
-        "scalar.set_estimate(value) for every scalar input.",
+        (
+            "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
+            "buffer.set_estimates([(min, extent), …]) for every input and output buffer "
+            "(C++: {{{{min, extent}}, …}}), scalar.set_estimate(value) for every scalar input."
+        ),
     ),
     (
         r"(?P<what>\S+) has scheduling directive\(s\) (?P<directives>[^\n]+?) applied to it",
         GeneratorFailureReason.MANUAL_SCHEDULE,
-        "Generator {name} schedules {what} by hand ({directives}) although an autoscheduler runs. Put the manual "
-        "schedule under `if not g.using_autoscheduler():` (C++: `if (!using_autoscheduler())`).",
+        (
+            "Generator {name} schedules {what} by hand ({directives}) although an autoscheduler runs. Put the manual "
+            "schedule under `if not g.using_autoscheduler():` (C++: `if (!using_autoscheduler())`)."
+        ),
     ),
     (
         r"(?:has no GeneratorParam(?:\(s\))? named: )(?P<what>[^\n]+)",
         GeneratorFailureReason.UNKNOWN_PARAMETER,
-        "Generator {name} has no generator parameter {what}. Check the spelling of -p key=value against the "
-        "generator's GeneratorParam declarations.",
+        (
+            "Generator {name} has no generator parameter {what}. Check the spelling of -p key=value against the "
+            "generator's GeneratorParam declarations."
+        ),
     ),
     (
-        r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
-        r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)",
+        (
+            r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
+            r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)"
+        ),
         GeneratorFailureReason.BAD_PARAMETER,
-        "Generator {name} was given a parameter value it cannot take: {what}. Check the values of -p key=value.",
+        ("Generator {name} was given a parameter value it cannot take: {what}. Check the values of -p key=value."),
     ),
 )

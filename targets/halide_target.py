@@ -105,9 +105,7 @@ def parse_halide_target(text: str) -> HalideTarget:
     words = text.split("-")
     for word in words:
         if word in _REFUSED:
-            raise ProfileError(
-                f"the word '{word}' does not belong in a profile's Halide target; {_REFUSED[word]}."
-            )
+            raise ProfileError(f"the word '{word}' does not belong in a profile's Halide target; {_REFUSED[word]}.")
     if len(words) < 3:
         raise ProfileError(f"'{text}' is not a Halide target; expected {_SHAPE}.")
     architecture, bits, operating_system, *features = words
@@ -125,9 +123,7 @@ def _check_features(architecture: str, features: list[str]) -> None:
         if vector and (bits := int(vector[1])) >= 32 and bits.bit_count() == 1:
             continue
         if word.startswith("vector_bits"):
-            raise ProfileError(
-                f"'{word}' is not valid; expected vector_bits_N with N a power of two from 32."
-            )
+            raise ProfileError(f"'{word}' is not valid; expected vector_bits_N with N a power of two from 32.")
         if word not in allowed:
             _refuse_feature(word, architecture, allowed)
     for kind, found in (
@@ -151,18 +147,14 @@ def feature_words(architecture: str) -> frozenset[str]:
 def _refuse_feature(word: str, architecture: str, allowed: frozenset[str]) -> None:
     for other, words in _FEATURES_OF_ARCHITECTURE.items():
         if word in words or (word in _TUNES and other == "x86"):
-            raise ProfileError(
-                f"the feature '{word}' is of {other}, and the target's architecture is {architecture}."
-            )
+            raise ProfileError(f"the feature '{word}' is of {other}, and the target's architecture is {architecture}.")
     raise ProfileError(f"'{word}' is not a feature of a Halide target{_nearest(word, allowed)}.")
 
 
 def _one_of(word: str, valid: tuple[str, ...], what: str) -> None:
     if word not in valid:
         listed = ", ".join(valid)
-        raise ProfileError(
-            f"'{word}' is not a valid {what} of a Halide target (one of {listed}); expected {_SHAPE}."
-        )
+        raise ProfileError(f"'{word}' is not a valid {what} of a Halide target (one of {listed}); expected {_SHAPE}.")
 
 
 def _nearest(word: str, valid: frozenset[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
@@ -102,10 +103,8 @@ def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]
 
 def kill_group(pid: int) -> None:
     """SIGKILL to the process group that `pid` leads; quiet when it is gone."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def read_tail(log: IO[bytes]) -> str:

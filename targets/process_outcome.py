@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 # A process whose peak came this close to its limit and then died is taken to have died of it.
 _NEAR_LIMIT_SHARE = 0.9
-_OUT_OF_MEMORY_MARKS = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "out of memory", "Out of memory")
+_OUT_OF_MEMORY_MARKS = (
+    "std::bad_alloc",
+    "MemoryError",
+    "Cannot allocate memory",
+    "out of memory",
+    "Out of memory",
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class ProcessOutcome:
 
     @property
     def succeeded(self) -> bool:
+        """True when it ended by itself with exit code 0."""
         return self.exit_code == 0 and not self.timed_out and not self.stopped
 
     @property

@@ -32,8 +32,7 @@ PARAMETER_PREFIX = "autoscheduler.parameters."
 # Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts
 # the search process without a word.
 _ADAMS_PARAMETERS = (
-    "beam_size random_dropout disable_subtiling disable_memoized_features disable_memoized_blocks"
-    " memory_limit"
+    "beam_size random_dropout disable_subtiling disable_memoized_features disable_memoized_blocks memory_limit"
 ).split()
 _ANDERSON_PARAMETERS = (
     "beam_size random_dropout disable_subtiling randomize_tilings search_space_options"
@@ -79,9 +78,7 @@ def flatten(table: Mapping[str, object], where: str, *, prefix: str = "") -> dic
     for key, value in table.items():
         name = prefix + (key if key.isprintable() else ascii(key))
         if "." in key:
-            raise _unknown_key(
-                name, prefix, where
-            )  # a quoted "machine.parallelism" is not the key of that table
+            raise _unknown_key(name, prefix, where)  # a quoted "machine.parallelism" is not the key of that table
         if name + "." in _TABLES:
             if not isinstance(value, Mapping):
                 raise ProfileError(f"{where}: '{name}' must be a table ([{name}]), not {_kind(value)}.")
@@ -195,9 +192,7 @@ def _emulator(fields: Fields, where: str) -> EmulatorChoice | None:
             )
         return None
     if "emulator.command" not in fields:
-        raise ProfileError(
-            f"{where}: the key 'emulator.command' is missing; expected {_EXAMPLES['emulator.command']}."
-        )
+        raise ProfileError(f"{where}: the key 'emulator.command' is missing; expected {_EXAMPLES['emulator.command']}.")
     system_root = fields.get("emulator.system_root")
     return EmulatorChoice(
         command=_text_of(fields, "emulator.command"),
@@ -223,9 +218,7 @@ def _number_of(fields: Fields, key: str) -> int | None:
 
 def _unknown_key(name: str, prefix: str, where: str) -> ProfileError:
     if name == "name":
-        return ProfileError(
-            f"{where}: the key 'name' does not belong here; the file's name is the profile's name."
-        )
+        return ProfileError(f"{where}: the key 'name' does not belong here; the file's name is the profile's name.")
     valid = [key for key in (*_CHECKS, *(table[:-1] for table in _TABLES)) if key.startswith(prefix)]
     close = nearest(name, valid) or nearest(name, (*_CHECKS, *(table[:-1] for table in _TABLES)))
     hint = f"the nearest is '{close}'" if close else f"expected one of {', '.join(sorted(valid))}"
@@ -312,9 +305,7 @@ def _triple(value: object) -> str:
 def _command(value: object) -> str:
     text = _text(value)
     if text.startswith("-") or any(character.isspace() for character in text):
-        raise _Unfit(
-            f"the name or path of one program (its arguments go into emulator.arguments), not '{text}'"
-        )
+        raise _Unfit(f"the name or path of one program (its arguments go into emulator.arguments), not '{text}'")
     return text
 
 

@@ -105,9 +105,7 @@ def _is_there(file: Path) -> bool:
 def _find(name_or_path: str, user_folder: Path | None, *, beside: Path | None, seen: Sequence[Path]) -> Path:
     """Return a profile's file; one in `seen` is passed over: a user's `arm64` may extend `arm64`."""
     if not name_or_path or not name_or_path.isprintable():
-        raise ProfileError(
-            f"{name_or_path!r} is not the name or path of a target profile.", next_step=_LIST_THEM
-        )
+        raise ProfileError(f"{name_or_path!r} is not the name or path of a target profile.", next_step=_LIST_THEM)
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         given = Path(name_or_path).expanduser() if name_or_path.startswith("~/") else Path(name_or_path)
         return given if beside is None else beside / given
@@ -151,8 +149,7 @@ def _resolve_start_weights(fields: dict[str, object], file: Path, where: str) ->
     path = (file.parent / given).absolute()
     if not path.is_file():
         raise ProfileError(
-            f"{where}: key 'start_weights': there is no file {path}; "
-            f"expected '{BASELINE_WEIGHTS}' or a weights file."
+            f"{where}: key 'start_weights': there is no file {path}; expected '{BASELINE_WEIGHTS}' or a weights file."
         )
     fields["start_weights"] = str(path)
 
@@ -160,9 +157,7 @@ def _resolve_start_weights(fields: dict[str, object], file: Path, where: str) ->
 def _read_toml(file: Path, where: str) -> Mapping[str, object]:
     try:
         if file.stat().st_size > _LARGEST_FILE_BYTES:
-            raise ProfileError(
-                f"{where}: the file has more than {_LARGEST_FILE_BYTES} bytes; expected a profile."
-            )
+            raise ProfileError(f"{where}: the file has more than {_LARGEST_FILE_BYTES} bytes; expected a profile.")
         return tomllib.loads(file.read_bytes().decode("utf-8"))
     except FileNotFoundError as error:
         raise ProfileError(f"There is no profile file {file}.", next_step=_LIST_THEM) from error

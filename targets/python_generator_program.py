@@ -79,9 +79,7 @@ class PythonGeneratorProgram:
             )
         return tuple(answer["names"])
 
-    def run(
-        self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
-    ) -> ProcessOutcome:
+    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run the generator's main with `arguments` in a fork of the warm process."""
         answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         started = time.monotonic()

@@ -14,6 +14,7 @@ It ends, with its children, when the socket closes.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -31,6 +32,7 @@ _FALSE_WORDS = ("false", "0", "no", "off", "")
 
 
 def main() -> None:
+    """Import the file, say which generators it has, serve requests until the socket closes."""
     connection = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -167,10 +169,8 @@ def _reap(connection: socket.socket, poller: select.poll, pid_fd: int, request_i
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _send(connection: socket.socket, message: dict[str, Any]) -> None:

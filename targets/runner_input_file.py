@@ -95,9 +95,7 @@ def write_input_file(values: numpy.ndarray[Any, Any], path: Path, mins: Sequence
             f"An input array for {path.name} has {len(extents)} axes and {len(starts)} first coordinates.",
             next_step=f"Expected as many of one as of the other, and at most {MAXIMUM_DIMENSIONS}.",
         )
-    if any(
-        not -(2**31) <= start <= 2**31 - 1 - extent for start, extent in zip(starts, extents, strict=True)
-    ):
+    if any(not -(2**31) <= start <= 2**31 - 1 - extent for start, extent in zip(starts, extents, strict=True)):
         raise UsageError(f"The coordinates of an input array for {path.name} do not fit 32 bits.")
     header = _START.pack(MAGIC, code, bits, 0, len(extents))
     shape = b"".join(struct.pack("<ii", start, extent) for start, extent in zip(starts, extents, strict=True))
@@ -121,9 +119,7 @@ def convert_npy_file(npy_path: Path, path: Path, mins: Sequence[int] | None = No
             next_step="Expected one array of numbers, written by numpy.save.",
         ) from error
     if not isinstance(values, numpy.ndarray):
-        raise UsageError(
-            f"{npy_path} is not one array.", next_step="Expected a .npy file, written by numpy.save."
-        )
+        raise UsageError(f"{npy_path} is not one array.", next_step="Expected a .npy file, written by numpy.save.")
     write_input_file(values, path, mins)
 
 

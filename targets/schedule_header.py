@@ -20,9 +20,10 @@ def portable_schedule(text: str, name: str) -> str:
     emitted = schedule_name(text)
     renamed = re.sub(rf"\bapply_schedule_{emitted}\b", f"apply_schedule_{name}", text)
     renamed = re.sub(rf"\b{emitted}_SCHEDULE_H\b", f"{name}_SCHEDULE_H", renamed)
-    return "\n".join(
-        _LOCAL_PARAMETER.sub("", line) if line.startswith("//") else line for line in renamed.splitlines()
-    ) + "\n"
+    return (
+        "\n".join(_LOCAL_PARAMETER.sub("", line) if line.startswith("//") else line for line in renamed.splitlines())
+        + "\n"
+    )
 
 
 def schedule_name(text: str) -> str:

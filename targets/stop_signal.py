@@ -14,11 +14,13 @@ class StopSignal:
         self._read_fd, self._write_fd = os.pipe()
 
     def set(self) -> None:
+        """Raise the flag; it stays raised."""
         if not self._event.is_set():
             self._event.set()
             os.write(self._write_fd, b"x")
 
     def is_set(self) -> bool:
+        """Whether it was raised."""
         return self._event.is_set()
 
     def wait(self, timeout_s: float) -> bool:
@@ -26,6 +28,7 @@ class StopSignal:
         return self._event.wait(timeout_s)
 
     def fileno(self) -> int:
+        """A descriptor that is readable once the flag is raised."""
         return self._read_fd
 
     def __del__(self) -> None:

@@ -51,9 +51,7 @@ class ZigToolchain:
         Raises:
             ToolchainError: `ziglang` is not installed in `python`.
         """
-        return " ".join(
-            ("zig", self.version(), self.triple, *_COMPILE_FLAGS, *_LINK_FLAGS, *self.extra_flags)
-        )
+        return " ".join(("zig", self.version(), self.triple, *_COMPILE_FLAGS, *_LINK_FLAGS, *self.extra_flags))
 
     def compile_c(
         self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
@@ -67,9 +65,7 @@ class ZigToolchain:
         arguments = [*_COMPILE_FLAGS, *flags, *includes, "-c", str(source), "-o", str(object_path)]
         self._run(arguments, f"{source.name} does not compile for {self.triple}")
 
-    def link(
-        self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = ("m", "pthread", "dl")
-    ) -> None:
+    def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = ("m", "pthread", "dl")) -> None:
         """Link objects and system libraries into an executable.
 
         Raises:

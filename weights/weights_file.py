@@ -68,13 +68,9 @@ class Weights:
         for name, shape in _shapes(self.network).items():
             array = np.array(getattr(self, name), dtype=np.float32, order="F")
             if array.shape != shape:
-                raise WeightsError(
-                    f"The weights array {name} has shape {array.shape}, but {shape} was expected."
-                )
+                raise WeightsError(f"The weights array {name} has shape {array.shape}, but {shape} was expected.")
             if not np.isfinite(array).all():
-                raise WeightsError(
-                    f"The weights array {name} holds NaN or infinity, but finite numbers were expected."
-                )
+                raise WeightsError(f"The weights array {name} holds NaN or infinity, but finite numbers were expected.")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -126,9 +122,7 @@ def parse_weights(data: bytes, source: str) -> Weights:
         count = int(np.prod(shape))
         values = np.frombuffer(data, dtype="<f4", count=count, offset=offset_bytes)
         if not np.isfinite(values).all():
-            raise _damaged(
-                source, f"the buffer {name} holds NaN or infinity where finite numbers were expected"
-            )
+            raise _damaged(source, f"the buffer {name} holds NaN or infinity where finite numbers were expected")
         arrays[name] = values.astype(np.float32).reshape(shape, order="F")
         offset_bytes += 4 * count
     return Weights(**arrays)
@@ -154,8 +148,7 @@ def write_weights(weights: Weights, path: Path) -> None:
     """
     if path.suffix != ".weights":
         raise WeightsError(
-            f"Weights cannot be written to {path}: Halide reads weights only from names that end in "
-            ".weights.",
+            f"Weights cannot be written to {path}: Halide reads weights only from names that end in .weights.",
             next_step=f"Name it {path.name}.weights.",
         )
     try:
@@ -196,9 +189,7 @@ def _network_of(data: bytes, source: str) -> Network:
         raise _damaged(source, f"it has {len(data)} bytes, not even the {_HEADER.size} bytes of a header")
     signature, pipeline_version, schedule_version, buffer_count = _HEADER.unpack_from(data)
     if signature != SIGNATURE:
-        raise _damaged(
-            source, f"it starts with {signature:#010x} where Halide's signature {SIGNATURE:#010x} belongs"
-        )
+        raise _damaged(source, f"it starts with {signature:#010x} where Halide's signature {SIGNATURE:#010x} belongs")
     for kind, version in (("pipeline", pipeline_version), ("schedule", schedule_version)):
         if version != FEATURE_VERSION:
             raise WeightsError(

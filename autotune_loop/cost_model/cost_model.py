@@ -54,9 +54,7 @@ class CostModel:
         predictions = np.empty(len(featurizations), dtype=np.float32)
         for indices in groups.values():
             schedule_features = np.stack([featurizations[index].schedule_features for index in indices])
-            logs, pipeline_inputs = network_inputs(
-                schedule_features, featurizations[indices[0]].pipeline_features
-            )
+            logs, pipeline_inputs = network_inputs(schedule_features, featurizations[indices[0]].pipeline_features)
             predictions[indices] = self.predict_inputs(
                 logs, cost_terms(schedule_features, self.num_cores), pipeline_inputs
             )

@@ -39,9 +39,7 @@ def group_samples(samples: Iterable[Sample], num_cores: int) -> list[PipelineBat
 
 def split_held_out(batch: PipelineBatch, share: float, seed: int) -> tuple[PipelineBatch, PipelineBatch]:
     """The schedules to learn from, and those to judge the result by; see `is_held_out`."""
-    held_out = np.array(
-        [is_held_out(sha256, share, seed) for sha256 in batch.schedule_sha256s], dtype=np.bool_
-    )
+    held_out = np.array([is_held_out(sha256, share, seed) for sha256 in batch.schedule_sha256s], dtype=np.bool_)
     return _select(batch, ~held_out), _select(batch, held_out)
 
 
@@ -68,9 +66,7 @@ def _batch(pipeline_id: int, schedules: dict[str, Sample], num_cores: int) -> Pi
 def _select(batch: PipelineBatch, chosen: npt.NDArray[np.bool_]) -> PipelineBatch:
     return PipelineBatch(
         pipeline_id=batch.pipeline_id,
-        schedule_sha256s=tuple(
-            sha256 for sha256, wanted in zip(batch.schedule_sha256s, chosen, strict=True) if wanted
-        ),
+        schedule_sha256s=tuple(sha256 for sha256, wanted in zip(batch.schedule_sha256s, chosen, strict=True) if wanted),
         logs=batch.logs[chosen],
         terms=batch.terms[chosen],
         pipeline_inputs=batch.pipeline_inputs,

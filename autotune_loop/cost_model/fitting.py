@@ -38,9 +38,7 @@ NEGATIVE_PRICE_PENALTY = 1e-5
 _SMALLEST_COST = 1e-10
 
 
-def fit(
-    weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions
-) -> tuple[FloatArray, FloatArray]:
+def fit(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions) -> tuple[FloatArray, FloatArray]:
     """Train on these batches, with nothing held out and nothing judged.
 
     Args:

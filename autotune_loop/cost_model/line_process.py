@@ -18,9 +18,7 @@ from autotune_loop.cost_model.model_process_error import ModelProcessError
 _CLOSE_GRACE_S = 5.0
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 6
-_LIBRARY_CHATTER = re.compile(
-    r"[IWE]\d{4} \d|WARNING: All log messages before"
-)  # what TensorFlow always prints
+_LIBRARY_CHATTER = re.compile(r"[IWE]\d{4} \d|WARNING: All log messages before")  # what TensorFlow always prints
 
 
 class LineProcess:
@@ -84,9 +82,7 @@ class LineProcess:
             answer = json.loads(line)
         except ValueError as error:
             self.close()
-            raise ModelProcessError(
-                f"The cost-model process answered {line[:80]!r}, which is no JSON."
-            ) from error
+            raise ModelProcessError(f"The cost-model process answered {line[:80]!r}, which is no JSON.") from error
         return dict(answer)
 
     def close(self) -> None:
@@ -138,6 +134,4 @@ class LineProcess:
             return ""
         telling = [line for line in lines if line.strip() and not _LIBRARY_CHATTER.match(line)]
         tail = "\n".join(telling[-_LOG_TAIL_LINES:])
-        return (
-            f" The end of its log {self._log_path}:\n{tail}\n" if tail else f" Its log is {self._log_path}."
-        )
+        return f" The end of its log {self._log_path}:\n{tail}\n" if tail else f" Its log is {self._log_path}."

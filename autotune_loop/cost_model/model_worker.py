@@ -108,9 +108,7 @@ class _Worker:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve requests until standard input closes; exit code 1 if it could not get ready."""
-    parser = argparse.ArgumentParser(
-        prog="model_worker", description="Serve cost-model requests on standard input."
-    )
+    parser = argparse.ArgumentParser(prog="model_worker", description="Serve cost-model requests on standard input.")
     parser.add_argument("--weights", type=Path, required=True, help="the weights to start from")
     parser.add_argument("--num-cores", type=int, required=True, help="cores of the device")
     parser.add_argument("--threads", type=int, default=1, help="threads TensorFlow may use")

@@ -38,9 +38,7 @@ def schedule_inputs(network: Network) -> int:
     return network.schedule_feature_count + 1
 
 
-def network_inputs(
-    schedule_features: FloatArray, pipeline_features: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def network_inputs(schedule_features: FloatArray, pipeline_features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What the network reads, from features as they lie in files.
 
     Args:

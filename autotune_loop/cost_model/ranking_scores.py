@@ -57,7 +57,5 @@ def score_ranking(model: CostModel, batches: Sequence[PipelineBatch]) -> Ranking
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known: npt.NDArray[np.float64] = np.array(
-        [value for value in values if value is not None], dtype=np.float64
-    )
+    known: npt.NDArray[np.float64] = np.array([value for value in values if value is not None], dtype=np.float64)
     return float(known.mean()) if len(known) else None

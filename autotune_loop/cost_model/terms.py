@@ -144,6 +144,4 @@ def _store_terms(f: FloatArray, terms: FloatArray) -> None:
     terms[22] = np.where(parallel, 2 * stores / innermost_bytes, 0)
     # Threads that may fault on one page at once, each fault served one after the other.
     faulting_threads = np.minimum(parallelism, _PAGE_BYTES / innermost_bytes)
-    terms[23] = (
-        2 * f[_Feature.BYTES_AT_PRODUCTION] * faulting_threads * parallelism * f[_Feature.OUTER_PARALLELISM]
-    )
+    terms[23] = 2 * f[_Feature.BYTES_AT_PRODUCTION] * faulting_threads * parallelism * f[_Feature.OUTER_PARALLELISM]

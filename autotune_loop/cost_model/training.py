@@ -43,9 +43,7 @@ def train(weights: Weights, samples: Sequence[Sample], options: TrainingOptions)
     return replace(report, duration_s=time.monotonic() - started_s)
 
 
-def _train_and_judge(
-    weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions
-) -> TrainingReport:
+def _train_and_judge(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions) -> TrainingReport:
     splits = [split_held_out(batch, options.held_out_share, options.seed) for batch in batches]
     splits = [split for split in splits if len(split[0]) >= 2]
     training, held_out = [split[0] for split in splits], [split[1] for split in splits]

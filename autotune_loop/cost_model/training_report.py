@@ -56,9 +56,6 @@ def report_fields(report: TrainingReport) -> dict[str, Any]:
 
 def report_from_fields(fields: Mapping[str, Any], weights: Weights | None) -> TrainingReport:
     """The report that `report_fields` took apart, put together again with its weights."""
-    scores = {
-        name: RankingScores(**fields[name]) if fields[name] is not None else None
-        for name in ("before", "after")
-    }
+    scores = {name: RankingScores(**fields[name]) if fields[name] is not None else None for name in ("before", "after")}
     outcome, losses = TrainingOutcome(fields["outcome"]), tuple(fields["losses"])
     return TrainingReport(**{**fields, **scores, "outcome": outcome, "losses": losses, "weights": weights})

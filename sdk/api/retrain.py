@@ -13,7 +13,8 @@ from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.recorded_samples import load_recorded_samples
 from autotune_loop.tune_request import LearningOptions
-from sdk.settings import Settings, read_settings
+from sdk.output import silent_stderr
+from sdk.settings import Settings, export_variables, read_settings
 from targets.halide_install import find_halide_install
 from targets.profile_loader import load_profile
 from weights.baseline import baseline_weights
@@ -66,8 +67,9 @@ def retrain(
     progress(f"{len(recorded.samples)} samples read; starting TensorFlow")
     # TensorFlow reads these when it is imported, which `train` does.
     threads = len(os.sched_getaffinity(0))
-    os.environ.update({k: v for k, v in tensorflow_environment({}, threads).items()})
-    report = train(start, recorded.samples, options)
+    export_variables(tensorflow_environment({}, threads))
+    with silent_stderr():
+        report = train(start, recorded.samples, options)
     if report.weights is not None:
         write_weights(report.weights, output)
     return report

@@ -85,7 +85,12 @@ def _print_table(results: list[ComparedSchedule]) -> None:
 
     label = next((r.turns[0].clock.label for r in results if r.turns), "")
     table = Table(title=f"time of one call{label}" if label else None)
-    for column, justify in (("schedule", "left"), ("median ms", "right"), ("spread", "right"), ("minimum ms", "right")):
+    for column, justify in (
+        ("schedule", "left"),
+        ("median ms", "right"),
+        ("spread", "right"),
+        ("minimum ms", "right"),
+    ):
         table.add_column(column, justify="right" if justify == "right" else "left")
     for column in ("repetitions", "against the first", "output"):
         table.add_column(column, justify="left" if column == "output" else "right")

@@ -29,7 +29,8 @@ def build(
     parameters: ParameterOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("build"),
     function_name: Annotated[
-        str | None, typer.Option("--function-name", "-f", help="Name of the function; the generator's by default.")
+        str | None,
+        typer.Option("--function-name", "-f", help="Name of the function; the generator's by default."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -21,7 +21,11 @@ def retrain(
     target: Annotated[
         str | None,
         typer.Option(
-            "--target", "-t", metavar="PROFILE", help="The runs' profile.", autocompletion=complete_target_names
+            "--target",
+            "-t",
+            metavar="PROFILE",
+            help="The runs' profile.",
+            autocompletion=complete_target_names,
         ),
     ] = None,
     weights: Annotated[

@@ -1,7 +1,8 @@
 /* The on-device runner: checks and times Halide kernels.
  *
  * Every executable holds a batch of kernels in the table `runner_kernels` (generated beside this program), Halide's
- * runtime once, and these files. Output is JSON, one object a line, on stdout. The options and events are described in runner.c. */
+ * runtime once, and these files. Output is JSON, one object a line, on stdout. The options and events are described
+ * in runner.c. */
 #ifndef RUNNER_H
 #define RUNNER_H
 

@@ -195,9 +195,7 @@ def test_cpp_has_the_same_stages_as_python(name: str, cpp_generator: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_cpp_has_the_same_arguments_and_func_names_as_python(
-    name: str, cpp_generator: Path, tmp_path: Path
-) -> None:
+def test_cpp_has_the_same_arguments_and_func_names_as_python(name: str, cpp_generator: Path, tmp_path: Path) -> None:
     """So that a schedule found for one is the schedule of the other."""
     search = ["-p", plugin("Mullapudi2016"), "autoscheduler=Mullapudi2016"]
     cpp, python = tmp_path / "cpp", tmp_path / "python"

@@ -27,9 +27,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def checks_of(
-    folder: Path, *, must_run_here: bool = False, path: str = "/usr/bin:/bin"
-) -> dict[str, MachineCheck]:
+def checks_of(folder: Path, *, must_run_here: bool = False, path: str = "/usr/bin:/bin") -> dict[str, MachineCheck]:
     settings = read_settings({"HOME": str(folder), "PATH": path})
     checks = check_machine(settings, list_profiles(folder), must_run_here=must_run_here)
     return {check.name: check for check in checks}
@@ -80,9 +78,7 @@ def test_a_vector_unit_of_another_machine_matters_only_when_asked_for(folders: P
 
 def test_a_cache_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    settings = read_settings(
-        {"HOME": "/h", "PATH": "/bin", "SDK_CACHE_DIR": str(tmp_path / "file" / "cache")}
-    )
+    settings = read_settings({"HOME": "/h", "PATH": "/bin", "SDK_CACHE_DIR": str(tmp_path / "file" / "cache")})
     checks = {check.name: check for check in check_machine(settings, [], must_run_here=False)}
     assert not checks["cache folder"].passed
     assert "SDK_CACHE_DIR" in checks["cache folder"].fix

@@ -114,9 +114,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "Commands" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["-h"], ["targets", "--help"], ["targets", "show", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["targets", "--help"], ["targets", "show", "--help"]])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert sdk.main.main(arguments) == 0
     assert "Usage: sdk" in capsys.readouterr().out

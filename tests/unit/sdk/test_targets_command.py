@@ -46,9 +46,7 @@ def test_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert "machine.vector_bits" in text
 
 
-@pytest.mark.parametrize(
-    "arguments", [["targets", "show", "host", "--json"], ["targets", "--json", "show", "host"]]
-)
+@pytest.mark.parametrize("arguments", [["targets", "show", "host", "--json"], ["targets", "--json", "show", "host"]])
 def test_show_as_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out) == {**load_profile("host").to_dict(), "source": "built in"}

@@ -83,9 +83,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 @pytest.fixture(scope="session")
-def runner_of(
-    workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Architecture], Runner]:
+def runner_of(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Architecture], Runner]:
     """Gives the runner of an architecture, with all of `KERNELS` in it; linked once."""
     made: dict[str, Runner] = {}
 

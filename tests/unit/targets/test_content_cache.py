@@ -25,9 +25,7 @@ def write(content: str) -> Callable[[Path], None]:
 
 
 def files_of(cache: ContentCache) -> list[str]:
-    return sorted(
-        path.name for path in cache.root.rglob("*") if path.is_file() and path.parent.name != "locks"
-    )
+    return sorted(path.name for path in cache.root.rglob("*") if path.is_file() and path.parent.name != "locks")
 
 
 @pytest.fixture
@@ -134,9 +132,7 @@ def test_processes_build_once(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     context = multiprocessing.get_context("spawn")
-    processes = [
-        context.Process(target=_build_in_process, args=(tmp_path / "cache", marks)) for _ in range(3)
-    ]
+    processes = [context.Process(target=_build_in_process, args=(tmp_path / "cache", marks)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:

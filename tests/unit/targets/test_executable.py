@@ -21,9 +21,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> KernelObject:
 
 def test_links_kernels_under_their_own_symbols(workshop: Workshop, tmp_path: Path) -> None:
     names = {"one": "blur_plain", "two": "scaled", "three": "blur_plain"}
-    kernels = [
-        compile_kernel(kernel, X86.halide_target, tmp_path, symbol) for symbol, kernel in names.items()
-    ]
+    kernels = [compile_kernel(kernel, X86.halide_target, tmp_path, symbol) for symbol, kernel in names.items()]
     output = tmp_path / "new_folder" / "batch"
     executable = workshop.link(kernels, X86, output)
     content = output.read_bytes()
@@ -73,15 +71,11 @@ def damage(good: KernelObject, kind: str, folder: Path) -> KernelObject:
     elif kind == "other architecture":
         return compile_kernel("scaled", ARM.halide_target, folder, "bad")
     elif kind == "other symbol":
-        path.write_bytes(
-            compile_kernel("scaled", X86.halide_target, folder, "other").object_path.read_bytes()
-        )
+        path.write_bytes(compile_kernel("scaled", X86.halide_target, folder, "other").object_path.read_bytes())
     return KernelObject("bad", path)
 
 
-@pytest.mark.parametrize(
-    "kind", ["missing", "empty", "text", "cut", "garbled", "other architecture", "other symbol"]
-)
+@pytest.mark.parametrize("kind", ["missing", "empty", "text", "cut", "garbled", "other architecture", "other symbol"])
 def test_a_bad_object_is_named(workshop: Workshop, good: KernelObject, tmp_path: Path, kind: str) -> None:
     bad = damage(good, kind, tmp_path)
     expected = re.escape(f"The object of the kernel 'bad', {bad.object_path}, cannot be linked: ")
@@ -91,9 +85,7 @@ def test_a_bad_object_is_named(workshop: Workshop, good: KernelObject, tmp_path:
 
 
 @pytest.mark.parametrize("architecture", [X86, ARM], ids=lambda architecture: architecture.name)
-def test_the_runner_compiles_without_warnings(
-    workshop: Workshop, tmp_path: Path, architecture: Architecture
-) -> None:
+def test_the_runner_compiles_without_warnings(workshop: Workshop, tmp_path: Path, architecture: Architecture) -> None:
     everything = tmp_path / "everything.c"
     sources = sorted(RUNNER_DIR.glob("*.c"))
     assert sources

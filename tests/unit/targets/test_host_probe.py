@@ -62,9 +62,7 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
 
 def test_siblings_share_a_physical_core(tmp_path: Path) -> None:
     topology = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
-    files = {
-        topology.format(cpu): text for cpu, text in ((0, "0,4\n"), (1, "1,5\n"), (4, "0,4\n"), (5, "1,5\n"))
-    }
+    files = {topology.format(cpu): text for cpu, text in ((0, "0,4\n"), (1, "1,5\n"), (4, "0,4\n"), (5, "1,5\n"))}
     host = machine(tmp_path, files, frozenset({0, 1, 4, 5}))
     assert host.core_siblings == ((0, 4), (1, 5))
     assert (host.logical_cores, host.physical_cores) == (4, 2)

@@ -169,9 +169,7 @@ def test_a_broken_user_profile_is_listed_with_its_error(tmp_path: Path) -> None:
         (("[toolchain]", '["machine.parallelism"]\nx=1\n[toolchain]'), "not a key of a profile"),
     ],
 )
-def test_refusals_name_file_key_and_expectation(
-    tmp_path: Path, change: tuple[str, str], expected: str | None
-) -> None:
+def test_refusals_name_file_key_and_expectation(tmp_path: Path, change: tuple[str, str], expected: str | None) -> None:
     assert change[0] in GOOD
     file = write(tmp_path, "board", GOOD.replace(*change))
     text = refusal(file)
@@ -214,9 +212,7 @@ def test_missing_profiles(tmp_path: Path) -> None:
     for name in ("", "a\nb", "x" * 5000, "./arm64", "nowhere.toml", str(tmp_path)):
         with pytest.raises(ProfileError):
             load_profile(name, tmp_path)
-    assert "key 'extends': There is no target profile 'arm46'" in refusal(
-        write(tmp_path, "lost", 'extends = "arm46"')
-    )
+    assert "key 'extends': There is no target profile 'arm46'" in refusal(write(tmp_path, "lost", 'extends = "arm46"'))
     assert "is not a profile's name" in refusal(write(tmp_path, "my board", GOOD))
     assert profile_names(tmp_path / "not there") == profile_names()
 
@@ -233,9 +229,7 @@ keys = st.sampled_from(
     "description extends halide_target device_kind start_weights name machine toolchain emulator".split()
 )
 inner_keys = st.one_of(
-    st.sampled_from(
-        "name kind triple command arguments parallelism vector_bits parameters beam_size".split()
-    ),
+    st.sampled_from("name kind triple command arguments parallelism vector_bits parameters beam_size".split()),
     st.text(max_size=5),
 )
 values = st.recursive(
@@ -253,23 +247,15 @@ def toml_of(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(toml_of, value)) + "]"
     if isinstance(value, str):
-        return (
-            '"'
-            + "".join(f"\\U{ord(c):08x}" if ord(c) < 0xD800 or ord(c) > 0xDFFF else "" for c in value)
-            + '"'
-        )
+        return '"' + "".join(f"\\U{ord(c):08x}" if ord(c) < 0xD800 or ord(c) > 0xDFFF else "" for c in value) + '"'
     return repr(value)
 
 
 @given(st.dictionaries(st.one_of(keys, st.text(max_size=5)), values, max_size=6), st.booleans())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_toml_is_a_profile_or_a_profile_error(
-    tmp_path: Path, table: dict[str, object], on_top: bool
-) -> None:
+def test_any_toml_is_a_profile_or_a_profile_error(tmp_path: Path, table: dict[str, object], on_top: bool) -> None:
     text = "".join(f"{toml_of(key)} = {toml_of(value)}\n" for key, value in table.items())
-    file = write(
-        tmp_path, "random", 'extends = "arm64"\n' + text if on_top and "extends" not in table else text
-    )
+    file = write(tmp_path, "random", 'extends = "arm64"\n' + text if on_top and "extends" not in table else text)
     try:
         assert isinstance(load_profile(str(file), tmp_path), TargetProfile)
     except ProfileError as error:

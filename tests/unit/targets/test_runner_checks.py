@@ -35,9 +35,7 @@ def test_schedules_agree(runner: Runner, blur_reference: Path, kernel: str) -> N
 
 
 @pytest.mark.parametrize("kernel", ["types", "blur_plain", "two_outputs"])
-def test_architectures_agree(
-    runner_of: Callable[[Architecture], Runner], tmp_path: Path, kernel: str
-) -> None:
+def test_architectures_agree(runner_of: Callable[[Architecture], Runner], tmp_path: Path, kernel: str) -> None:
     native, arm = runner_of(X86), runner_of(ARM)
     assert native("--kernel", kernel, "--write-reference", tmp_path / "x86").exit_code == 0
     assert arm("--kernel", kernel, "--write-reference", tmp_path / "arm").exit_code == 0
@@ -80,9 +78,7 @@ def test_other_data_is_a_wrong_output(runner: Runner, blur_reference: Path) -> N
         (["--mismatch-share", "0.0001"], 4),
     ],
 )
-def test_integer_tolerances(
-    native_runner: Runner, tmp_path: Path, options: list[str], exit_code: int
-) -> None:
+def test_integer_tolerances(native_runner: Runner, tmp_path: Path, options: list[str], exit_code: int) -> None:
     native_runner("--kernel", "blur_plain", "--write-reference", tmp_path / "ref")
     result = native_runner("--kernel", "blur_wrong_corner", "--reference", tmp_path / "ref", *options)
     assert result.exit_code == exit_code
@@ -209,9 +205,7 @@ def test_a_failed_assertion_of_halide(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(("place", "side"), [(8, "behind"), (20, "behind"), (-1, "before"), (-60, "before")])
-def test_a_kernel_that_writes_outside_its_output(
-    runner: Runner, tmp_path: Path, place: int, side: str
-) -> None:
+def test_a_kernel_that_writes_outside_its_output(runner: Runner, tmp_path: Path, place: int, side: str) -> None:
     write_input_file(numpy.array([3, place], dtype="i4"), tmp_path / "in")
     options = ("--input", f"place={tmp_path / 'in'}", "--write-reference", tmp_path / "ref", "--time")
     result = runner("--kernel", "overrun", *options)

@@ -83,9 +83,7 @@ def test_what_is_missing_can_be_given(native_runner: Runner) -> None:
 
 
 def test_the_start_says_what_runs(native_runner: Runner) -> None:
-    start = native_runner("--kernel", "blur_tiled", "--seed", "18446744073709551615", "--threads", "2").one(
-        "start"
-    )
+    start = native_runner("--kernel", "blur_tiled", "--seed", "18446744073709551615", "--threads", "2").one("start")
     assert start["kernel"] == "blur_tiled"
     assert start["seed"] == 2**64 - 1
     assert start["threads"] == 2

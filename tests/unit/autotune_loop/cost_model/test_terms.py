@@ -27,7 +27,10 @@ def test_idle_cores_make_computing_dearer() -> None:
 
 
 def test_inlined_work_has_its_own_prices() -> None:
-    plain, inlined = cost_terms(features(f22=8, f24=2, f25=3), 1), cost_terms(features(f17=1, f22=8, f24=2, f25=3), 1)
+    plain, inlined = (
+        cost_terms(features(f22=8, f24=2, f25=3), 1),
+        cost_terms(features(f17=1, f22=8, f24=2, f25=3), 1),
+    )
     assert plain[0, :4] == pytest.approx([16e-9, 3e-9, 0, 0])
     assert inlined[0, :4] == pytest.approx([0, 0, 16e-9, 3e-9])
 

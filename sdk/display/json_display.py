@@ -1,0 +1,46 @@
+"""Events as JSON lines, for machines; the result is the last line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+
+from autotune_loop.events import Event, Notice, event_to_dict
+from autotune_loop.result import TuneResult
+from sdk.display.follow_up import FollowUp
+from sdk.display.stopping_sentence import STOPPING_SENTENCE
+
+
+class JsonDisplay:
+    """One JSON object a line on standard output, each with its kind under 'event'.
+
+    Args:
+        result_only: only the last line, the result's.
+    """
+
+    def __init__(self, *, result_only: bool) -> None:
+        self._result_only = result_only
+        self._lock = threading.Lock()
+
+    def listen(self, event: Event) -> None:
+        """See `Display.listen`."""
+        if not self._result_only:
+            self._write(event_to_dict(event))
+
+    def stopping(self) -> None:
+        """See `Display.stopping`."""
+        self.listen(Notice(STOPPING_SENTENCE))
+
+    def close(self) -> None:
+        """See `Display.close`."""
+
+    def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
+        """See `Display.finish`."""
+        self._write({"event": "result", **result.to_dict(), "resume_command": follow_up.resume})
+
+    def _write(self, value: dict[str, object]) -> None:
+        line = json.dumps(value) + "\n"
+        with self._lock:
+            sys.stdout.write(line)
+            sys.stdout.flush()

@@ -1,0 +1,228 @@
+"""What is known of a run at any moment, gathered from its events."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from autotune_loop.candidate import Origin
+from autotune_loop.events import (
+    BatchDone,
+    BestImproved,
+    BuildProgress,
+    Event,
+    Notice,
+    PlayOff,
+    RunStarted,
+    SampleFailed,
+    SampleMeasured,
+    SearchProgress,
+    Trained,
+)
+from sdk.display.progress_records import BatchRecord, ShownNotice, StageProgress, Standing
+
+if TYPE_CHECKING:
+    from autotune_loop.run_database import MeasuredCandidate
+
+_NOTICES_KEPT = 50
+_STOPPED = "stopped"
+_FEWEST_TO_CORRELATE = 3
+
+
+@dataclass
+class _BatchSamples:
+    predicted_ms: list[float] = field(default_factory=list)
+    compared_ms: list[float] = field(default_factory=list)
+    measured_ms: list[float] = field(default_factory=list)
+    ended: int = 0
+    wanted: int = 0
+
+
+class RunProgress:
+    """Grows with every event. Not for several threads at once: the display that owns it holds a lock.
+
+    Args:
+        now: monotonic seconds; the time at which this is made counts as the start.
+
+    Attributes:
+        started: the run's own description; None before it has begun.
+        stages: 'search', 'build', 'measure' and 'play-off', each as its newest batch has it.
+        standings: by argument set.
+        batches: those that are done, in order.
+        training: the newest.
+        failures: count by 'stage: reason', without those that were only stopped.
+        timed: schedules timed since the start; `timed_before` were already in a resumed folder.
+        stopping: the user has asked the run to end.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._begun_at_s = now()
+        self._batch_ends_s: list[float] = []
+        self._samples: dict[tuple[int, int], _BatchSamples] = {}
+        self.started: RunStarted | None = None
+        self.stages: dict[str, StageProgress] = {}
+        self.standings: dict[int, Standing] = {}
+        self.batches: list[BatchRecord] = []
+        self.training: Trained | None = None
+        self.failures: Counter[str] = Counter()
+        self.notices: deque[ShownNotice] = deque(maxlen=_NOTICES_KEPT)
+        self.timed = 0
+        self.timed_before = 0
+        self.stopping = False
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return self._now() - self._begun_at_s
+
+    @property
+    def samples_per_minute(self) -> float | None:
+        """Schedules timed a minute since the start; None before the first."""
+        return 60 * self.timed / self.elapsed_s if self.timed else None
+
+    def add(self, event: Event) -> None:
+        """Take one event in."""
+        match event:
+            case RunStarted():
+                self.started = event
+            case Notice():
+                self.add_notice(event.text, event.warning)
+            case SearchProgress():
+                note = f"{event.duplicates} seen before" if event.duplicates else ""
+                self._set("search", event.round_index, event.argset_index, event.sampled, event.wanted, note)
+            case BuildProgress():
+                # Counts the candidates that are through: built or failed.
+                done = min(event.built + event.failed, event.wanted)
+                self._set("build", event.round_index, event.argset_index, done, event.wanted)
+            case SampleMeasured():
+                self._measured(event)
+            case SampleFailed():
+                self._failed(event)
+            case BestImproved():
+                self._improved(event)
+            case Trained():
+                self.training = event
+            case BatchDone():
+                self._batch_done(event)
+            case PlayOff():
+                note = f"{event.contenders} schedules in turns"
+                self._set("play-off", 0, event.argset_index, event.turn - 1, event.turns, note)
+
+    def add_notice(self, text: str, warning: bool = False) -> None:
+        """Keep a sentence for the user."""
+        self.notices.append(ShownNotice(self.elapsed_s, text, warning))
+
+    def add_earlier(self, rows: Sequence[MeasuredCandidate]) -> None:
+        """Take in what was timed in the folder before this run resumed it."""
+        self.timed_before += len(rows)
+        for row in rows:
+            is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
+            sample = f"batch_{row.round_index}_{row.argset_index}/{row.sample_index}"
+            self._stand(row.argset_index, row.median_ms, sample, is_default, at_s=None)
+
+    def rank_correlation(self) -> tuple[int, float] | None:
+        """Spearman's correlation of predicted with measured times, with the round it is of.
+
+        Of the newest batch that has enough samples: times predicted by different weights, or of different
+        argument sets, are not comparable.
+        """
+        for round_index, argset_index in reversed(list(self._samples)):
+            value = _spearman(self._samples[round_index, argset_index])
+            if value is not None:
+                return round_index, value
+        return None
+
+    def time_left_s(self) -> tuple[float, bool] | None:
+        """Seconds left and whether the budget (not the number of rounds) sets them; None when unknown."""
+        if self.started is None:
+            return None
+        budget_s = self.started.budget_s
+        of_budget_s = None if budget_s is None else max(0.0, budget_s - self.elapsed_s)
+        of_rounds_s = self._rounds_left_s(self.started)
+        if of_budget_s is not None and (of_rounds_s is None or of_budget_s <= of_rounds_s):
+            return of_budget_s, True
+        return None if of_rounds_s is None else (of_rounds_s, False)
+
+    def _rounds_left_s(self, started: RunStarted) -> float | None:
+        if not self._batch_ends_s:
+            return None
+        first, last = self._batch_ends_s[0], self._batch_ends_s[-1]
+        count = len(self._batch_ends_s)
+        pace_s = (last - first) / (count - 1) if count > 1 else first
+        total = (started.rounds - self.batches[0].round_index) * started.argsets
+        return max(0.0, pace_s * (total - count) - (self.elapsed_s - last))
+
+    def _set(self, stage: str, round_index: int, argset_index: int, done: int, wanted: int, note: str = "") -> None:
+        self.stages[stage] = StageProgress(round_index, argset_index, done, wanted, note)
+
+    def _batch(self, round_index: int, argset_index: int) -> _BatchSamples:
+        return self._samples.setdefault((round_index, argset_index), _BatchSamples())
+
+    def _measured(self, event: SampleMeasured) -> None:
+        self.timed += 1
+        batch = self._batch(event.round_index, event.argset_index)
+        batch.ended += 1
+        batch.wanted = event.wanted
+        batch.measured_ms.append(event.median_ms)
+        if event.predicted_ms is not None:
+            batch.predicted_ms.append(event.predicted_ms)
+            batch.compared_ms.append(event.median_ms)
+        self._set("measure", event.round_index, event.argset_index, batch.ended, event.wanted)
+        is_default = event.round_index == 0 and event.origin != Origin.RANDOM.value
+        sample = f"batch_{event.round_index}_{event.argset_index}/{event.sample_index}"
+        self._stand(event.argset_index, event.median_ms, sample, is_default, self.elapsed_s)
+
+    def _improved(self, event: BestImproved) -> None:
+        self._stand(event.argset_index, event.median_ms, event.sample, False, self.elapsed_s)
+        standing = self.standings[event.argset_index]
+        if standing.default_ms is None:
+            self.standings[event.argset_index] = replace(standing, default_ms=event.default_ms)
+
+    def _stand(self, argset_index: int, median_ms: float, sample: str, is_default: bool, at_s: float | None) -> None:
+        standing = self.standings.get(argset_index, Standing())
+        if is_default:
+            standing = replace(standing, default_ms=median_ms)
+        if standing.best_ms is None or median_ms < standing.best_ms:
+            standing = replace(standing, best_ms=median_ms, best_sample=sample, best_at_s=at_s)
+        self.standings[argset_index] = standing
+
+    def _failed(self, event: SampleFailed) -> None:
+        if event.reason != _STOPPED:
+            self.failures[f"{event.stage}: {event.reason}"] += 1
+        if event.stage == "measure":
+            batch = self._batch(event.round_index, event.argset_index)
+            batch.ended += 1
+            batch.wanted = max(batch.wanted, batch.ended)
+            self._set("measure", event.round_index, event.argset_index, batch.ended, batch.wanted)
+
+    def _batch_done(self, event: BatchDone) -> None:
+        before_s = self._batch_ends_s[-1] if self._batch_ends_s else 0.0
+        self._batch_ends_s.append(self.elapsed_s)
+        batch = self._batch(event.round_index, event.argset_index)
+        measured_ms = batch.measured_ms
+        record = BatchRecord(
+            round_index=event.round_index,
+            argset_index=event.argset_index,
+            measured=event.measured,
+            failed=event.failed,
+            best_ms=min(measured_ms, default=None),
+            median_ms=statistics.median(measured_ms) if measured_ms else None,
+            rank_correlation=_spearman(batch),
+            duration_s=self._batch_ends_s[-1] - before_s,
+        )
+        self.batches.append(record)
+
+
+def _spearman(batch: _BatchSamples) -> float | None:
+    if len(batch.predicted_ms) < _FEWEST_TO_CORRELATE:
+        return None
+    # Imported here: numpy costs a moment that a wrong argument need not pay.
+    import numpy
+
+    from autotune_loop.cost_model.ranking import spearman
+
+    return spearman(numpy.array(batch.predicted_ms), numpy.array(batch.compared_ms))

@@ -1,0 +1,5 @@
+"""What is said at the first Ctrl-C."""
+
+from __future__ import annotations
+
+STOPPING_SENTENCE = "stopping; press Ctrl-C again to stop at once"

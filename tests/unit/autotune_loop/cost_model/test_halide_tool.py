@@ -1,0 +1,73 @@
+"""Our training against Halide's own retraining program, on the same samples."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autotune_loop.cost_model.dataset import group_samples
+from autotune_loop.cost_model.fitting import fit
+from autotune_loop.cost_model.network import unpack_weights
+from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.sample_file import Sample, write_sample
+from targets.halide_install import find_halide_install
+from weights.weights_file import Weights, read_weights, write_weights
+
+EPOCHS = 40
+TOOL_CORES = 32
+
+
+@pytest.fixture(scope="module")
+def tool_output(samples: list[Sample], baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the tool printed, and the weights it wrote."""
+    folder = tmp_path_factory.mktemp("tool")
+    paths = [folder / f"{index}.sample" for index in range(len(samples))]
+    for sample, path in zip(samples, paths, strict=True):
+        write_sample(sample, path)
+    write_weights(baseline, folder / "start.weights")
+    command = [str(find_halide_install().bin_dir / "adams2019_retrain_cost_model")]
+    command += [f"--epochs={EPOCHS}", "--rates=0.0001", f"--num_cores={TOOL_CORES}"]
+    command += [f"--initial_weights={folder / 'start.weights'}", f"--weights_out={folder / 'tool.weights'}"]
+    command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
+    done = subprocess.run(
+        command,
+        input="\n".join(map(str, paths)),
+        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return done.stdout, folder / "tool.weights"
+
+
+def test_the_tool_reads_every_sample_of_ours(tool_output: tuple[str, Path], samples: list[Sample]) -> None:
+    printed, _ = tool_output
+    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
+    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_our_training_follows_the_tool(tool_output: tuple[str, Path], samples: list[Sample], baseline: Weights) -> None:
+    printed, tool_path = tool_output
+    tool_losses = [float(loss) for loss in re.findall(r"^Loss: (\S+)", printed, re.MULTILINE)]
+    batches = group_samples(samples, TOOL_CORES)
+    parameters, losses = fit(baseline, batches, TrainingOptions(TOOL_CORES, EPOCHS))
+    total = count = 0.0
+    for loss, tool_loss in zip(losses, tool_losses, strict=True):  # the tool prints a decaying mean
+        total, count = total + float(loss), count + 1
+        assert total / count == pytest.approx(tool_loss, rel=1e-3, abs=1e-4)
+        total, count = total * 0.9, count * 0.9
+    ours, tools = unpack_weights(parameters, baseline.network), read_weights(tool_path)
+    steps = EPOCHS * len(batches)
+    for field in fields(Weights):
+        start, one, other = (getattr(weights, field.name) for weights in (baseline, ours, tools))
+        # Adam moves a weight by about the learning rate a step; the two must agree on far less than that.
+        assert np.abs(one - start).max() < 1.5e-4 * steps
+        assert np.abs(one - other).max() < 0.05e-4 * steps, field.name
