@@ -14,8 +14,8 @@ class BilateralGrid : public Halide::Generator<BilateralGrid> {
 public:
     GeneratorParam<int> width{"width", 1536};
     GeneratorParam<int> height{"height", 1024};
-    GeneratorParam<int> cell{"cell", 8, 2, 32};             // pixels on a side of a cell
-    GeneratorParam<int> range_bits{"range_bits", 4, 1, 7};  // a cell is 2 ** range_bits values deep
+    GeneratorParam<int> cell{"cell", 8};              // pixels on a side of a cell: 2 to 32
+    GeneratorParam<int> range_bits{"range_bits", 4};  // a cell is 2 ** range_bits values deep: 1 to 7
 
     Input<Buffer<uint8_t, 2>> input{"input"};
     Input<float> amount{"amount"};
@@ -23,6 +23,10 @@ public:
 
     void generate() {
         const int size = cell, bits = range_bits;
+        _halide_user_assert(size >= 2 && size <= 32)
+            << "bilateral_grid: cell is " << size << "; it must be from 2 to 32\n";
+        _halide_user_assert(bits >= 1 && bits <= 7)
+            << "bilateral_grid: range_bits is " << bits << "; it must be from 1 to 7\n";
         Func clamped = Halide::BoundaryConditions::repeat_edge(input);
 
         // Each pixel goes to the nearest node of the grid: the sum of the values and their number.

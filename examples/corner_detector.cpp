@@ -11,13 +11,15 @@ class CornerDetector : public Halide::Generator<CornerDetector> {
 public:
     GeneratorParam<int> width{"width", 1536};
     GeneratorParam<int> height{"height", 1024};
-    GeneratorParam<int> radius{"radius", 1, 1, 16};  // of the window
+    GeneratorParam<int> radius{"radius", 1};  // of the window
 
     Input<Buffer<uint8_t, 3>> input{"input"};
     Input<float> sensitivity{"sensitivity"};
     Output<Buffer<float, 2>> response{"response"};
 
     void generate() {
+        _halide_user_assert(radius >= 1)
+            << "corner_detector: radius is " << (int)radius << "; it must be 1 or more\n";
         Func clamped = Halide::BoundaryConditions::repeat_edge(input);
 
         Func luma("luma");

@@ -12,12 +12,14 @@ public:
     GeneratorParam<int> width{"width", 1920};
     GeneratorParam<int> height{"height", 1080};
     GeneratorParam<int> channels{"channels", 3};
-    GeneratorParam<int> radius{"radius", 3, 1, 4};  // with 4 a column's sum just fits 16 bits
+    GeneratorParam<int> radius{"radius", 3};  // 1 to 4: with 4 a column's sum just fits 16 bits
 
     Input<Buffer<uint8_t, 3>> input{"input"};
     Output<Buffer<uint8_t, 3>> output{"output"};
 
     void generate() {
+        _halide_user_assert(radius >= 1 && radius <= 4)
+            << "separable_filter: radius is " << (int)radius << "; it must be from 1 to 4\n";
         Var x("x"), y("y"), c("c");
         Func clamped = Halide::BoundaryConditions::repeat_edge(input);
 

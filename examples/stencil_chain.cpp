@@ -12,12 +12,14 @@ class StencilChain : public Halide::Generator<StencilChain> {
 public:
     GeneratorParam<int> width{"width", 1536};
     GeneratorParam<int> height{"height", 1024};
-    GeneratorParam<int> stages{"stages", 8, 1, 64};
+    GeneratorParam<int> stages{"stages", 8};
 
     Input<Buffer<uint16_t, 2>> input{"input"};
     Output<Buffer<uint16_t, 2>> output{"output"};
 
     void generate() {
+        _halide_user_assert(stages >= 1)
+            << "stencil_chain: stages is " << (int)stages << "; it must be 1 or more\n";
         Var x("x"), y("y");
         std::vector<Func> chain = {Halide::BoundaryConditions::repeat_edge(input)};
         for (int stage = 0; stage < stages; stage++) {

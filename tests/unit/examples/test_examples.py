@@ -205,6 +205,25 @@ def test_cpp_has_the_same_arguments_and_func_names_as_python(name: str, cpp_gene
         assert (cpp / f"{name}{suffix}").read_text() == (python / f"{name}{suffix}").read_text()
 
 
+OUT_OF_RANGE = {
+    "bilateral_grid": ("cell=33", "cell is 33; it must be from 2 to 32"),
+    "corner_detector": ("radius=0", "radius is 0; it must be 1 or more"),
+    "separable_filter": ("radius=5", "radius is 5; it must be from 1 to 4"),
+    "stencil_chain": ("stages=0", "stages is 0; it must be 1 or more"),
+}
+
+
+@pytest.mark.parametrize("language", ["python", "cpp"])
+@pytest.mark.parametrize("name", list(OUT_OF_RANGE))
+def test_parameter_out_of_range_is_refused(name: str, language: str, cpp_generator: Path, tmp_path: Path) -> None:
+    program = [sys.executable, EXAMPLES / f"{name}.py"] if language == "python" else [cpp_generator]
+    parameter, message = OUT_OF_RANGE[name]
+    command = [*program, "-g", name, "-o", tmp_path, "-e", "c_header", f"target={HOST}", parameter]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert f"{name}: {message}" in done.stderr
+
+
 def test_settings_name_every_example() -> None:
     settings = tomllib.loads((ROOT / "sdk.toml").read_text())
     generators = settings["generators"]

@@ -1,0 +1,111 @@
+"""Events as lines of a log: what a person reads afterwards, without the progress in between."""
+
+from __future__ import annotations
+
+from autotune_loop.events import (
+    BatchDone,
+    BestImproved,
+    Event,
+    Notice,
+    PlayOff,
+    RunStarted,
+    SampleFailed,
+    Trained,
+)
+from devices.device import Clock
+from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
+from sdk.display.run_progress import RunProgress
+
+_TELLING_STAGE_S = 0.05
+
+
+def event_lines(event: Event, progress: RunProgress) -> list[str]:
+    """The lines to print for an event that `progress` has taken in already; mostly none.
+
+    A failure is told where it is the first of its kind; the lines of the batches count the others.
+    """
+    match event:
+        case RunStarted():
+            return _run_lines(event)
+        case Notice():
+            return _notice_lines(event)
+        case BestImproved():
+            return [_improved_line(event, progress)]
+        case SampleFailed():
+            first = progress.failures[f"{event.stage}: {event.reason}"] == 1
+            return [f"failed, {event.stage}: {_one_line(event.sentence)}"] if first else []
+        case Trained():
+            return [_trained_line(event)]
+        case BatchDone():
+            return [_batch_line(event, progress)]
+        case PlayOff():
+            others = count_text(event.contenders, "schedule")
+            line = f"play-off: the best are timed again beside the default, {others} in turns"
+            return [line + _argset(event.argset_index, progress)] if event.turn == 1 else []
+    return []
+
+
+def clock_sentence(clock: str) -> str:
+    """What a run's times are: 'wall clock', or in capitals that they are not a device's."""
+    return "wall clock" if clock == Clock.WALL.value else f"{clock} time, not a device's".upper()
+
+
+def _run_lines(event: RunStarted) -> list[str]:
+    threads = count_text(event.parallelism, "thread")
+    budget = f", at most {duration_text(event.budget_s)}" if event.budget_s is not None else ""
+    sets = f", {event.argsets} argument sets" if event.argsets > 1 else ""
+    verb = "resumes" if event.resumed else "goes into"
+    return [
+        f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_sentence(event.clock)}",
+        f"{count_text(event.rounds, 'round')} of {event.batch_size}{sets}{budget}; {verb} {event.run_folder}",
+    ]
+
+
+def _notice_lines(event: Notice) -> list[str]:
+    first, *others = event.text.splitlines() or [""]
+    return [f"warning: {first}" if event.warning else first, *others]
+
+
+def _improved_line(event: BestImproved, progress: RunProgress) -> str:
+    label = Clock(event.clock).label
+    line = f"best {time_text(event.median_ms, label)}"
+    if event.default_ms is None:
+        line += ", the default is not timed"
+    elif event.median_ms == event.default_ms:
+        line += ", the default schedule"
+    else:
+        default = time_text(event.default_ms, label)
+        line += f", {speed_up_text(event.default_ms / event.median_ms)} as the default ({default})"
+    return f"{line}; {event.sample}{_argset(event.argset_index, progress)}"
+
+
+def _trained_line(event: Trained) -> str:
+    verdict = "new weights" if event.accepted else "the old weights stay"
+    samples = count_text(event.samples, "schedule")
+    return f"trained on {samples} in {duration_text(event.duration_s)}: {verdict}, {event.reason}"
+
+
+def _batch_line(event: BatchDone, progress: RunProgress) -> str:
+    rounds = progress.started.rounds if progress.started is not None else "?"
+    record = progress.batches[-1]
+    parts = [
+        f"round {event.round_index + 1} of {rounds}{_argset(event.argset_index, progress)}: "
+        f"{event.measured} timed, {event.failed} failed"
+    ]
+    if record.best_ms is not None and record.median_ms is not None:
+        clock = progress.started.clock if progress.started is not None else Clock.WALL.value
+        label = Clock(clock).label
+        parts.append(f"best {time_text(record.best_ms, label)}, median {time_text(record.median_ms, label)}")
+    if record.rank_correlation is not None:
+        parts.append(f"rank correlation with the prediction {record.rank_correlation:.2f}")
+    stages = [f"{k} {duration_text(s)}" for k, s in event.stages_s.items() if s >= _TELLING_STAGE_S]
+    return "; ".join([*parts, ", ".join(stages)] if stages else parts)
+
+
+def _argset(argset_index: int, progress: RunProgress) -> str:
+    several = progress.started is not None and progress.started.argsets > 1
+    return f", argument set {argset_index + 1}" if several else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,52 @@
+"""A run as lines of a log, for pipes, files and terminals that cannot move the cursor."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from autotune_loop.events import Event
+from autotune_loop.result import TuneResult
+from sdk.display.event_lines import event_lines
+from sdk.display.follow_up import FollowUp
+from sdk.display.quantities import clock_text
+from sdk.display.run_progress import RunProgress
+from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.summary import print_summary
+
+_CLOCK_WIDTH = 7
+
+
+class PlainDisplay:
+    """Lines on standard output, each with the time since the start in front."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._progress = RunProgress(time.monotonic)
+
+    def listen(self, event: Event) -> None:
+        """See `Display.listen`."""
+        with self._lock:
+            self._progress.add(event)
+            self._write(event_lines(event, self._progress))
+
+    def stopping(self) -> None:
+        """See `Display.stopping`."""
+        with self._lock:
+            self._write([STOPPING_SENTENCE])
+
+    def close(self) -> None:
+        """See `Display.close`."""
+
+    def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
+        """See `Display.finish`."""
+        print_summary(result, follow_up, self._progress.samples_per_minute)
+
+    def _write(self, lines: list[str]) -> None:
+        at = clock_text(self._progress.elapsed_s).rjust(_CLOCK_WIDTH)
+        text = "".join(f"{at}  {line}\n" for line in lines)
+        # A name in another alphabet must not end a run whose log cannot hold it.
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()

@@ -1,0 +1,120 @@
+"""What is said at the end of a run, on terminals and in logs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from devices.device import Clock
+from sdk.display.follow_up import FollowUp
+from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_LABEL_WIDTH = 11
+_STOPPED = "stopped"
+_OUTCOMES = {
+    Outcome.FINISHED: "all rounds are done",
+    Outcome.BUDGET_SPENT: "the budget is spent",
+    Outcome.INTERRUPTED: "interrupted, everything measured is saved",
+    Outcome.EXHAUSTED: "every schedule that the search still finds has been tried",
+}
+
+
+def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None) -> None:
+    """Print the result on standard output.
+
+    Args:
+        samples_per_minute: schedules timed a minute in this part of the run; None when none was.
+
+    Raises:
+        OSError: standard output cannot be written.
+    """
+    from sdk.output import make_console
+
+    console = make_console()
+    for line in _lines(result, follow_up, samples_per_minute):
+        # Never wrapped: a path or a command that is cut in two cannot be copied.
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None) -> Iterator[Text]:
+    from rich.text import Text
+
+    yield Text()
+    yield Text(f"{result.generator} for {result.target} on {result.device}", style="bold")
+    if result.clock != Clock.WALL.value:
+        yield Text(f"All times are {result.clock} time, not a device's.", style="bold yellow")
+    if not result.tuned:
+        yield Text("nothing was timed", style="bold red")
+    for index, tuned in enumerate(result.tuned):
+        if len(result.tuned) > 1:
+            values = " ".join(f"{key}={value}" for key, value in tuned.argset.items())
+            yield Text(f"argument set {index + 1}: {values or 'the defaults'}", style="bold")
+        yield from _tuned_lines(tuned, Clock(result.clock).label)
+    yield from _run_lines(result, samples_per_minute)
+    for index, command in enumerate(follow_up.build):
+        if command is not None:
+            yield _row("use it" if len(follow_up.build) == 1 else f"use set {index + 1}", command, "cyan")
+    if follow_up.resume is not None:
+        yield _row("go on", follow_up.resume, "cyan")
+
+
+def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
+    default = _timed(tuned.default_ms, tuned.default_spread_ms, label)
+    yield _row("default", f"{default}; {tuned.default_description}")
+    if tuned.header is None or tuned.tuned_ms is None:
+        yield _row("tuned", "nothing could be timed", "bold red")
+        return
+    unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once only, not again beside the default"
+    if tuned.sample == "default":
+        yield _row("tuned", f"the default stays: nothing beat it{unconfirmed}", "bold yellow")
+    else:
+        time = _timed(tuned.tuned_ms, tuned.tuned_spread_ms, label)
+        yield _row("tuned", f"{time}; {tuned.sample}")
+        yield _row("speed-up", *_verdict(tuned, unconfirmed))
+    yield _row("header", _shown(tuned.header))
+
+
+def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
+    if tuned.speed_up is None:
+        return f"unknown: the default was not timed{unconfirmed}", "bold yellow"
+    text = speed_up_text(tuned.speed_up)
+    if within_spread(tuned):
+        return f"{text}, which is within the spread of the times{unconfirmed}", "bold yellow"
+    return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
+
+
+def _timed(time_ms: float | None, spread_ms: float | None, label: str) -> str:
+    if time_ms is None:
+        return "not timed"
+    spread = "" if spread_ms is None else f", spread {100 * spread_ms / time_ms:.1f} %"
+    return f"{time_text(time_ms, label)}{spread}"
+
+
+def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
+    yield _row("weights", _shown(result.weights))
+    rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
+    rounds, timed = count_text(result.rounds, "round"), count_text(result.samples_timed, "schedule")
+    yield _row("timed", f"{timed} in {rounds}{rate}")
+    failures = {kind: count for kind, count in result.failures.items() if not kind.endswith(f": {_STOPPED}")}
+    stopped = sum(result.failures.values()) - sum(failures.values())
+    shown = ", ".join(f"{count} {kind}" for kind, count in failures.items()) or "none"
+    not_begun = f"; {stopped} more were under way when the run ended" if stopped else ""
+    yield _row("failed", f"{shown}{not_begun}")
+    yield _row("ended", f"after {duration_text(result.duration_s)}: {_OUTCOMES[result.outcome]}")
+
+
+def _row(label: str, text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text.assemble((f"  {label:{_LABEL_WIDTH}}", "dim"), (text, style))
+
+
+def _shown(path: Path) -> str:
+    """Relative to the current folder where it lies inside it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
