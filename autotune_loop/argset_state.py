@@ -9,9 +9,10 @@ from pathlib import Path
 
 from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.candidate import Candidate, Origin
-from autotune_loop.play_off import Contender, PlayOffTime
+from autotune_loop.play_off import PlayOffTime
 from autotune_loop.result import TunedSchedule
 from autotune_loop.run_store import RunStore
+from targets.executable import KernelObject
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ class ArgsetState:
             if timed.symbol not in kept:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)
 
-    def contenders(self, store: RunStore, count: int) -> list[Contender]:
+    def contenders(self, store: RunStore, count: int) -> list[KernelObject]:
         """The default and the best others, those whose objects are still there."""
-        found = [Contender(t.symbol, store.object_path(t.symbol)) for t in self._kept(count)]
+        found = [KernelObject(t.symbol, store.object_path(t.symbol)) for t in self._kept(count)]
         return [contender for contender in found if contender.object_path.is_file()]
 
     def last_failure(self, store: RunStore) -> str:

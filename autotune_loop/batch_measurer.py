@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from distributed import Future
 
 from autotune_loop import tasks
-from autotune_loop.batch_builder import BuiltBatch
+from autotune_loop.batch import BuiltBatch
 from autotune_loop.candidate import Candidate
 from autotune_loop.engine import Engine
-from autotune_loop.events import Listener, SampleFailed, SampleMeasured
+from autotune_loop.events import Listener, SampleMeasured
+from autotune_loop.failure_log import FailureLog
+from autotune_loop.run_database import NOT_DONE
 from autotune_loop.run_store import RunStore
 from devices.measure_settings import MeasureSettings, Tolerance
-from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.executable import Executable
-from targets.stop_signal import StopSignal
+from devices.measurement import MeasureFailure, Measurement
 
 # One measurement runs, one waits: the device is never idle, and the give-up time stays fresh.
 _WINDOW = 2
@@ -44,7 +44,11 @@ class ArgsetReference:
 
 
 class BatchMeasurer:
-    """Submits measurements to the engine and writes what comes back."""
+    """Submits measurements to the engine and writes what comes back.
+
+    Args:
+        enough: asked before each measurement, with how many the batch has: true ends the batch early.
+    """
 
     def __init__(
         self,
@@ -52,19 +56,20 @@ class BatchMeasurer:
         store: RunStore,
         settings: MeasureSettings,
         listen: Listener,
-        stop: StopSignal,
+        enough: Callable[[int], bool],
     ) -> None:
         self._engine = engine
         self._store = store
         self._settings = settings
         self._listen = listen
-        self._stop = stop
+        self._enough = enough
+        self._failures = FailureLog(store.database, listen)
         self._best_s: dict[int, float] = {}
 
     def measure(self, batch: BuiltBatch, reference: ArgsetReference, on_measured: OnMeasured) -> tuple[int, int]:
-        """Time every candidate of the batch; returns how many were timed and how many failed.
+        """Time the candidates of the batch; returns how many were timed and how many failed.
 
-        What is not begun when the run is stopped is recorded as such.
+        What is not begun when the batch is ended early is recorded as such, and not counted.
         """
         if batch.executable is None:
             return 0, 0
@@ -72,9 +77,9 @@ class BatchMeasurer:
         under_way: deque[tuple[Candidate, Future[tuple[Measurement | MeasureFailure, float]]]] = deque()
         measured = failed = 0
         while waiting or under_way:
-            while waiting and len(under_way) < _WINDOW and not self._stop.is_set():
+            while waiting and len(under_way) < _WINDOW and not self._enough(measured):
                 candidate = waiting.popleft()
-                under_way.append((candidate, self._submit(batch.executable, candidate, reference)))
+                under_way.append((candidate, self._submit(batch, candidate, reference)))
             if not under_way:
                 break
             candidate, future = under_way.popleft()
@@ -85,78 +90,45 @@ class BatchMeasurer:
                 on_measured(candidate, result)
                 self._tell(candidate, result, measured + failed, len(batch.candidates))
             else:
-                failed += 1
-                self._record_failure(candidate, result)
+                failed += int(result.reason.value != NOT_DONE)
+                self._failures.candidate_failed(candidate, "measure", result.reason.value, result.sentence, result.log)
+                shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
         for candidate in waiting:
-            self._record_stop(candidate)
+            self._failures.candidate_failed(candidate, "measure", NOT_DONE, "The run ended before its turn.")
         self._engine.submit_measure(tasks.forget, batch.executable).result()
         batch.executable.path.unlink(missing_ok=True)
-        return measured, failed + len(waiting)
+        return measured, failed
 
     def _submit(
-        self, executable: Executable, candidate: Candidate, reference: ArgsetReference
+        self, batch: BuiltBatch, candidate: Candidate, reference: ArgsetReference
     ) -> Future[tuple[Measurement | MeasureFailure, float]]:
+        assert batch.executable is not None
         settings = self._settings
         best_s = self._best_s.get(candidate.argset_index)
         if best_s is not None:
             settings = replace(settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
         return self._engine.submit_measure(
-            tasks.measure, executable, candidate.symbol, settings, reference.file, reference.tolerance
+            tasks.measure, batch.executable, candidate.symbol, settings, reference.file, reference.tolerance
         )
 
     def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference) -> None:
         self._store.database.add_measurement(measurement, "sample", held_s)
-        self._store.write_sample(
-            candidate.folder,
-            candidate.round_index,
-            candidate.sample_index,
-            measurement.median_s * 1e3,
-            reference.pipeline_id,
-        )
+        place = (candidate.folder, candidate.round_index, candidate.sample_index)
+        self._store.write_sample(*place, measurement.median_s * 1e3, reference.pipeline_id)
         best_s = self._best_s.get(candidate.argset_index)
         if best_s is None or measurement.median_s < best_s:
             self._best_s[candidate.argset_index] = measurement.median_s
 
     def _tell(self, candidate: Candidate, measurement: Measurement, done: int, wanted: int) -> None:
-        self._listen(
-            SampleMeasured(
-                round_index=candidate.round_index,
-                argset_index=candidate.argset_index,
-                sample_index=candidate.sample_index,
-                origin=candidate.point.origin.value,
-                median_ms=measurement.median_s * 1e3,
-                predicted_ms=candidate.predicted_ms,
-                clock=measurement.clock.value,
-                done=done,
-                wanted=wanted,
-            )
-        )
-
-    def _record_stop(self, candidate: Candidate) -> None:
-        failure = MeasureFailure(
-            candidate.symbol, "", MeasureFailureReason.STOPPED, "The run ended before its turn.", ""
-        )
-        self._record_failure(candidate, failure)
-
-    def _record_failure(self, candidate: Candidate, failure: MeasureFailure) -> None:
-        self._store.database.add_failure(
-            "measure",
-            failure.reason.value,
-            failure.sentence,
-            failure.log,
+        event = SampleMeasured(
             round_index=candidate.round_index,
             argset_index=candidate.argset_index,
-            symbol=candidate.symbol,
-            seed=candidate.point.seed,
+            sample_index=candidate.sample_index,
+            origin=candidate.point.origin.value,
+            median_ms=measurement.median_s * 1e3,
+            predicted_ms=candidate.predicted_ms,
+            clock=measurement.clock.value,
+            done=done,
+            wanted=wanted,
         )
-        shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
-        self._listen(
-            SampleFailed(
-                candidate.round_index,
-                candidate.argset_index,
-                candidate.sample_index,
-                "measure",
-                failure.reason.value,
-                failure.sentence,
-            )
-        )
+        self._listen(event)

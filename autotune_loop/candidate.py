@@ -40,21 +40,30 @@ class SearchPoint:
 
 
 @dataclass(frozen=True)
+class BuiltObject:
+    """A kernel's object file, and the schedule header that Halide emitted with it."""
+
+    symbol: str
+    object_path: Path
+    schedule_path: Path
+    duration_s: float
+
+
+@dataclass(frozen=True)
 class SearchedSchedule:
     """A schedule before any code is generated for it.
 
     Attributes:
         schedule_sha256: hash of the schedule's features; equal ones count as duplicates.
-        object_path: set when the search emitted the object at once.
+        built: its code, when the search was too dear to be repeated for it.
     """
 
     point: SearchPoint
     folder: Path
-    schedule_path: Path
     featurization_path: Path
     schedule_sha256: str
     duration_s: float
-    object_path: Path | None = None
+    built: BuiltObject | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Candidate:
     Attributes:
         symbol: the C symbol of its kernel, unique in the run.
         predicted_ms: what the model expected when it was chosen; None when it was not asked.
-        folder: samples/batch_<round>_<argset>/<sample>, with its schedule and featurization.
+        folder: samples/batch_<round>_<argset>/<sample>, with its featurization and, once built, its schedule.
     """
 
     round_index: int
@@ -81,9 +90,7 @@ class Candidate:
     symbol: str
     point: SearchPoint
     folder: Path
-    schedule_path: Path
     featurization_path: Path
     schedule_sha256: str
     search_s: float
     predicted_ms: float | None = None
-    prebuilt_object: Path | None = None

@@ -24,5 +24,5 @@ class Deadline:
         return max(0.0, self.at_s - time.monotonic())
 
     def within(self, margin_s: float) -> bool:
-        """True when less than `margin_s` is left."""
-        return self.left_s < margin_s
+        """True when no more than `margin_s` is left."""
+        return self.left_s <= margin_s

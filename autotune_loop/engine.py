@@ -33,6 +33,20 @@ _QUIET_CONFIG = {
 }
 
 
+class _PortlessScheduler(Scheduler):  # type: ignore[misc] # Dask has no type information
+    """Without the HTTP server that Dask opens on a port even where there is no dashboard."""
+
+    def start_http_server(self, *args: Any, **kwargs: Any) -> None:
+        """Open nothing."""
+
+
+class _PortlessWorker(Worker):  # type: ignore[misc]
+    """The same for a worker."""
+
+    def start_http_server(self, *args: Any, **kwargs: Any) -> None:
+        """Open nothing."""
+
+
 def device_resource(device_name: str) -> str:
     """The resource label of a device: one measurement at a time holds it."""
     return f"device:{device_name}"
@@ -50,13 +64,11 @@ class Engine:
 
     def __enter__(self) -> Engine:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        with dask_config.set(_QUIET_CONFIG):
+        # Dask's own scratch files go where they are removed with the run's.
+        with dask_config.set({**_QUIET_CONFIG, "temporary-directory": str(self._context.work_folder)}):
             self._cluster = SpecCluster(
                 workers=self._workers(),
-                scheduler={
-                    "cls": Scheduler,
-                    "options": {"protocol": "inproc://", "dashboard": False, "dashboard_address": None},
-                },
+                scheduler={"cls": _PortlessScheduler, "options": {"protocol": "inproc://", "dashboard": False}},
                 silence_logs=logging.CRITICAL,
             )
             self._client = Client(self._cluster, set_as_default=False)
@@ -69,8 +81,8 @@ class Engine:
         build = {"nthreads": self._build_slots, "resources": {_BUILD_RESOURCE: self._build_slots}}
         device = {"nthreads": 1, "resources": {device_resource(self._context.device.name): 1}}
         return {
-            "build": {"cls": Worker, "options": {**shared, **build}},
-            "measure": {"cls": Worker, "options": {**shared, **device}},
+            "build": {"cls": _PortlessWorker, "options": {**shared, **build}},
+            "measure": {"cls": _PortlessWorker, "options": {**shared, **device}},
         }
 
     def submit_build(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:

@@ -5,27 +5,22 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from autotune_loop import tasks
 from autotune_loop.batch_measurer import ArgsetReference
+from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, PlayOff
 from autotune_loop.run_store import RunStore
 from devices.measure_settings import MeasureSettings
 from devices.measurement import Measurement
 from targets.errors import SdkError
+from targets.executable import KernelObject
 from targets.stop_signal import StopSignal
 
-TURNS = 5
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A kernel that takes part."""
-
-    symbol: str
-    object_path: Path
+# Turns of a play-off: the first number always, the second where time allows.
+MIN_TURNS = 2
+MAX_TURNS = 5
 
 
 @dataclass(frozen=True)
@@ -41,26 +36,29 @@ def play_off(
     engine: Engine,
     store: RunStore,
     settings: MeasureSettings,
-    contenders: Sequence[Contender],
+    contenders: Sequence[KernelObject],
     reference: ArgsetReference,
     argset_index: int,
+    deadline: Deadline,
     listen: Listener,
     stop: StopSignal,
 ) -> list[PlayOffTime]:
     """Time the contenders in turns, so that a drift of the device meets all alike; fastest first.
 
-    A contender that fails in any turn is out. Empty when the run is stopped before the end.
+    A contender that fails in any turn is out. Past the deadline no further turn begins. Empty when the run is stopped
+    before the end.
     """
     present = [c for c in contenders if c.object_path.is_file()]
     output = store.work / "executables" / f"play_off_{argset_index}"
     output.parent.mkdir(parents=True, exist_ok=True)
-    objects = [tasks.BuiltObject(c.symbol, c.object_path, 0.0) for c in present]
-    executable = engine.submit_build(tasks.link, objects, output).result()
+    executable = engine.submit_build(tasks.link, present, output).result()
     if isinstance(executable, SdkError):
         raise executable
-    turns_s: dict[str, list[float]] = {c.symbol: [] for c in present}
-    for turn in range(TURNS):
-        listen(PlayOff(argset_index, len(turns_s), turn + 1, TURNS))
+    turns_s: dict[str, list[float]] = {c.name: [] for c in present}
+    for turn in range(MAX_TURNS):
+        if turn >= MIN_TURNS and deadline.within(0.0):
+            break
+        listen(PlayOff(argset_index, len(turns_s), turn + 1, MAX_TURNS))
         for symbol in list(turns_s):
             result, held_s = engine.submit_measure(
                 tasks.measure, executable, symbol, settings, reference.file, reference.tolerance

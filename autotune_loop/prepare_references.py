@@ -51,7 +51,7 @@ def _submit_probe(
     """A cheap search: fails at once where every search would, and gives the pipeline's features."""
     point = greedy_point(0, store.updated_weights)
     folder = context.work_folder / "probe" / str(index)
-    return engine.submit_build(tasks.search, point, context.argsets[index], folder, "probe")
+    return engine.submit_build(tasks.search, point, context.argsets[index], folder)
 
 
 def _submit_reference(
@@ -107,11 +107,11 @@ def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks
     """None when the reference's outputs are on the device, else what went wrong."""
     output = context.work_folder / "executables" / f"reference_{index}"
     output.parent.mkdir(parents=True, exist_ok=True)
-    executable = engine.submit_build(tasks.link, [built.built], output).result()
+    executable = engine.submit_build(tasks.link, [built.kernel], output).result()
     if isinstance(executable, SdkError):
         raise executable
     failure = engine.submit_measure(
-        tasks.prepare_reference, executable, built.built.symbol, _reference_file(index)
+        tasks.prepare_reference, executable, built.kernel.name, _reference_file(index)
     ).result()
     output.unlink(missing_ok=True)
     return None if failure is None else failure.sentence

@@ -56,6 +56,7 @@ class TuneResult:
         clock: 'wall', or 'emulated' for times that are not a device's.
         weights: samples/updated.weights: the newest accepted weights.
         failures: count by 'stage: reason'.
+        not_done: candidates that were chosen and not timed because the run ended.
         stages_s: seconds by stage; stages overlap, so they may add up to more than `duration_s`.
     """
 
@@ -70,6 +71,7 @@ class TuneResult:
     rounds: int
     samples_timed: int
     failures: Mapping[str, int]
+    not_done: int
     stages_s: Mapping[str, float]
     duration_s: float
 

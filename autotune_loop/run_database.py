@@ -15,6 +15,8 @@ from devices.measurement import Measurement
 from targets.errors import RunFolderError
 
 SCHEMA_VERSION = 1
+# Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
+NOT_DONE = "stopped"
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
@@ -203,14 +205,21 @@ class RunDatabase:
         return 0 if newest is None else int(str(newest)) + 1
 
     def failure_counts(self) -> dict[str, int]:
-        """Failures by 'stage: reason'."""
-        rows = self._rows("SELECT stage || ': ' || reason, count(*) FROM failures GROUP BY 1 ORDER BY 2 DESC")
+        """Failures by 'stage: reason', without what was only not done because the run ended."""
+        rows = self._rows(
+            "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC",
+            (NOT_DONE,),
+        )
         return {str(kind): int(str(count)) for kind, count in rows}
 
     def last_failure(self, argset_index: int) -> str:
         """The sentence of the newest failure of an argument set, empty when there is none."""
         rows = self._rows("SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
         return str(rows[0][0]) if rows else ""
+
+    def not_done_count(self) -> int:
+        """Candidates that were chosen and not timed because the run ended."""
+        return int(str(self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,))[0][0]))
 
     def stage_totals_s(self) -> dict[str, float]:
         """Seconds spent in each stage, over all batches."""

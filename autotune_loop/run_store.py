@@ -7,12 +7,13 @@ import os
 import shutil
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, SearchedSchedule
+from autotune_loop.candidate import BuiltObject, Candidate, SearchedSchedule
 from autotune_loop.featurization import read_featurization
 from autotune_loop.run_database import RunDatabase
 from autotune_loop.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.sample_file import Sample, write_sample
 from targets.errors import RunFolderError
+from targets.executable import KernelObject
 from targets.schedule_header import portable_schedule
 from weights.atomic_write import write_atomically
 from weights.weights_file import Weights, write_weights
@@ -117,20 +118,11 @@ class RunStore:
         symbol: str,
         predicted_ms: float | None,
     ) -> Candidate:
-        """Move a chosen schedule into the batch's folder and record it."""
+        """Put a chosen schedule's features into the batch's folder and record it."""
         folder = self.batch_folder(round_index, argset_index) / str(sample_index)
         folder.mkdir(parents=True, exist_ok=True)
-        schedule_path = self.schedule_path(folder)
         featurization_path = self.featurization_path(folder)
-        text = portable_schedule(searched.schedule_path.read_text(), self._name)
-        write_atomically(schedule_path, text.encode())
         write_atomically(featurization_path, searched.featurization_path.read_bytes())
-        prebuilt = None
-        if searched.object_path is not None:
-            prebuilt = self.object_path(symbol)
-            prebuilt.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(searched.object_path, prebuilt)
-        shutil.rmtree(searched.folder, ignore_errors=True)
         candidate = Candidate(
             round_index=round_index,
             argset_index=argset_index,
@@ -138,15 +130,23 @@ class RunStore:
             symbol=symbol,
             point=searched.point,
             folder=folder,
-            schedule_path=schedule_path,
             featurization_path=featurization_path,
             schedule_sha256=searched.schedule_sha256,
             search_s=searched.duration_s,
             predicted_ms=predicted_ms,
-            prebuilt_object=prebuilt,
         )
         self.database.add_candidate(candidate)
         return candidate
+
+    def keep_build(self, candidate: Candidate, built: BuiltObject) -> KernelObject:
+        """Put a built candidate's header into its folder and its object where it stays while it may win."""
+        text = portable_schedule(built.schedule_path.read_text(), self._name)
+        write_atomically(self.schedule_path(candidate.folder), text.encode())
+        target = self.object_path(candidate.symbol)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(built.object_path, target)
+        self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
+        return KernelObject(candidate.symbol, target)
 
     def write_sample(
         self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int

@@ -15,10 +15,12 @@ from devices.measure import Session
 from devices.measure_settings import Tolerance
 from devices.open_device import open_transport
 from targets.content_cache import ContentCache
+from targets.errors import ToolchainError
 from targets.generator_program import GeneratorProgram
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.host_cpp_compiler import HostCppCompiler
 from targets.open_generator import open_generator
+from targets.search_plugin import build_search_plugin
 from targets.stop_signal import StopSignal
 from targets.zig_toolchain import ZigToolchain
 
@@ -42,6 +44,7 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         self._turns = CoreTurns(self.context.lock_folder)
         self._program: GeneratorProgram | None = None
         self._session: Session | None = None
+        self._search_plugin: Path | None = None
 
     def teardown(self, worker: Worker) -> None:
         """Called by Dask when the worker ends."""
@@ -62,12 +65,26 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         return ZigToolchain(self.context.profile.toolchain.triple, self.context.cache_folder / "zig")
 
     @property
+    def search_plugin(self) -> Path | None:
+        """What ends a generator right after its search; None on a machine without a C++ compiler."""
+        self._open()
+        return self._search_plugin
+
+    @property
     def program(self) -> GeneratorProgram:
         """The generator, opened at first use."""
+        return self._open()
+
+    def _open(self) -> GeneratorProgram:
         with self._lock:
             if self._program is None:
                 context = self.context
-                plugins = [self.halide.plugin_path(n) for n in (context.profile.autoscheduler.name, "Mullapudi2016")]
+                # Without a C++ compiler a search is slower; everything else is the same.
+                with contextlib.suppress(ToolchainError):
+                    self._search_plugin = build_search_plugin(self.compiler)
+                plugins = [self.halide.plugin_path(context.profile.autoscheduler.name)]
+                if self._search_plugin is not None:
+                    plugins.append(self._search_plugin)
                 self._program = open_generator(
                     context.reference, self.halide, self.compiler, context.environment, plugins
                 )

@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.candidate import (
+    BuiltObject,
+    Candidate,
+    Origin,
+    SearchedSchedule,
+    SearchFailure,
+    SearchPoint,
+)
 from autotune_loop.featurization import read_featurization
 from autotune_loop.run_worker import RunWorker, current_run_worker
 from devices.measure import measure_kernel, write_reference
@@ -21,6 +28,7 @@ from devices.measurement import MeasureFailure, Measurement
 from targets.errors import SdkError
 from targets.executable import Executable, KernelObject, link_executable
 from targets.generator_run import (
+    EMITTED_SUFFIXES,
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
@@ -31,21 +39,14 @@ from targets.generator_run import (
 from targets.halide_runtime import build_runtime_object
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.process_outcome import ProcessLimits
+from targets.search_plugin import search_only
 from targets.stop_signal import StopSignal
 from weights.perturb import perturb_weights
 from weights.weights_file import read_weights, write_weights
 
+_WITH_CODE = ("object", "schedule", "featurization")
 _REFERENCE_LIMIT_S = 120.0
 _REFERENCE_RUN_LIMIT_S = 600.0
-
-
-@dataclass(frozen=True)
-class BuiltObject:
-    """A kernel's object file."""
-
-    symbol: str
-    path: Path
-    duration_s: float
 
 
 @dataclass(frozen=True)
@@ -57,46 +58,57 @@ class BuiltReference:
     """
 
     autoscheduler: str
-    built: BuiltObject
+    kernel: KernelObject
 
 
-def search(
+def search(point: SearchPoint, argset: Mapping[str, str], folder: Path) -> SearchedSchedule | SearchFailure:
+    """Sample one schedule; no code is generated for it."""
+    worker = current_run_worker()
+    with worker.building() as stop:
+        generated = _run_search(worker, point, argset, folder, "search", ("featurization",), stop)
+    return _searched(point, folder, generated, None)
+
+
+def search_and_build(
     point: SearchPoint, argset: Mapping[str, str], folder: Path, symbol: str
 ) -> SearchedSchedule | SearchFailure:
-    """Sample one schedule; code is generated only at a full beam search, which would be too dear to repeat."""
+    """Sample one schedule and generate its code at once, for a search that would be too dear to repeat."""
     worker = current_run_worker()
-    full = point.origin is not Origin.RANDOM
-    emit = ("schedule", "featurization", "object") if full else ("schedule", "featurization")
     with worker.building() as stop:
-        generated = _run_search(worker, point, argset, folder, symbol, emit, stop)
+        generated = _run_search(worker, point, argset, folder, symbol, _WITH_CODE, stop)
+    built = None if isinstance(generated, GeneratorFailure) else _built(symbol, generated)
+    return _searched(point, folder, generated, built)
+
+
+def _searched(
+    point: SearchPoint, folder: Path, generated: GeneratedFiles | GeneratorFailure, built: BuiltObject | None
+) -> SearchedSchedule | SearchFailure:
     if isinstance(generated, GeneratorFailure):
         shutil.rmtree(folder, ignore_errors=True)
         return SearchFailure(point, generated)
-    featurization = read_featurization(generated.files["featurization"])
-    return SearchedSchedule(
-        point=point,
-        folder=folder,
-        schedule_path=generated.files["schedule"],
-        featurization_path=generated.files["featurization"],
-        schedule_sha256=featurization.schedule_sha256,
-        duration_s=generated.duration_s,
-        object_path=generated.files.get("object"),
-    )
+    path = generated.files["featurization"]
+    sha256 = read_featurization(path).schedule_sha256
+    return SearchedSchedule(point, folder, path, sha256, generated.duration_s, built)
 
 
 def build_object(candidate: Candidate, argset: Mapping[str, str], folder: Path) -> BuiltObject | GeneratorFailure:
     """Generate a candidate's code by repeating its search, and make sure that it is the same schedule."""
     worker = current_run_worker()
-    emit = ("object", "featurization")
     with worker.building() as stop:
-        generated = _run_search(worker, candidate.point, argset, folder, candidate.symbol, emit, stop)
+        generated = _run_search(worker, candidate.point, argset, folder, candidate.symbol, _WITH_CODE, stop)
     if isinstance(generated, GeneratorFailure):
+        shutil.rmtree(folder, ignore_errors=True)
         return generated
     again = read_featurization(generated.files["featurization"]).schedule_sha256
     if again != candidate.schedule_sha256:
+        shutil.rmtree(folder, ignore_errors=True)
         sentence = "The search gave another schedule when it was repeated with the same seed."
         return GeneratorFailure(GeneratorFailureReason.FAILED, sentence, "", generated.duration_s)
-    return BuiltObject(candidate.symbol, generated.files["object"], generated.duration_s)
+    return _built(candidate.symbol, generated)
+
+
+def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
+    return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s)
 
 
 def _run_search(
@@ -124,6 +136,9 @@ def _run_search(
     }
     context = worker.context
     autoscheduler = profile_autoscheduler(worker.halide, context.profile, context.parallelism, parameters)
+    if "object" not in emit and worker.search_plugin is not None:
+        path = folder / (context.function_name + EMITTED_SUFFIXES["featurization"])
+        autoscheduler = search_only(autoscheduler, worker.search_plugin, path)
     return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
 
 
@@ -162,7 +177,7 @@ def build_reference(argset: Mapping[str, str], folder: Path, symbol: str) -> Bui
         with worker.building() as stop:
             generated = _generate(worker, choice, argset, folder, symbol, ("object",), _REFERENCE_LIMIT_S, stop)
         if isinstance(generated, GeneratedFiles):
-            return BuiltReference(choice.name, BuiltObject(symbol, generated.files["object"], generated.duration_s))
+            return BuiltReference(choice.name, KernelObject(symbol, generated.files["object"]))
         first_failure = first_failure or generated
         if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
             break
@@ -170,13 +185,12 @@ def build_reference(argset: Mapping[str, str], folder: Path, symbol: str) -> Bui
     return first_failure
 
 
-def link(objects: Sequence[BuiltObject], output: Path) -> Executable | SdkError:
+def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError:
     """Link kernels, the runner and Halide's runtime into one executable."""
     worker = current_run_worker()
     try:
         with worker.building():
             runtime = build_runtime_object(worker.context.profile.halide_target, worker.cache, worker.halide)
-            kernels = [KernelObject(built.symbol, built.path) for built in objects]
             return link_executable(kernels, runtime, worker.toolchain, worker.cache, worker.halide, output)
     except SdkError as error:
         return error

@@ -9,18 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from autotune_loop.argset_state import ArgsetState
-from autotune_loop.batch_builder import BatchBuilder, BuiltBatch
+from autotune_loop.batch import BuiltBatch
+from autotune_loop.batch_builder import BatchBuilder
 from autotune_loop.batch_measurer import BatchMeasurer
 from autotune_loop.candidate import Candidate
 from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice, RunStarted
+from autotune_loop.failure_log import FailureLog
 from autotune_loop.learner import Learner
-from autotune_loop.play_off import TURNS, play_off
+from autotune_loop.play_off import MIN_TURNS, play_off
 from autotune_loop.prepare_references import prepare_references
 from autotune_loop.recovery import recover
 from autotune_loop.result import Outcome, TunedSchedule, TuneResult
 from autotune_loop.run_context import BuildLimits, RunContext
+from autotune_loop.run_database import NOT_DONE
 from autotune_loop.run_setup import measure_settings, run_record, start_weights
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import Folders, TuneRequest
@@ -31,7 +34,9 @@ from targets.errors import GeneratorError, SdkError
 from targets.stop_signal import StopSignal
 
 _PLAY_OFF_CONTENDERS = 4
-_LINK_S = 5.0
+# However short the budget, so many schedules of a batch that is built are timed.
+_MIN_TIMED = 4
+_LINK_S = 3.0
 _POLL_S = 0.2
 # A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
 _REPEAT_FULL_SEARCH_BELOW_S = 10.0
@@ -146,7 +151,7 @@ class _Run:
     builder_stop: StopSignal = field(default_factory=StopSignal)
     states: list[ArgsetState] = field(default_factory=list)
     batches_done: int = 0
-    device_held_s: float = 0.5
+    device_held_s: float = 0.0
 
     def run(self, started: float) -> TuneResult:
         try:
@@ -172,7 +177,7 @@ class _Run:
             return Outcome.INTERRUPTED
         first_round = recover(self.store, self.states, self.learner, self.listen)
         settings = measure_settings(self.request)
-        measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self.stop)
+        measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,
             self.store,
@@ -246,19 +251,14 @@ class _Run:
         self.builder_stop.set()
         self.engine.interrupt()
         batch = upcoming.result()
+        failures = FailureLog(self.store.database, self.listen)
         for candidate in batch.candidates:
-            self._record_abandoned(candidate)
+            failures.candidate_failed(candidate, "measure", NOT_DONE, "The run ended before its turn.")
 
-    def _record_abandoned(self, candidate: Candidate) -> None:
-        self.store.database.add_failure(
-            "measure",
-            "stopped",
-            "The budget was spent before its turn.",
-            "",
-            round_index=candidate.round_index,
-            argset_index=candidate.argset_index,
-            symbol=candidate.symbol,
-        )
+    def _measured_enough(self, measured: int) -> bool:
+        """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
+        spent = measured >= _MIN_TIMED and self.deadline.within(self._reserve_s())
+        return spent or self.stop.is_set()
 
     def _measure_and_learn(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
         state = self.states[batch.argset_index]
@@ -271,8 +271,6 @@ class _Run:
 
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
-        if measured:
-            self.device_held_s = stages_s["measure"] / measured
         started = time.monotonic()
         if measured and not self.stop.is_set():
             self.learner.train(batch.round_index)
@@ -290,17 +288,20 @@ class _Run:
 
     def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
         median_ms = measurement.median_s * 1e3
+        # The slowest of the best few decides how long a turn of the play-off takes: the longest run is a safe guess.
+        self.device_held_s = max(self.device_held_s, sum(measurement.repetitions_s))
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
         if not state.add(candidate, median_ms, measurement.spread_s * 1e3):
             return
         sample = f"batch_{candidate.round_index}_{candidate.argset_index}/{candidate.sample_index}"
         benchmark = f"{median_ms:.6g} ms ({measurement.clock.value} time, median) for {sample}\n"
-        self.store.write_best(candidate.argset_index, candidate.schedule_path, benchmark)
+        self.store.write_best(candidate.argset_index, self.store.schedule_path(candidate.folder), benchmark)
         self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
-        return len(self.states) * (_LINK_S + TURNS * _PLAY_OFF_CONTENDERS * self.device_held_s)
+        per_turn_s = _PLAY_OFF_CONTENDERS * self.device_held_s
+        return len(self.states) * (_LINK_S + MIN_TURNS * per_turn_s)
 
     def _decide(self, state: ArgsetState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
@@ -315,6 +316,7 @@ class _Run:
                 contenders,
                 state.reference,
                 state.argset_index,
+                self.deadline,
                 self.listen,
                 self.stop,
             )
@@ -337,6 +339,7 @@ class _Run:
             rounds=database.next_round(),
             samples_timed=len(database.measured()),
             failures=database.failure_counts(),
+            not_done=database.not_done_count(),
             stages_s=database.stage_totals_s(),
             duration_s=duration_s,
         )

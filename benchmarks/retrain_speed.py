@@ -43,6 +43,7 @@ from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, write_weights
 
 TOOL_CORES = 32
+LEARNING_RATE = 1e-4
 SEEDS_PER_ROUND = 60
 _LOSS_LINE = re.compile(r"^Loss: (\S+)", re.MULTILINE)
 
@@ -96,7 +97,7 @@ def _invent_runtimes(samples: Sequence[Sample], weights: Weights) -> list[Sample
 def run_tool(sample_paths: Sequence[Path], epochs: int, threads: int, folder: Path) -> ToolRun:
     """Train with Halide's tool into `folder/tool.weights`."""
     command = [str(find_halide_install().bin_dir / "adams2019_retrain_cost_model")]
-    command += [f"--epochs={epochs}", "--rates=0.0001", f"--num_cores={TOOL_CORES}"]
+    command += [f"--epochs={epochs}", f"--rates={LEARNING_RATE}", f"--num_cores={TOOL_CORES}"]
     command += [f"--initial_weights={folder / 'start.weights'}", f"--weights_out={folder / 'tool.weights'}"]
     command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
     started_s = time.monotonic()
@@ -126,7 +127,10 @@ def compare_speed(
     batches: Sequence[PipelineBatch], paths: Sequence[Path], arguments: argparse.Namespace, folder: Path
 ) -> None:
     """Print the time of an epoch of both, and their ratio."""
-    start, options = read_weights(folder / "start.weights"), TrainingOptions(TOOL_CORES, arguments.epochs)
+    start, options = (
+        read_weights(folder / "start.weights"),
+        TrainingOptions(TOOL_CORES, arguments.epochs, LEARNING_RATE),
+    )
     few = max(1, arguments.epochs // 10)
     tool_ms: dict[int, list[float]] = {threads: [] for threads in sorted({1, os.cpu_count() or 1})}
     ours_ms = []
@@ -155,7 +159,7 @@ def compare_results(
 ) -> None:
     """Print how far the loss curves lie apart, and how both results rank the held-out schedules."""
     start = read_weights(folder / "start.weights")
-    parameters, losses = fit(start, batches, TrainingOptions(TOOL_CORES, arguments.epochs))
+    parameters, losses = fit(start, batches, TrainingOptions(TOOL_CORES, arguments.epochs, LEARNING_RATE))
     tool = run_tool(paths, arguments.epochs, 1, folder)
     ours = np.array(smooth_as_the_tool([float(loss) for loss in losses]))
     difference = np.abs(ours / np.array(tool.losses) - 1)

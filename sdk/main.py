@@ -17,12 +17,13 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import bench, build, doctor, retrain, targets
+from sdk.commands import autotune, bench, build, doctor, retrain, targets
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so
 # that `sdk --help` stays instant.
 _COMMANDS = (
+    autotune,
     targets,
     build,
     bench,

@@ -82,6 +82,9 @@ def parse_parameters(items: Iterable[str]) -> dict[str, str]:
         key, equals, value = item.partition("=")
         if not equals or not key:
             raise UsageError(f"Generator parameter {item!r} is not of the form key=value, such as -p radius=3.")
+        if not value or "=" in value:
+            # Halide's generator main takes such an argument for a mistake and prints its usage.
+            raise UsageError(f"Generator parameter {item!r} must have a value, and one without '=' in it.")
         if key in _RESERVED or key.startswith("autoscheduler."):
             raise UsageError(
                 f"Generator parameter {key!r} is set by the SDK itself.",

@@ -52,10 +52,10 @@ _HOPELESS = {
 
 @dataclass(frozen=True)
 class AutoschedulerRequest:
-    """Which autoscheduler runs, from which plug-in, with which parameters (without the `autoscheduler.` prefix)."""
+    """Which autoscheduler runs, from which plug-ins, with which parameters (without the `autoscheduler.` prefix)."""
 
     name: str
-    plugin: Path
+    plugins: tuple[Path, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ class GeneratorRequest:
         arguments = ["-g", self.generator_name, "-f", self.function_name, "-n", self.base_name]
         arguments += ["-o", str(self.output_folder), "-e", ",".join(self.emit)]
         if self.autoscheduler is not None:
-            arguments += ["-p", str(self.autoscheduler.plugin)]
+            arguments += ["-p", ",".join(map(str, self.autoscheduler.plugins))]
         arguments.append(f"target={self.halide_target}")
         arguments += [f"{key}={value}" for key, value in self.parameters.items()]
         if self.autoscheduler is not None:
@@ -147,17 +147,20 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
         return GeneratorFailureReason.STOPPED, f"Generator {name} was stopped."
     if outcome.timed_out:
         return GeneratorFailureReason.TIMED_OUT, f"Generator {name} {outcome.describe()}."
+    given = " ".join(f"-p {key}={value}" for key, value in request.parameters.items()) or "-p key=value"
     for pattern, reason, template in _EXPLANATIONS:
         found = re.search(pattern, outcome.log)
         if found:
-            return reason, template.format(name=name, **found.groupdict())
+            return reason, template.format(name=name, given=given, what=found.group("what").strip())
     if outcome.out_of_memory:
         return GeneratorFailureReason.OUT_OF_MEMORY, f"Generator {name} {outcome.describe()}."
-    shown = _end_of(outcome.log)
     if outcome.exit_code < 0:
-        return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{shown}"
+        return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{_end_of(outcome.log)}"
+    raised = _RAISED.search(outcome.log)
+    if raised:
+        return GeneratorFailureReason.FAILED, f"Generator {name} failed: {raised.group('what').strip()}"
     what = outcome.describe() if outcome.exit_code else "ended without writing what it was asked for"
-    return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{shown}"
+    return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{_end_of(outcome.log)}"
 
 
 def _end_of(log: str) -> str:
@@ -165,10 +168,18 @@ def _end_of(log: str) -> str:
     return " Its last words:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
 
 
+# Halide reports what a generator throws or raises up to an empty line; behind it come the frames of a Python one.
+_RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
 # What Halide 21 prints, the reason, and the sentence that shows the fix.
 _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
     (
-        r"Missing estimate for (?P<what>[^\n]+?)\.?\n",
+        (
+            r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
+            r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs
+            r"|Please provide a valid estimate for dimension \S+ of output"  # Mullapudi2016, Li2018
+            r"|Estimate of the (?:min|extent) value of ImageParam) \"?(?P<what>[^\s\"]+)"  # Mullapudi2016: inputs
+        ),
         GeneratorFailureReason.MISSING_ESTIMATE,
         (
             "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
@@ -177,18 +188,21 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
         ),
     ),
     (
-        r"(?P<what>\S+) has scheduling directive\(s\) (?P<directives>[^\n]+?) applied to it",
+        (
+            r"(?:Func|function) \"(?P<what>[^\"\n]+)\" "
+            r"(?:has scheduling directive\(s\) applied|since it is scheduled to be)"  # Adams2019; Mullapudi2016
+        ),
         GeneratorFailureReason.MANUAL_SCHEDULE,
         (
-            "Generator {name} schedules {what} by hand ({directives}) although an autoscheduler runs. Put the manual "
-            "schedule under `if not g.using_autoscheduler():` (C++: `if (!using_autoscheduler())`)."
+            "Generator {name} schedules {what} by hand although an autoscheduler runs. Put the manual schedule under "
+            "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`)."
         ),
     ),
     (
-        r"(?:has no GeneratorParam(?:\(s\))? named: )(?P<what>[^\n]+)",
+        r"has no GeneratorParam(?:\(s\))? named: \[?(?P<what>[^\]\n]+)",
         GeneratorFailureReason.UNKNOWN_PARAMETER,
         (
-            "Generator {name} has no generator parameter {what}. Check the spelling of -p key=value against the "
+            "Generator {name} has no generator parameter {what}. Check the spelling of {given} against the "
             "generator's GeneratorParam declarations."
         ),
     ),
@@ -198,6 +212,6 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
             r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)"
         ),
         GeneratorFailureReason.BAD_PARAMETER,
-        ("Generator {name} was given a parameter value it cannot take: {what}. Check the values of -p key=value."),
+        "Generator {name} was given a parameter value it cannot take: {what}. Check {given}.",
     ),
 )

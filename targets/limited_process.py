@@ -18,6 +18,8 @@ from targets.process_outcome import ProcessLimits, ProcessOutcome
 from targets.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
+# What poll takes: a C int.
+_LONGEST_WAIT_MS = 2**31 - 1
 
 
 def run_limited(
@@ -93,7 +95,7 @@ def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]
         poller.register(pid_fd, select.POLLIN)
         if stop is not None:
             poller.register(stop.fileno(), select.POLLIN)
-        ready = [fd for fd, _ in poller.poll(time_s * 1000)]
+        ready = [fd for fd, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))]
         if pid_fd in ready:
             return False, False
         return not ready, bool(ready)

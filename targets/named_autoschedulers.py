@@ -44,4 +44,4 @@ def profile_autoscheduler(
 
 
 def _request(halide: HalideInstall, name: str, parameters: Mapping[str, str]) -> AutoschedulerRequest:
-    return AutoschedulerRequest(name, halide.plugin_path(name), parameters)
+    return AutoschedulerRequest(name, (halide.plugin_path(name),), parameters)

@@ -76,5 +76,12 @@ class ProcessOutcome:
         if self.out_of_memory:
             return f"ran out of its {self.memory_limit_bytes / 2**30:.1f} GiB of memory"
         if self.exit_code < 0:
-            return f"was ended by {signal.Signals(-self.exit_code).name}"
+            return f"was ended by {_signal_name(-self.exit_code)}"
         return f"exited with code {self.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

@@ -145,6 +145,8 @@ class PythonGeneratorProgram:
             if answer["event"] == "started":
                 pid = answer["pid"]
             else:
+                if pid is not None and answer.get("server_died"):
+                    kill_group(pid)  # nobody else is left to do it
                 return timed_out, stopped, answer
 
     def _dispatch(self) -> None:
@@ -156,7 +158,7 @@ class PythonGeneratorProgram:
                 waiting.put(answer)
         with self._lock:
             for waiting in self._waiting.values():
-                waiting.put({"event": "ended", "exit_code": -9, "peak_memory_bytes": 0})
+                waiting.put({"event": "ended", "exit_code": -9, "peak_memory_bytes": 0, "server_died": True})
 
     def close(self) -> None:
         """End the server and whatever it still runs."""

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 
 _TRUE_WORDS = ("true", "1", "yes", "on")
 _FALSE_WORDS = ("false", "0", "no", "off", "")
+_MODULE_NAME = "sdk_user_generator"
 
 
 def main() -> None:
@@ -52,9 +53,10 @@ def _load(file: Path, plugins: list[Path]) -> list[str]:
     import halide  # type: ignore[import-untyped, unused-ignore]
 
     _mend_halide_21()
+    _name_like_a_script()
     for plugin in plugins:
         halide.load_plugin(str(plugin))
-    spec = importlib.util.spec_from_file_location("sdk_user_generator", file)
+    spec = importlib.util.spec_from_file_location(_MODULE_NAME, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -92,6 +94,18 @@ def _mend_halide_21() -> None:
 
     halide.Generator._set_generatorparam_value = set_value
     halide.GeneratorParam._parse_value = staticmethod(parse_value)
+
+
+def _name_like_a_script() -> None:
+    """Register a class under `@hl.generator()` without a name by the name it has in `python FILE -g NAME`."""
+    from halide import _generator_helpers
+
+    original = _generator_helpers._fqname
+
+    def name_of(registered: type) -> str:
+        return registered.__qualname__ if registered.__module__ == _MODULE_NAME else str(original(registered))
+
+    _generator_helpers._fqname = name_of
 
 
 def _serve(connection: socket.socket) -> None:

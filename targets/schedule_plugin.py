@@ -47,4 +47,4 @@ def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> Aut
         source = Path(folder) / "schedule_plugin.cpp"
         name = schedule_name(schedule_text)
         source.write_text(_PLUGIN_SOURCE.format(name=name, autoscheduler=PLUGIN_AUTOSCHEDULER))
-        return AutoschedulerRequest(PLUGIN_AUTOSCHEDULER, compiler.build_plugin(source))
+        return AutoschedulerRequest(PLUGIN_AUTOSCHEDULER, (compiler.build_plugin(source),))

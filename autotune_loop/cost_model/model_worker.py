@@ -178,4 +178,6 @@ def _write(answers: IO[str], answer: JsonObject) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    sys.stderr.flush()
+    os._exit(exit_code)  # an ordinary exit would wait for the thread that reads standard input, and abort

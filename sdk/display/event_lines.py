@@ -80,18 +80,16 @@ def _improved_line(event: BestImproved, progress: RunProgress) -> str:
 
 
 def _trained_line(event: Trained) -> str:
-    verdict = "new weights" if event.accepted else "the old weights stay"
+    verdict = "accepted" if event.accepted else "refused, the old weights stay"
     samples = count_text(event.samples, "schedule")
-    return f"trained on {samples} in {duration_text(event.duration_s)}: {verdict}, {event.reason}"
+    return f"trained on {samples} in {duration_text(event.duration_s)}: {verdict}; {event.reason}"
 
 
 def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     rounds = progress.started.rounds if progress.started is not None else "?"
     record = progress.batches[-1]
-    parts = [
-        f"round {event.round_index + 1} of {rounds}{_argset(event.argset_index, progress)}: "
-        f"{event.measured} timed, {event.failed} failed"
-    ]
+    name = f"round {event.round_index + 1} of {rounds}{_argset(event.argset_index, progress)}"
+    parts = [f"{name}: {event.measured} timed, {event.failed} failed"]
     if record.best_ms is not None and record.median_ms is not None:
         clock = progress.started.clock if progress.started is not None else Clock.WALL.value
         label = Clock(clock).label

@@ -75,11 +75,11 @@ def corner_detector(image: Array, sensitivity: float, radius: int) -> Array:
     offsets = range(-radius, radius + 1)
 
     def window(product: Array) -> Array:
-        summed: Array = sum(moved(product, dx, dy, radius) for dx in offsets for dy in offsets)
-        return summed
+        terms = [moved(product, dx, dy, radius) for dx in offsets for dy in offsets]
+        return np.asarray(np.sum(terms, axis=0))
 
     xx, xy, yy = window(gx * gx), window(gx * gy), window(gy * gy)
-    return (xx * yy - xy * xy - sensitivity * (xx + yy) ** 2).astype(np.float32)
+    return np.asarray(xx * yy - xy * xy - sensitivity * (xx + yy) ** 2, np.float32)
 
 
 def bilateral_grid(image: Array, amount: float, cell: int, range_bits: int) -> Array:
@@ -96,18 +96,19 @@ def bilateral_grid(image: Array, amount: float, cell: int, range_bits: int) -> A
     for axis in (1, 2, 3):
         grid = np.roll(grid, 1, axis) + 2 * grid + np.roll(grid, -1, axis)
 
-    ys, xs = np.indices((height, width))
+    rows, columns = np.indices((height, width))
     values = image.astype(np.int64)
     result = np.zeros((2, height, width))
     depth = 1 << range_bits
+    axes: list[tuple[Array, int]] = [(values, depth), (rows, cell), (columns, cell)]
     for corner in np.ndindex(2, 2, 2):
         weight = np.ones((height, width))
-        for side, position, size in zip(corner, (values, ys, xs), (depth, cell, cell), strict=True):
+        for side, (position, size) in zip(corner, axes, strict=True):
             fraction = (position % size) / size
             weight *= fraction if side else 1 - fraction
-        at = (values // depth + 2 + corner[0], ys // cell + 4 + corner[1], xs // cell + 4 + corner[2])
+        at = (values // depth + 2 + corner[0], rows // cell + 4 + corner[1], columns // cell + 4 + corner[2])
         result += weight * np.stack([grid[0][at], grid[1][at]])
-    return (values * (1 - amount) + amount * result[0] / result[1]).astype(np.float32)
+    return np.asarray(values * (1 - amount) + amount * result[0] / result[1], np.float32)
 
 
 def camera_pipeline(
@@ -138,7 +139,7 @@ def camera_pipeline(
     blurred = (rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:] + 8) >> 4
     centre = toned[:, 1:-1, 1:-1]
     sharpened = centre + (((centre - blurred) * min(sharpness, 127)) >> 5)
-    return np.clip(sharpened, 0, 255).astype(np.uint8)[:, 2:-2, 2:-2]
+    return np.asarray(np.clip(sharpened, 0, 255), np.uint8)[:, 2:-2, 2:-2]
 
 
 def convolution_layer(image: Array, weights: Array, bias: Array) -> Array:

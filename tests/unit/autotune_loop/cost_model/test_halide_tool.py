@@ -58,7 +58,7 @@ def test_our_training_follows_the_tool(tool_output: tuple[str, Path], samples: l
     printed, tool_path = tool_output
     tool_losses = [float(loss) for loss in re.findall(r"^Loss: (\S+)", printed, re.MULTILINE)]
     batches = group_samples(samples, TOOL_CORES)
-    parameters, losses = fit(baseline, batches, TrainingOptions(TOOL_CORES, EPOCHS))
+    parameters, losses = fit(baseline, batches, TrainingOptions(TOOL_CORES, EPOCHS, learning_rate=1e-4))
     total = count = 0.0
     for loss, tool_loss in zip(losses, tool_losses, strict=True):  # the tool prints a decaying mean
         total, count = total + float(loss), count + 1

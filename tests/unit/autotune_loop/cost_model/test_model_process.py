@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def test_threads_may_share_the_process(process, featurization_paths) -> None:
     expected = process.predict(featurization_paths)
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda n: process.predict(featurization_paths[:n]), range(1, 30)))
-    assert answers == [expected[:n] for n in range(1, 30)]
+    for count, answer in enumerate(answers, start=1):  # rounding depends on how many are predicted at once
+        assert answer == pytest.approx(expected[:count], rel=1e-5)
 
 
 def test_unusable_starting_weights_are_told_at_the_first_request(tmp_path: Path) -> None:
@@ -124,9 +126,10 @@ def test_a_request_before_the_start_is_refused(weights_path: Path, tmp_path: Pat
 
 
 def test_a_killed_child_is_an_error_and_closing_is_still_fine(weights_path: Path, tmp_path: Path) -> None:
-    process = model_process(weights_path, tmp_path)
+    own_weights = shutil.copy(weights_path, tmp_path / "own.weights")
+    process = model_process(own_weights, tmp_path)
     process.start()
-    os.kill(_child_pid(os.getpid(), str(weights_path), tmp_path), signal.SIGKILL)
+    os.kill(_child_pid(os.getpid(), own_weights), signal.SIGKILL)
     with pytest.raises(ModelProcessError, match="killed by signal 9"):
         process.predict([])
     process.close()
@@ -142,20 +145,23 @@ def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path)
     command = [sys.executable, "-c", program, str(weights_path), str(tmp_path / "model.log")]
     root = Path(__file__).resolve().parents[4]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as parent:
-        assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
-        child = _child_pid(parent.pid, str(weights_path), tmp_path)
-        parent.kill()
+        try:
+            assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
+            child = _child_pid(parent.pid, weights_path)
+        finally:
+            parent.kill()
     deadline_s = time.monotonic() + 60
     while _is_running(child) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert not _is_running(child)
 
 
-def _child_pid(parent: int, argument: str, folder: Path) -> int:
-    """The newest child of `parent` whose command line holds `argument`."""
-    listing = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(parent)], capture_output=True, text=True)
-    found = [line.split()[0] for line in listing.stdout.splitlines() if argument in line]
-    return int(found[-1])
+def _child_pid(parent: int, argument: Path) -> int:
+    """The child of `parent` whose command line holds `argument`."""
+    command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(parent)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (found,) = [line.split()[0] for line in listing.splitlines() if str(argument) in line]
+    return int(found)
 
 
 def _is_running(pid: int) -> bool:

@@ -1,0 +1,169 @@
+"""From the command line of `sdk autotune` to the values that the loop is called with."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from autotune_loop.tune_request import LOSSES, LearningOptions, SamplingOptions
+from devices.measure_settings import KernelInputs
+from sdk.argument_sets import parse_argument_sets
+from sdk.autotune_arguments import AutotuneArguments
+from sdk.kernel_arguments import parse_input_files, parse_scalars, parse_sizes
+from sdk.memory_size import parse_memory_bytes
+from sdk.preparation import check_function_name, parse_duration_s
+from sdk.project_file import FILE_NAME, Project
+from sdk.run_folders import check_run_folder
+from targets.errors import UsageError
+from targets.generator_reference import parse_parameters
+
+# Adams2019 reads its seed into an int; the runner reads the inputs' into 64 bits.
+_HIGHEST_SEED = 2**31 - 1
+_HIGHEST_INPUT_SEED = 2**63 - 1
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class AutotuneCall:
+    """Checked values for `sdk.autotune`.
+
+    Attributes:
+        run_folder: None where one is still to be found or made.
+        inputs: without their files.
+        input_files: argument → `.npy` file, still to be converted.
+    """
+
+    generator: str
+    target: str
+    device: str | None
+    parameters: tuple[str, ...]
+    argsets: tuple[tuple[str, ...], ...]
+    function_name: str | None
+    parallelism: int | None
+    run_folder: Path | None
+    resume: bool
+    rounds: int
+    budget_s: float | None
+    weights: Path | None
+    sampling: SamplingOptions
+    learning: LearningOptions
+    inputs: KernelInputs
+    input_files: dict[str, Path]
+    build_jobs: int | None
+    search_limit_s: float
+    full_search_limit_s: float | None
+    memory_limit_bytes: int | None
+
+
+def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
+    """Check everything that can be checked without starting anything.
+
+    Args:
+        project: what `sdk.toml` says, used where the command line says nothing.
+
+    Raises:
+        UsageError: one sentence about the first value that is wrong.
+    """
+    sets = given.generator_arg_sets
+    parameters = tuple(given.parameters or ())
+    parse_parameters(parameters)
+    return AutotuneCall(
+        generator=_from_here(project.resolve(given.generator)),
+        target=given.target or project.default_target or "host",
+        device=_device(given.device or []),
+        parameters=parameters,
+        argsets=((),) if sets is None else parse_argument_sets(sets),
+        function_name=None if given.function_name is None else check_function_name(given.function_name),
+        parallelism=given.parallelism,
+        run_folder=_run_folder(given),
+        resume=given.resume,
+        rounds=given.num_batches,
+        budget_s=_budget_s(given, project),
+        weights=given.weights,
+        sampling=_sampling(given),
+        learning=_learning(given),
+        inputs=KernelInputs(
+            seed=_seed("--input-seed", given.input_seed, _HIGHEST_INPUT_SEED),
+            sizes=parse_sizes(given.size or ()),
+            scalars=parse_scalars(given.scalar or ()),
+        ),
+        input_files=parse_input_files(given.input or ()),
+        build_jobs=given.jobs,
+        search_limit_s=_named("--search-limit", parse_duration_s, given.search_limit),
+        full_search_limit_s=_optional("--full-search-limit", parse_duration_s, given.full_search_limit),
+        memory_limit_bytes=_optional("--memory-limit", parse_memory_bytes, given.memory_limit),
+    )
+
+
+def _from_here(generator: str) -> str:
+    """A path below the current folder, or beside it, as a user would write it."""
+    here = Path.cwd()
+    return os.path.relpath(generator, here) if Path(generator).is_relative_to(here) else generator
+
+
+def _device(devices: list[str]) -> str | None:
+    if len(devices) > 1:
+        raise UsageError(
+            f"--device was given {len(devices)} times ({', '.join(devices)}), but a run times on one device.",
+            next_step="Give one, and start a run for each of the others.",
+        )
+    return devices[0] if devices else None
+
+
+def _run_folder(given: AutotuneArguments) -> Path | None:
+    if given.run_dir is None or not given.resume:
+        return given.run_dir
+    return check_run_folder(given.run_dir)
+
+
+def _budget_s(given: AutotuneArguments, project: Project) -> float | None:
+    if given.budget is None and project.budget is not None:
+        return _named(f"{project.folder / FILE_NAME}: budget", parse_duration_s, project.budget)
+    return _optional("--budget", parse_duration_s, given.budget)
+
+
+def _sampling(given: AutotuneArguments) -> SamplingOptions:
+    return SamplingOptions(
+        batch_size=given.batch_size,
+        pool_factor=_number("--pool-factor", given.pool_factor, 1.0, 100.0),
+        random_share=_number("--random-share", given.random_share, 0.0, 1.0),
+        diversity=_number("--diversity", given.diversity, 0.0, 1e6),
+        seed=_seed("--seed", given.seed, _HIGHEST_SEED),
+    )
+
+
+def _learning(given: AutotuneArguments) -> LearningOptions:
+    if given.loss not in LOSSES:
+        raise UsageError(f"--loss must be {' or '.join(LOSSES)}, not {given.loss!r}.")
+    if not 0 < given.learning_rate <= 1:
+        raise UsageError(f"--learning-rate must be above 0 and at most 1, not {given.learning_rate:g}.")
+    return LearningOptions(loss=given.loss, epochs=given.epochs, learning_rate=given.learning_rate)
+
+
+def _number(option: str, value: float, lowest: float, highest: float) -> float:
+    if not (math.isfinite(value) and lowest <= value <= highest):
+        raise UsageError(f"{option} must be from {lowest:g} to {highest:g}, not {value:g}.")
+    return value
+
+
+def _seed(option: str, value: int, highest: int) -> int:
+    if not 0 <= value <= highest:
+        raise UsageError(f"{option} must be from 0 to {highest}, not {value}.")
+    return value
+
+
+def _optional(option: str, parse: Callable[[str], _T], text: str | None) -> _T | None:
+    return None if text is None else _named(option, parse, text)
+
+
+def _named(option: str, parse: Callable[[str], _T], text: str) -> _T:
+    """The parsed text; a complaint names the option."""
+    try:
+        return parse(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error.message}", next_step=error.next_step) from error

@@ -1,0 +1,155 @@
+"""`sdk autotune`: the whole loop for one generator and one target."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from sdk.autotune_arguments import AutotuneArguments
+from sdk.commands import autotune_options as options
+from sdk.options import GeneratorArgument
+
+if TYPE_CHECKING:
+    from autotune_loop.result import TuneResult
+    from devices.measure_settings import KernelInputs
+    from sdk.autotune_call import AutotuneCall
+    from sdk.display.guarded_display import GuardedDisplay
+    from sdk.settings import Settings
+    from targets.stop_signal import StopSignal
+
+_INTERRUPTED = 130
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    application.command("autotune")(autotune)
+
+
+def autotune(
+    generator: GeneratorArgument = None,
+    target: options.OptionalTarget = None,
+    parameters: options.Parameters = None,
+    generator_arg_sets: options.ArgumentSets = None,
+    function_name: options.FunctionName = None,
+    size: options.Sizes = None,
+    scalar: options.Scalars = None,
+    input: options.Inputs = None,
+    input_seed: options.InputSeed = 0,
+    device: options.Devices = None,
+    parallelism: options.Parallelism = None,
+    num_batches: options.Rounds = 100,
+    batch_size: options.BatchSize = 32,
+    budget: options.Budget = None,
+    run_dir: options.RunFolder = None,
+    resume: options.Resume = False,
+    seed: options.Seed = 0,
+    weights: options.WeightsFile = None,
+    loss: options.LossName = "relative_throughput",
+    epochs: options.Epochs = 100,
+    learning_rate: options.LearningRate = 1e-3,
+    pool_factor: options.PoolFactor = 2.0,
+    random_share: options.RandomShare = 0.15,
+    diversity: options.Diversity = 0.5,
+    jobs: options.Jobs = None,
+    search_limit: options.SearchLimit = "60s",
+    full_search_limit: options.FullSearchLimit = None,
+    memory_limit: options.MemoryLimit = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+    plain: options.Plain = False,
+) -> None:
+    """Tune a generator for a device: sample schedules, time them, learn from the times, keep the best.
+
+    Ctrl-C ends it in order and keeps the best; --resume goes on.
+
+    Example: sdk autotune blur.py --target arm64 --budget 10m
+    """
+    # The parameters of this function are the fields, one for one.
+    _run(AutotuneArguments(**locals()))
+
+
+def _run(given: AutotuneArguments) -> None:
+    from autotune_loop.result import Outcome
+    from sdk.autotune_call import read_arguments
+    from sdk.autotune_follow_up import follow_up
+    from sdk.display.choose_display import choose_display
+    from sdk.display.guarded_display import GuardedDisplay
+    from sdk.interrupts import stop_on_interrupt
+    from sdk.project_file import find_project
+    from targets.stop_signal import StopSignal
+
+    call = read_arguments(given, find_project(Path.cwd()))
+    display = choose_display(as_json=given.as_json, quiet=given.quiet, plain=given.plain)
+    stop = StopSignal()
+    guarded = GuardedDisplay(display, stop)
+    with stop_on_interrupt(stop, guarded.stopping), contextlib.closing(guarded):
+        result = _tune(call, guarded, stop)
+    guarded.raise_trouble()
+    display.finish(result, follow_up(given, call, result))
+    if result.outcome is Outcome.INTERRUPTED:
+        raise typer.Exit(_INTERRUPTED)
+
+
+def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> TuneResult:
+    from sdk.api.autotune import autotune as tune
+    from sdk.settings import read_settings
+
+    settings = read_settings()
+    run_folder = call.run_folder
+    if call.resume and run_folder is None:
+        run_folder = _newest_run(call, settings)
+    with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
+        return tune(
+            call.generator,
+            target=call.target,
+            device=call.device,
+            parameters=call.parameters,
+            argsets=call.argsets,
+            function_name=call.function_name,
+            parallelism=call.parallelism,
+            run_folder=run_folder,
+            resume=call.resume,
+            rounds=call.rounds,
+            budget_s=call.budget_s,
+            weights=call.weights,
+            sampling=call.sampling,
+            learning=call.learning,
+            inputs=_converted_inputs(call, Path(folder)),
+            build_jobs=call.build_jobs,
+            search_limit_s=call.search_limit_s,
+            full_search_limit_s=call.full_search_limit_s,
+            memory_limit_bytes=call.memory_limit_bytes,
+            listen=display.listen,
+            stop=stop,
+            settings=settings,
+        )
+
+
+def _converted_inputs(call: AutotuneCall, folder: Path) -> KernelInputs:
+    from dataclasses import replace
+
+    from targets.runner_input_file import convert_npy_file
+
+    files = {name: folder / f"{name}.raw" for name in call.input_files}
+    for name, npy_file in call.input_files.items():
+        convert_npy_file(npy_file, files[name])
+    return replace(call.inputs, files=files)
+
+
+def _newest_run(call: AutotuneCall, settings: Settings) -> Path:
+    """The folder to go on with: its name has the function's name, which may only be the generator's to tell."""
+    from sdk.preparation import open_named_generator, open_workbench
+    from sdk.run_folders import newest_run_folder
+    from targets.profile_loader import load_profile
+
+    profile = load_profile(call.target, settings.profile_folder)
+    name = call.function_name
+    if name is None:
+        reference, program = open_named_generator(call.generator, call.parameters, open_workbench(settings), settings)
+        program.close()
+        name = reference.name
+    return newest_run_folder(Path.cwd(), str(name), profile.name)

@@ -1,0 +1,76 @@
+"""A run as one picture that is redrawn in place."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from autotune_loop.events import Event, Notice, RunStarted
+from autotune_loop.result import TuneResult
+from sdk.display.earlier_samples import earlier_samples
+from sdk.display.follow_up import FollowUp
+from sdk.display.live_view import live_view
+from sdk.display.run_progress import RunProgress
+from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.summary import print_summary
+
+# Drawing takes a few milliseconds of a core that may be timing a schedule: often enough to look alive, no more.
+_FRAMES_PER_SECOND = 2
+
+
+class LiveDisplay:
+    """Draws on a terminal, twice a second at most, from a thread of its own; events only change numbers.
+
+    The picture goes when it is closed; the summary is what stays on the screen.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._lock = threading.Lock()
+        self._console = console
+        self._progress = RunProgress(time.monotonic)
+        self._warnings: list[str] = []
+        self._live = Live(
+            console=console,
+            get_renderable=self._frame,
+            refresh_per_second=_FRAMES_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+        )
+
+    def listen(self, event: Event) -> None:
+        """See `Display.listen`."""
+        with self._lock:
+            self._progress.add(event)
+            if isinstance(event, Notice) and event.warning:
+                self._warnings.append(event.text)
+            if isinstance(event, RunStarted) and event.resumed:
+                self._progress.add_earlier(earlier_samples(event.run_folder))
+        if isinstance(event, RunStarted):
+            self._live.start()
+
+    def stopping(self) -> None:
+        """See `Display.stopping`."""
+        with self._lock:
+            self._progress.stopping = True
+            drawn = self._progress.started is not None
+        if not drawn:
+            self._console.print(STOPPING_SENTENCE)
+
+    def close(self) -> None:
+        """See `Display.close`; what was warned of stays on the screen."""
+        self._live.stop()
+        with self._lock:
+            warnings, self._warnings = self._warnings, []
+        for text in warnings:
+            self._console.print(f"warning: {text}", style="yellow", markup=False)
+
+    def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
+        """See `Display.finish`."""
+        print_summary(result, follow_up, self._progress.samples_per_minute)
+
+    def _frame(self) -> RenderableType:
+        with self._lock:
+            return live_view(self._progress, self._console.width, self._console.height)

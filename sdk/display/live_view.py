@@ -1,0 +1,258 @@
+"""The picture of a run that is under way, as large as the terminal allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from autotune_loop.events import RunStarted, Trained
+from devices.device import Clock
+from sdk.display.event_lines import clock_sentence
+from sdk.display.progress_records import BatchRecord, ShownNotice, StageProgress, Standing
+from sdk.display.quantities import clock_text, count_text, share_text, speed_up_text, time_text
+from sdk.display.run_progress import RunProgress
+from sdk.display.stopping_sentence import STOPPING_SENTENCE
+
+_LABEL_WIDTH = 10
+_BAR_NOTE_WIDTH = 26
+_BORDER_ROWS = 2
+_FIXED_ROWS = 15
+_FEWEST_NOTICES, _MOST_NOTICES = 2, 6
+_MOST_ARGSETS = 6
+_HISTORY_HEADER_ROWS = 1
+_TELLING_HISTORY_ROWS, _MOST_HISTORY_ROWS = 2, 12
+_STAGES = ("search", "build", "measure")
+
+
+def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
+    """Everything about the run in one frame of the same height as the last one.
+
+    Args:
+        width, height: of the terminal, in characters; the frame leaves one row free.
+    """
+    started = progress.started
+    if started is None:
+        return Text("starting")
+    inner_width = width - 4
+    # One row stays free for what the terminal itself writes, such as ^C.
+    rows = height - _BORDER_ROWS - _FIXED_ROWS - 1
+    standings = _standings(progress, started, max(1, min(_MOST_ARGSETS, rows - _FEWEST_NOTICES)))
+    rows -= max(0, len(standings) - 2)
+    history_rows = min(_MOST_HISTORY_ROWS, rows - _FEWEST_NOTICES - _HISTORY_HEADER_ROWS - 1)
+    parts: list[RenderableType] = [_heading(progress, started, inner_width), Text()]
+    parts += [_bars(progress, started, inner_width), Text(), *standings, *_learning(progress), Text()]
+    if history_rows >= _TELLING_HISTORY_ROWS:
+        parts += [_history(progress, started, history_rows), Text()]
+        rows -= history_rows + _HISTORY_HEADER_ROWS + 1
+    parts += _notices(progress, max(0, min(_MOST_NOTICES, rows)), inner_width)
+    return Panel(
+        Group(*parts),
+        box=box.ROUNDED,
+        title=f"[bold]sdk autotune[/]  {started.generator} for {started.target}",
+        title_align="left",
+        subtitle=_subtitle(progress),
+        subtitle_align="right",
+        border_style="yellow" if progress.stopping else "cyan",
+    )
+
+
+def _subtitle(progress: RunProgress) -> str:
+    return f"[bold yellow]{STOPPING_SENTENCE}[/]" if progress.stopping else "Ctrl-C ends it and keeps the best"
+
+
+def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
+    emulated = started.clock != Clock.WALL.value
+    clock = Text(f" {clock_sentence(started.clock)} ", "bold black on yellow" if emulated else "")
+    threads = count_text(started.parallelism, "thread")
+    device = Text.assemble((f"{'device':{_LABEL_WIDTH}}", "dim"), f"{started.device}, {threads},", clock)
+    folder = _line("folder", _shortened(_shown(started.run_folder), width - _LABEL_WIDTH))
+    stage = progress.stages.get("play-off") or progress.stages.get("measure")
+    round_index = stage.round_index if stage is not None else 0
+    budget = f", budget {clock_text(started.budget_s)}" if started.budget_s is not None else ""
+    round_text = Text.assemble(
+        (f"{'round':{_LABEL_WIDTH}}", "dim"),
+        (f"{_shown_round(progress, round_index)}", "bold"),
+        f" of {started.rounds}, {count_text(started.batch_size, 'schedule')} each{budget}",
+    )
+    left = None if "play-off" in progress.stages else progress.time_left_s()
+    text = f"elapsed {clock_text(progress.elapsed_s)}"
+    if left is not None:
+        text += f", {'at most' if left[1] else 'about'} {clock_text(left[0])} left"
+    return Group(_sides(device, Text()), folder, _sides(round_text, Text(text)))
+
+
+def _shown_round(progress: RunProgress, round_index: int) -> int:
+    newest = progress.batches[-1].round_index if progress.batches else 0
+    return max(round_index, newest) + 1
+
+
+def _bars(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=_LABEL_WIDTH - 2, style="dim", no_wrap=True)
+    bar_width = max(10, width - _LABEL_WIDTH - 9 - 2 - _BAR_NOTE_WIDTH)
+    table.add_column(width=bar_width)
+    table.add_column(width=7, justify="right", no_wrap=True)
+    table.add_column(width=_BAR_NOTE_WIDTH, style="dim", no_wrap=True, overflow="ellipsis")
+    names = list(_STAGES)
+    if "play-off" in progress.stages:
+        names[-1] = "play-off"
+    for name in names:
+        stage = progress.stages.get(name)
+        if stage is None:
+            note = "" if progress.stages else "preparing the reference" if name == "search" else ""
+            table.add_row(name, ProgressBar(total=1, completed=0, width=bar_width), "", note)
+            continue
+        bar = ProgressBar(total=max(1, stage.wanted), completed=stage.done, width=bar_width, finished_style="green")
+        table.add_row(name[:_LABEL_WIDTH], bar, _done(stage), _bar_note(name, stage, started))
+    return table
+
+
+def _done(stage: StageProgress) -> str:
+    return f"{stage.done}/{stage.wanted}" if stage.wanted else str(stage.done)
+
+
+def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
+    parts = [] if name == "play-off" else [f"round {stage.round_index + 1}"]
+    if started.argsets > 1:
+        parts.append(f"set {stage.argset_index + 1}")
+    return ", ".join([*parts, stage.note] if stage.note else parts)
+
+
+def _standings(progress: RunProgress, started: RunStarted, most: int) -> list[RenderableType]:
+    """Two lines for one argument set, one line each for several."""
+    label = Clock(started.clock).label
+    if started.argsets == 1:
+        standing = progress.standings.get(0, Standing())
+        return [_line("default", _default(standing, label)), _best_line(standing, label)]
+    measured = progress.stages.get("measure")
+    newest = measured.argset_index if measured is not None else 0
+    first = max(0, min(newest - most + 1, started.argsets - most))
+    shown = range(first, min(started.argsets, first + max(2, most)))
+    return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
+
+
+def _default(standing: Standing, label: str) -> str:
+    return "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, label)
+
+
+def _best_line(standing: Standing, label: str) -> Text:
+    if standing.best_ms is None:
+        return _line("best", "nothing timed yet")
+    return Text.assemble(
+        (f"{'best':{_LABEL_WIDTH}}", "dim"), (time_text(standing.best_ms, label), "bold"), "  ", *_gain(standing)
+    )
+
+
+def _gain(standing: Standing) -> list[str | tuple[str, str]]:
+    if standing.speed_up is None:
+        return [standing.best_sample]
+    if standing.speed_up <= 1:
+        return [("the default is the best so far", "yellow")]
+    at = "" if standing.best_at_s is None else f" at {clock_text(standing.best_at_s)}"
+    return [(speed_up_text(standing.speed_up), "bold green"), (f"  {standing.best_sample}{at}", "dim")]
+
+
+def _argset_line(index: int, standing: Standing, label: str) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(f"{f'set {index + 1}':{_LABEL_WIDTH}}", "dim")
+    if standing.best_ms is None:
+        return text.append("nothing timed yet")
+    text.append(time_text(standing.best_ms, label), "bold")
+    gain = "" if standing.speed_up is None else f"  {speed_up_text(standing.speed_up)}"
+    return text.append(gain, "bold green")
+
+
+def _learning(progress: RunProgress) -> list[Text]:
+    correlation = progress.rank_correlation()
+    ranking = "unknown until three schedules are timed"
+    if correlation is not None:
+        ranking = f"rank correlation {correlation[1]:.2f} with the times of round {correlation[0] + 1}"
+    model = "as the run started" if progress.training is None else _accuracy(progress.training)
+    failures = ", ".join(f"{count} {kind}" for kind, count in progress.failures.most_common()) or "none"
+    timed = count_text(progress.timed, "schedule")
+    if progress.timed_before:
+        timed += f", and {progress.timed_before} before this run was resumed"
+    rate = progress.samples_per_minute
+    return [
+        _line("predicted", ranking),
+        _line("model", model),
+        _line("timed", timed + ("" if rate is None else f", {rate:.0f} a minute")),
+        _line("failed", failures, "red" if progress.failures else ""),
+    ]
+
+
+def _accuracy(training: Trained) -> str:
+    after, before = training.accuracy_after, training.accuracy_before
+    if after is None:
+        return training.reason
+    if training.accepted:
+        return f"{share_text(after)} of pairs in the measured order, {share_text(before)} before training"
+    return f"{share_text(before)} of pairs in the measured order; new weights refused with {share_text(after)}"
+
+
+def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
+    clock = "" if started.clock == Clock.WALL.value else f" ({started.clock})"
+    for title in ("round", "timed", "failed", f"best{clock}", f"median{clock}", "rank corr.", "took"):
+        table.add_column(title, justify="right", no_wrap=True)
+    shown = progress.batches[-rows:]
+    for batch in shown:
+        table.add_row(*_history_row(batch, started))
+    for _ in range(rows - len(shown)):
+        table.add_row()
+    return table
+
+
+def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
+    name = f"{batch.round_index + 1}"
+    if started.argsets > 1:
+        name += f" set {batch.argset_index + 1}"
+    best, median = ("" if value is None else time_text(value) for value in (batch.best_ms, batch.median_ms))
+    correlation = "" if batch.rank_correlation is None else f"{batch.rank_correlation:.2f}"
+    counts = [str(batch.measured), str(batch.failed)]
+    return [name, *counts, best, median, correlation, clock_text(batch.duration_s)]
+
+
+def _notices(progress: RunProgress, rows: int, width: int) -> list[RenderableType]:
+    shown: list[RenderableType] = []
+    for notice in list(progress.notices)[-rows:] if rows else []:
+        shown.append(_notice(notice, width))
+    return shown + [Text()] * (rows - len(shown))
+
+
+def _notice(notice: ShownNotice, width: int) -> Text:
+    line = Text.assemble(
+        (f"{clock_text(notice.at_s):{_LABEL_WIDTH}}", "dim"),
+        (" ".join(notice.text.split()), "yellow" if notice.warning else ""),
+    )
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _line(label: str, text: str, style: str = "") -> Text:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    return line.append(f"{label:{_LABEL_WIDTH}}", "dim").append(text, style)
+
+
+def _sides(left: Text, right: Text) -> Table:
+    table = Table.grid(expand=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_row(left, right)
+    return table
+
+
+def _shown(folder: str) -> str:
+    path, here = Path(folder), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else folder
+
+
+def _shortened(text: str, width: int) -> str:
+    """Its end, which tells more than its beginning."""
+    return text if len(text) <= width else f"...{text[-max(1, width - 3) :]}"

@@ -1,0 +1,77 @@
+"""`--size`, `--scalar` and `--input`: what kernels are called with, from `NAME=VALUE` items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from targets.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_SIZE = re.compile(r"\d{1,10}(x\d{1,10})*")
+_BOOLEANS = ("true", "false")
+
+
+def parse_sizes(items: Iterable[str]) -> dict[str, str]:
+    """Argument → extents such as '1920x1080', dimension 0 first.
+
+    Raises:
+        UsageError: an item is not `NAME=SIZE`, or names an argument again.
+    """
+    sizes = _named("--size", items, "input=1920x1080")
+    for name, size in sizes.items():
+        if not _SIZE.fullmatch(size):
+            raise UsageError(
+                f"--size {name}={size}: {size!r} is not a size.", next_step="Write it as 1920x1080 or 1920x1080x3."
+            )
+    return sizes
+
+
+def parse_scalars(items: Iterable[str]) -> dict[str, str]:
+    """Argument → value, a number or true or false.
+
+    Raises:
+        UsageError: an item is not `NAME=VALUE`, or names an argument again.
+    """
+    scalars = _named("--scalar", items, "gain=1.5")
+    for name, value in scalars.items():
+        if value not in _BOOLEANS and not _is_number(value):
+            raise UsageError(
+                f"--scalar {name}={value}: {value!r} is not a value.",
+                next_step="Write a number, or true or false.",
+            )
+    return scalars
+
+
+def parse_input_files(items: Iterable[str]) -> dict[str, Path]:
+    """Argument → a `.npy` file that exists.
+
+    Raises:
+        UsageError: an item is not `NAME=FILE.npy`, names an argument again, or there is no such file.
+    """
+    files = {name: Path(file) for name, file in _named("--input", items, "input=photo.npy").items()}
+    for name, file in files.items():
+        if not file.is_file():
+            raise UsageError(f"--input {name}={file}: there is no such file.")
+    return files
+
+
+def _named(option: str, items: Iterable[str], example: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not value or not _NAME.fullmatch(name):
+            raise UsageError(f"{option} {item!r} is not of the form NAME=VALUE.", next_step=f"Such as {example}.")
+        if name in values:
+            raise UsageError(f"{option} names {name} twice.")
+        values[name] = value
+    return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text and text == text.strip()

@@ -1,0 +1,44 @@
+"""Finding the folder of a run that is to be resumed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from autotune_loop.run_record import FILE_NAME
+from targets.errors import UsageError
+
+
+def newest_run_folder(parent: Path, name: str, target: str) -> Path:
+    """The tuned/<name>-<target>-<n> below `parent` with the highest number that holds a run.
+
+    Raises:
+        UsageError: there is none.
+    """
+    pattern = re.compile(re.escape(f"{name}-{target}-") + r"(\d+)")
+    tuned = parent / "tuned"
+    found: dict[int, Path] = {}
+    for folder in tuned.iterdir() if tuned.is_dir() else ():
+        match = pattern.fullmatch(folder.name)
+        if match and (folder / FILE_NAME).is_file():
+            found[int(match[1])] = folder
+    if not found:
+        raise UsageError(
+            f"--resume: there is no run of {name} for {target} in {tuned}.",
+            next_step="Leave --resume out to start one, or give its folder with --run-dir.",
+        )
+    return found[max(found)]
+
+
+def check_run_folder(folder: Path) -> Path:
+    """`folder`, when it holds a run.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not (folder / FILE_NAME).is_file():
+        raise UsageError(
+            f"--resume: {folder} holds no run (it has no {FILE_NAME}).",
+            next_step="Leave --resume out to start one there.",
+        )
+    return folder

@@ -1,0 +1,42 @@
+"""What tests of several folders share: the installed tools, and one cache of compiled files for the session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sdk.settings import Settings, read_settings
+from targets.content_cache import ContentCache
+from targets.halide_install import HalideInstall, find_halide_install
+from targets.host_cpp_compiler import HostCppCompiler
+
+PROJECT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    return PROJECT / "examples"
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings that keep everything below the session's temporary folder."""
+    folder = tmp_path_factory.mktemp("settings")
+    environment = {**read_settings().environment, "SDK_CACHE_DIR": str(folder / "cache")}
+    return Settings(folder / "cache", folder / "config", folder / "profiles", environment)
+
+
+@pytest.fixture(scope="session")
+def halide() -> HalideInstall:
+    return find_halide_install()
+
+
+@pytest.fixture(scope="session")
+def cache(settings: Settings) -> ContentCache:
+    return ContentCache(settings.cache_folder)
+
+
+@pytest.fixture(scope="session")
+def cpp_compiler(halide: HalideInstall, cache: ContentCache, settings: Settings) -> HostCppCompiler:
+    return HostCppCompiler(halide, cache, settings.environment)
