@@ -44,7 +44,7 @@ class LearningOptions:
     """
 
     loss: str = "relative_throughput"
-    epochs: int = 100
+    epochs: int = 300
     learning_rate: float = 1e-3
     held_out_share: float = 0.2
 

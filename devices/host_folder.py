@@ -26,29 +26,18 @@ class HostFolder:
             raise DeviceError(f"{parent}: no folder can be made there: {error.strerror}.") from error
 
     def push(self, source: Path, name: str) -> None:
-        """Copy (or hard-link, on one file system) `source` into the folder."""
+        """Copy `source` into the folder; never a link, since what runs there may write to it."""
         target = self.path / check_name(name)
         try:
-            if target.exists() and target.samefile(source):
-                return
-            beside = target.with_name(target.name + ".new")
-            beside.unlink(missing_ok=True)
-            try:
-                os.link(source, beside)
-            except OSError:
-                shutil.copy(source, beside)
-            os.replace(beside, target)
+            _copy(source, target)
         except OSError as error:
             raise DeviceError(f"{source} cannot be copied to {target}: {error.strerror}.") from error
 
     def pull(self, name: str, destination: Path) -> None:
         """Copy a file of the folder to `destination`, whole or not at all."""
-        beside = destination.with_name(destination.name + ".new")
         try:
-            shutil.copy(self.path / check_name(name), beside)
-            os.replace(beside, destination)
+            _copy(self.path / check_name(name), destination)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise DeviceError(f"{name} cannot be copied to {destination}: {error.strerror}.") from error
 
     def remove(self, name: str) -> None:
@@ -58,3 +47,14 @@ class HostFolder:
     def close(self) -> None:
         """Delete the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    # No file of a device has a leading dot, so the copy under way is in nobody's way.
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        shutil.copy(source, beside)
+        os.replace(beside, target)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise

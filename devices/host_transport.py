@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,6 +51,9 @@ class HostTransport:
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """See `Transport.run`."""
         program = self._folder.path / check_name(name)
+        # An emulator would start and complain in the program's place.
+        if not os.access(program, os.X_OK):
+            raise DeviceError(f"{name} cannot be started: it is not on the device, or not executable.")
         limits = ProcessLimits(time_s, self._memory_bytes, self._cores)
         try:
             outcome = run_limited(

@@ -10,6 +10,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from autotune_loop.cost_model.calibration import calibrate
 from autotune_loop.cost_model.cost_model import CostModel, require_adams2019
 from autotune_loop.cost_model.dataset import (
     MIN_UNIQUE_SCHEDULES,
@@ -62,7 +63,7 @@ def _train_and_judge(weights: Weights, batches: Sequence[PipelineBatch], options
     )
     if not training:
         return empty
-    parameters, losses = fit(weights, training, options)
+    parameters, losses = fit(calibrate(weights, training, options.num_cores), training, options)
     fitted = replace(empty, losses=tuple(float(loss) for loss in takewhile(math.isfinite, losses)))
     if not np.isfinite(parameters).all() or not np.isfinite(losses).all():
         return replace(

@@ -49,7 +49,7 @@ def autotune(
     seed: options.Seed = 0,
     weights: options.WeightsFile = None,
     loss: options.LossName = "relative_throughput",
-    epochs: options.Epochs = 100,
+    epochs: options.Epochs = 300,
     learning_rate: options.LearningRate = 1e-3,
     pool_factor: options.PoolFactor = 2.0,
     random_share: options.RandomShare = 0.15,

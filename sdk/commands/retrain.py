@@ -32,7 +32,7 @@ def retrain(
         Path | None, typer.Option("--weights", "-w", help="Weights to start from; Halide's own by default.")
     ] = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", help="Cores of the device.")] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 200,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 300,
     learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's step size.")] = 1e-3,
     loss: Annotated[str, typer.Option("--loss", help="relative_throughput or rank.")] = "relative_throughput",
     held_out_share: Annotated[float, typer.Option("--held-out-share", help="Share that only scores.")] = 0.2,

@@ -12,7 +12,7 @@ import pytest
 
 from targets.content_cache import ContentCache
 from targets.executable import Executable, KernelObject, link_executable
-from targets.halide_install import HalideInstall, find_halide_install
+from targets.halide_install import HalideInstall
 from targets.halide_runtime import build_runtime_object
 from targets.zig_toolchain import ZigToolchain
 from tests.unit.targets.runner_kernels import KERNELS, compile_kernel
@@ -78,8 +78,8 @@ class Workshop:
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(find_halide_install(), ContentCache(tmp_path_factory.mktemp("cache")))
+def workshop(halide: HalideInstall, cache: ContentCache) -> Workshop:
+    return Workshop(halide, cache)
 
 
 @pytest.fixture(scope="session")
