@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Candidate, SearchedSchedule
@@ -37,6 +39,11 @@ class RunStore:
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
+        if resume and not self._holds_something():
+            raise RunFolderError(
+                f"{folder} holds no run to go on with.",
+                next_step="Leave --resume out to start one there.",
+            )
         try:
             for made in (self.samples, self.work, self.objects):
                 made.mkdir(parents=True, exist_ok=True)
@@ -56,6 +63,9 @@ class RunStore:
             os.close(self._lock)
             raise
 
+    def _holds_something(self) -> bool:
+        return any((self.folder / name).exists() for name in (FILE_NAME, "tuning.db"))
+
     def _hold(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,8 +78,10 @@ class RunStore:
     def _check(self, record: RunRecord, resume: bool) -> None:
         exists = (self.folder / FILE_NAME).exists()
         if not exists:
-            if resume and (self.folder / "tuning.db").exists():
-                raise RunFolderError(f"{self.folder} is damaged: it has lost its {FILE_NAME}.")
+            if self._holds_something():
+                raise RunFolderError(
+                    f"{self.folder} is damaged: it has lost its {FILE_NAME}.", next_step="Start a new run folder."
+                )
             record.write(self.folder)
             return
         if not resume:
@@ -83,6 +95,16 @@ class RunStore:
                 f"{self.folder} holds a run of something else:\n" + "\n".join(changed) + "\n",
                 next_step="Give what the run was made with, or choose another --run-dir.",
             )
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunFolderError(
+                f"{self.folder} cannot be written: {error.strerror or error}.",
+                next_step="Free disk space, then go on with --resume.",
+            ) from error
 
     @property
     def updated_weights(self) -> Path:
@@ -103,8 +125,9 @@ class RunStore:
     def start_batch(self, round_index: int, argset_index: int, weights: Weights, argset_text: str) -> Path:
         """Make a batch's folder; returns its used.weights."""
         folder = self.batch_folder(round_index, argset_index)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
         used = folder / "used.weights"
         write_weights(weights, used)
         return used
@@ -120,9 +143,10 @@ class RunStore:
     ) -> Candidate:
         """Put a chosen schedule's features into the batch's folder and record it."""
         folder = self.batch_folder(round_index, argset_index) / str(sample_index)
-        folder.mkdir(parents=True, exist_ok=True)
         featurization_path = self.featurization_path(folder)
-        write_atomically(featurization_path, searched.featurization_path.read_bytes())
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(featurization_path, searched.featurization_path.read_bytes())
         candidate = Candidate(
             round_index=round_index,
             argset_index=argset_index,
@@ -141,10 +165,11 @@ class RunStore:
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> KernelObject:
         """Put a built candidate's header into its folder and its object where it stays while it may win."""
         text = portable_schedule(built.schedule_path.read_text(), self._name)
-        write_atomically(self.schedule_path(candidate.folder), text.encode())
         target = self.object_path(candidate.symbol)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(built.object_path, target)
+        with self._writing():
+            write_atomically(self.schedule_path(candidate.folder), text.encode())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(built.object_path, target)
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return KernelObject(candidate.symbol, target)
 
@@ -160,8 +185,9 @@ class RunStore:
         """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
         name = self._argset_name(argset_index)
         text = portable_schedule(schedule_path.read_text(), name)
-        write_atomically(self.best_schedule(argset_index), text.encode())
-        write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
+        with self._writing():
+            write_atomically(self.best_schedule(argset_index), text.encode())
+            write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
         return self.best_schedule(argset_index)
 
     def object_path(self, symbol: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -12,6 +13,7 @@ from autotune_loop.events import Event, Notice, RunStarted
 from autotune_loop.result import TuneResult
 from sdk.display.earlier_samples import earlier_samples
 from sdk.display.follow_up import FollowUp
+from sdk.display.keyboard_echo import no_keyboard_echo
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
 from sdk.display.stopping_sentence import STOPPING_SENTENCE
@@ -32,6 +34,7 @@ class LiveDisplay:
         self._console = console
         self._progress = RunProgress(time.monotonic)
         self._warnings: list[str] = []
+        self._drawing = contextlib.ExitStack()
         self._live = Live(
             console=console,
             get_renderable=self._frame,
@@ -49,7 +52,8 @@ class LiveDisplay:
             if isinstance(event, RunStarted) and event.resumed:
                 self._progress.add_earlier(earlier_samples(event.run_folder))
         if isinstance(event, RunStarted):
-            self._live.start()
+            self._drawing.enter_context(no_keyboard_echo())
+            self._drawing.enter_context(self._live)
 
     def stopping(self) -> None:
         """See `Display.stopping`."""
@@ -61,7 +65,7 @@ class LiveDisplay:
 
     def close(self) -> None:
         """See `Display.close`; what was warned of stays on the screen."""
-        self._live.stop()
+        self._drawing.close()
         with self._lock:
             warnings, self._warnings = self._warnings, []
         for text in warnings:

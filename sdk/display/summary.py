@@ -64,10 +64,13 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
-    default = _timed(tuned.default_ms, tuned.default_spread_ms, label)
-    yield _row("default", f"{default}; {tuned.default_description}")
+    default = "not timed"
+    if tuned.default_ms is not None:
+        time = _timed(tuned.default_ms, tuned.default_spread_ms, label)
+        default = f"{time}; {tuned.default_description}"
+    yield _row("default", default)
     if tuned.header is None or tuned.tuned_ms is None:
-        yield _row("tuned", "nothing could be timed", "bold red")
+        yield _row("tuned", "nothing was timed", "bold red")
         return
     unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once only, not again beside the default"
     if tuned.sample == "default":
@@ -88,9 +91,7 @@ def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
     return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
 
 
-def _timed(time_ms: float | None, spread_ms: float | None, label: str) -> str:
-    if time_ms is None:
-        return "not timed"
+def _timed(time_ms: float, spread_ms: float | None, label: str) -> str:
     spread = "" if spread_ms is None else f", spread {100 * spread_ms / time_ms:.1f} %"
     return f"{time_text(time_ms, label)}{spread}"
 

@@ -1,0 +1,285 @@
+"""What the run folder promises: nothing committed is ever lost, and every trouble is one sentence."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.run_database import RunDatabase
+from autotune_loop.run_record import RunRecord
+from autotune_loop.run_store import RunStore
+from targets.errors import RunFolderError, SdkError
+from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
+
+PROJECT = Path(__file__).parents[2]
+KILLS = 10
+
+
+def start_writer(folder: Path, round_index: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.contract.writing_process", str(folder), str(round_index)]
+    writer = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None and writer.stdout.readline() == "open\n"
+    return writer
+
+
+def kill(writer: subprocess.Popen[str]) -> list[str]:
+    """Kill it; returns what it had said by then."""
+    os.kill(writer.pid, signal.SIGKILL)
+    said, _ = writer.communicate()
+    return [line for line in said.splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", "blur", RECORD, resume=False)
+    yield made
+    made.close()
+
+
+def fill(store: RunStore, count: int) -> None:
+    for index in range(count):
+        store.database.add_candidate(candidate(store.candidate_folder(0, 0, index), 0, index))
+        store.database.add_measurement(measurement(symbol(0, index), 1e-3), "sample", 0.1)
+    store.database.add_batch(0, 0, {"measure": 1.5})
+    store.database.add_failure("search", "crashed", "It died.", "log", round_index=0, argset_index=0)
+
+
+def read_everything(database: RunDatabase) -> None:
+    database.measured()
+    database.measured(0)
+    database.unfinished()
+    database.next_round()
+    database.known_schedules(0)
+    database.failure_counts()
+    database.last_failure(0)
+    database.stage_totals_s()
+
+
+def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    source = random.Random(7)
+    said: Counter[tuple[str, str]] = Counter()
+    for round_index in range(KILLS):
+        writer = start_writer(folder, round_index)
+        time.sleep(source.uniform(0.0, 0.25))
+        for line in kill(writer):
+            what, kernel = line.split()
+            said[what, kernel] += 1
+    assert set(said.values()) == {1}
+    store = RunStore(folder, "blur", RECORD, resume=True)
+    try:
+        timed = Counter(row.symbol for row in store.database.measured())
+        unfinished = Counter(kernel for kernel, _, _ in store.database.unfinished())
+        assert set(timed.values()) == {1} and not set(timed) & set(unfinished)
+        assert {kernel for what, kernel in said if what == "measured"} <= set(timed)
+        assert {kernel for what, kernel in said if what == "candidate"} <= set(timed) | set(unfinished)
+        # What was committed and not said any more: one thing for every kill at most.
+        assert len(timed) + len(unfinished) <= sum(what == "candidate" for what, _ in said) + KILLS
+        assert store.database.next_round() == KILLS
+        assert all(row.median_ms > 0 and row.clock == "wall" for row in store.database.measured())
+        header = store.best_schedule(0).read_text()
+        assert header.startswith("#include") and header.endswith("// the end\n")
+        assert not list(store.work.iterdir())
+    finally:
+        store.close()
+
+
+def test_a_folder_belongs_to_one_process_until_it_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    writer = start_writer(folder, 0)
+    try:
+        for resume in (True, False):
+            with pytest.raises(RunFolderError, match=f"{folder} is in use by another process") as caught:
+                RunStore(folder, "blur", RECORD, resume=resume)
+            assert caught.value.next_step
+    finally:
+        kill(writer)
+    RunStore(folder, "blur", RECORD, resume=True).close()
+
+
+def test_a_folder_is_held_once_in_one_process_too(store: RunStore) -> None:
+    with pytest.raises(RunFolderError, match="in use"):
+        RunStore(store.folder, "blur", RECORD, resume=True)
+
+
+def test_a_run_is_not_overwritten(store: RunStore) -> None:
+    fill(store, 3)
+    store.close()
+    with pytest.raises(RunFolderError, match="holds a run already") as caught:
+        RunStore(store.folder, "blur", RECORD, resume=False)
+    assert "--resume" in caught.value.next_step
+    again = RunStore(store.folder, "blur", RECORD, resume=True)
+    assert len(again.database.measured()) == 3
+    again.close()
+
+
+@pytest.mark.parametrize("make", ["nothing", "folder"])
+def test_where_there_is_no_run_there_is_nothing_to_resume(tmp_path: Path, make: str) -> None:
+    folder = tmp_path / "run"
+    if make == "folder":
+        folder.mkdir()
+    with pytest.raises(RunFolderError, match="holds no run to go on with"):
+        RunStore(folder, "blur", RECORD, resume=True)
+    assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_a_resume_with_another_identity_names_every_difference(store: RunStore) -> None:
+    store.close()
+    other = RunRecord({"generator": "harris", "halide": "22"}, {"rounds": "500"})
+    with pytest.raises(RunFolderError) as caught:
+        RunStore(store.folder, "blur", other, resume=True)
+    lines = caught.value.message.splitlines()[1:]
+    assert lines == [
+        "  generator: the run has blur, now harris",
+        "  seed: the run has 1, now nothing",
+        "  halide: the run has nothing, now 22",
+    ]
+    same = RunRecord(RECORD.identity, {"rounds": "500", "new": "x"})
+    RunStore(store.folder, "blur", same, resume=True).close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[identity]\n", b"identity = 3\nsettings = 4\n", b"\xff\xfe", b"[identity", b"\0" * 50, b"[[identity]]\n"],
+)
+def test_a_damaged_record_is_one_sentence(store: RunStore, content: bytes) -> None:
+    store.close()
+    (store.folder / "run.toml").write_bytes(content)
+    with pytest.raises(RunFolderError, match="run.toml is damaged") as caught:
+        RunStore(store.folder, "blur", RECORD, resume=True)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_lost_record_is_one_sentence(store: RunStore, resume: bool) -> None:
+    fill(store, 1)
+    store.close()
+    (store.folder / "run.toml").unlink()
+    with pytest.raises(RunFolderError, match="is damaged: it has lost its run.toml"):
+        RunStore(store.folder, "blur", RECORD, resume=resume)
+
+
+@pytest.mark.parametrize("content", [b"no database " * 100, b"SQLite format 3\0" + b"\xff" * 5000, b"\0" * 4096])
+def test_a_file_that_is_no_database_is_one_sentence(store: RunStore, content: bytes) -> None:
+    store.close()
+    for path in store.folder.glob("tuning.db*"):
+        path.unlink()
+    (store.folder / "tuning.db").write_bytes(content)
+    with pytest.raises(RunFolderError, match="tuning.db cannot be used") as caught:
+        RunStore(store.folder, "blur", RECORD, resume=True)
+    assert caught.value.next_step and "\n" not in str(caught.value)
+    # The folder is let go again.
+    with pytest.raises(RunFolderError, match="tuning.db cannot be used"):
+        RunStore(store.folder, "blur", RECORD, resume=True)
+
+
+def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
+    store.close()
+    with sqlite3.connect(store.folder / "tuning.db") as connection:
+        connection.execute("PRAGMA user_version=77")
+    connection.close()
+    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version 1"):
+        RunStore(store.folder, "blur", RECORD, resume=True)
+
+
+def test_a_database_that_is_damaged_anywhere_reads_or_is_one_sentence(store: RunStore) -> None:
+    fill(store, 40)
+    store.close()
+    path = store.folder / "tuning.db"
+    good = path.read_bytes()
+    source = random.Random(3)
+    for _ in range(60):
+        bad = bytearray(good[: source.choice([len(good), len(good), source.randrange(len(good))])])
+        for _ in range(source.choice([1, 3, 200])):
+            if bad:
+                bad[source.randrange(len(bad))] = source.randrange(256)
+        path.write_bytes(bad)
+        try:
+            database = RunDatabase(path)
+        except RunFolderError:
+            continue
+        try:
+            read_everything(database)
+        except RunFolderError as error:
+            assert str(path) in str(error)
+        finally:
+            database.close()
+
+
+def limit_file_size() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+
+def test_a_limit_on_file_sizes_is_one_sentence(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.contract.writing_process", str(tmp_path / "run"), "0"]
+    done = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, preexec_fn=limit_file_size, timeout=120, check=False
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("targets.errors.RunFolderError: ") and "Free disk space" in last
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system can be mounted by root alone")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk: Path) -> None:
+    folder = small_disk / "run"
+    store = RunStore(folder, "blur", RECORD, resume=False)
+    committed = 0
+    with pytest.raises(RunFolderError, match="Free disk space"):
+        for index in range(10_000):
+            store.database.add_candidate(candidate(folder, 0, index))
+            store.database.add_measurement(measurement(symbol(0, index), 1e-3), "sample", 0.1)
+            committed += 1
+    filling = small_disk / "filling"
+    with pytest.raises(OSError, match="No space"), filling.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(512))
+    header = small_disk / "run" / "emitted.h"
+    header.touch()
+    with pytest.raises(SdkError, match="No space left on device"):
+        store.write_best(0, Path(__file__).with_name("a.schedule.h"), "1 ms\n") if False else _write_best(store)
+    assert not store.best_schedule(0).exists()
+    store.close()
+    filling.unlink()
+    again = RunStore(folder, "blur", RECORD, resume=True)
+    assert len(again.database.measured()) == committed > 10
+    again.database.add_candidate(candidate(folder, 1, 0))
+    again.close()
+
+
+def _write_best(store: RunStore) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as elsewhere:
+        header = Path(elsewhere) / "emitted.schedule.h"
+        header.write_text(HEADER.format(body="    // filling\n" * 2000))
+        store.write_best(0, header, "1 ms\n")
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match="the run folder cannot be made: Not a directory"):
+        RunStore(tmp_path / "file" / "run", "blur", RECORD, resume=False)
