@@ -41,6 +41,7 @@ class ArgsetState:
         reference_name: the autoscheduler that made it.
         timed: every timed candidate, fastest first.
         full_search_s: how long the last full beam search took.
+        exhausted: the search finds nothing new.
     """
 
     argset_index: int
@@ -50,6 +51,7 @@ class ArgsetState:
     reference_name: str
     timed: list[Timed] = field(default_factory=list)
     full_search_s: float | None = None
+    exhausted: bool = False
 
     @property
     def default(self) -> Timed | None:

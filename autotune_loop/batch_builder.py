@@ -19,7 +19,6 @@ from autotune_loop.failure_log import FailureLog
 from autotune_loop.featurization import read_featurization
 from autotune_loop.pool_search import PoolSearch
 from autotune_loop.run_context import RunContext
-from autotune_loop.run_database import NOT_DONE
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import full_beam_point, greedy_point
 from autotune_loop.selection import choose_batch
@@ -180,11 +179,7 @@ class BatchBuilder:
         return built
 
     def _link(self, work: BatchInProgress, built: list[BuiltCandidate]) -> Executable | None:
-        if not built:
-            return None
-        if self._stop.is_set():
-            for candidate, _ in built:
-                self._failures.candidate_failed(candidate, "link", NOT_DONE, "The run ended before its turn.")
+        if not built or self._stop.is_set():
             return None
         output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.argset_index}"
         result = self._engine.submit_build(tasks.link, [kernel for _, kernel in built], output).result()

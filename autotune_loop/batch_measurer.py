@@ -69,7 +69,7 @@ class BatchMeasurer:
     def measure(self, batch: BuiltBatch, reference: ArgsetReference, on_measured: OnMeasured) -> tuple[int, int]:
         """Time the candidates of the batch; returns how many were timed and how many failed.
 
-        What is not begun when the batch is ended early is recorded as such, and not counted.
+        What is not begun when the batch is ended early is not counted.
         """
         if batch.executable is None:
             return 0, 0
@@ -93,8 +93,6 @@ class BatchMeasurer:
                 failed += int(result.reason.value != NOT_DONE)
                 self._failures.candidate_failed(candidate, "measure", result.reason.value, result.sentence, result.log)
                 shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
-        for candidate in waiting:
-            self._failures.candidate_failed(candidate, "measure", NOT_DONE, "The run ended before its turn.")
         self._engine.submit_measure(tasks.forget, batch.executable).result()
         batch.executable.path.unlink(missing_ok=True)
         return measured, failed

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 
 from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.model_process import ModelProcess
@@ -13,13 +14,13 @@ from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.cost_model.training_sample import TrainingSample
 from autotune_loop.events import Listener, Trained
 from autotune_loop.run_store import RunStore
-from autotune_loop.tune_request import LearningOptions
+from autotune_loop.tune_request import TuneRequest
 from devices.core_turns import CoreTurns
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 
 class Learner:
-    """Owns the process that TensorFlow lives in, and `samples/updated.weights`.
+    """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
 
     Args:
         turns: taken while the model computes, where this machine also measures; None where it does not.
@@ -29,16 +30,14 @@ class Learner:
         self,
         store: RunStore,
         start: Weights,
-        num_cores: int,
-        options: LearningOptions,
-        seed: int,
+        request: TuneRequest,
         environment: Mapping[str, str],
         turns: CoreTurns | None,
         listen: Listener,
     ) -> None:
         self._store = store
-        self._options = options
-        self._seed = seed
+        self._options = request.learning
+        self._seed = request.sampling.seed
         self._turns = turns
         self._listen = listen
         if not store.updated_weights.exists():
@@ -46,13 +45,16 @@ class Learner:
         read_weights(store.updated_weights)
         self._process = ModelProcess(
             python=Path(sys.executable),
-            num_cores=num_cores,
+            num_cores=request.parallelism,
             weights_path=store.updated_weights,
             log_path=store.folder / "model.log",
             environment=environment,
         )
-        self._process.start()
         self._samples = 0
+
+    def __enter__(self) -> Learner:
+        self._process.start()
+        return self
 
     def predict(self, featurizations: Sequence[Path]) -> list[float | None]:
         """What the newest accepted weights expect, in milliseconds."""
@@ -99,6 +101,7 @@ class Learner:
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self._turns is None else self._turns.building()
 
-    def close(self) -> None:
-        """End the process."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.close()

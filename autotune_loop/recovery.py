@@ -8,6 +8,7 @@ from autotune_loop.argset_state import ArgsetState, Timed
 from autotune_loop.candidate import Origin
 from autotune_loop.events import Listener, Notice
 from autotune_loop.learner import Learner
+from autotune_loop.run_database import NOT_DONE, RunDatabase
 from autotune_loop.run_store import RunStore
 from targets.errors import WeightsError
 
@@ -18,16 +19,7 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
     A `.sample` that was not written before the process was killed is written now, from the database.
     """
     database = store.database
-    for symbol, round_index, argset_index in database.unfinished():
-        database.add_failure(
-            "interrupted",
-            "stopped",
-            "The process ended before this candidate was timed.",
-            "",
-            round_index=round_index,
-            argset_index=argset_index,
-            symbol=symbol,
-        )
+    account_for_unfinished(database)
     lost = 0
     measured = database.measured()
     for row in measured:
@@ -47,3 +39,17 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
     if lost:
         listen(Notice(f"{lost} of them have lost their featurization and are not learnt from.", warning=True))
     return database.next_round()
+
+
+def account_for_unfinished(database: RunDatabase) -> None:
+    """Record the candidates that the end of a process has left with neither a time nor a failure."""
+    for symbol, round_index, argset_index in database.unfinished():
+        database.add_failure(
+            "interrupted",
+            NOT_DONE,
+            "The run ended before this candidate was timed.",
+            "",
+            round_index=round_index,
+            argset_index=argset_index,
+            symbol=symbol,
+        )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from devices.measurement import Measurement
 from targets.errors import RunFolderError
 
 SCHEMA_VERSION = 1
+# A damaged file may hold text that is none, even in SQLite's own messages.
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
 NOT_DONE = "stopped"
 
@@ -69,6 +72,9 @@ class RunDatabase:
         self._lock = threading.Lock()
         try:
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        except _TROUBLE as error:
+            raise self._trouble(error) from error
+        try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
@@ -79,10 +85,14 @@ class RunDatabase:
                 )
             self._connection.executescript(_SCHEMA)
             self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        except sqlite3.Error as error:
+        except _TROUBLE as error:
+            self._connection.close()
             raise self._trouble(error) from error
+        except RunFolderError:
+            self._connection.close()
+            raise
 
-    def _trouble(self, error: sqlite3.Error) -> RunFolderError:
+    def _trouble(self, error: Exception) -> RunFolderError:
         return RunFolderError(
             f"{self._path} cannot be used: {error}.",
             next_step="Free disk space if the disk is full; otherwise the file is damaged: start a new run folder.",
@@ -92,14 +102,22 @@ class RunDatabase:
         try:
             with self._lock:
                 self._connection.execute(sql, values)
-        except sqlite3.Error as error:
+        except _TROUBLE as error:
             raise self._trouble(error) from error
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         try:
             with self._lock:
                 return self._connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except _TROUBLE as error:
+            raise self._trouble(error) from error
+
+    @contextlib.contextmanager
+    def _converting(self) -> Iterator[None]:
+        """Around what is made of rows: SQLite notices damage to its pages, not to what is stored in them."""
+        try:
+            yield
+        except (ValueError, TypeError, AttributeError) as error:
             raise self._trouble(error) from error
 
     def add_candidate(self, candidate: Candidate) -> None:
@@ -189,7 +207,8 @@ class RunDatabase:
             " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
             (argset_index, argset_index),
         )
-        return [MeasuredCandidate(*row) for row in rows]  # type: ignore[arg-type] # columns are typed by the schema
+        with self._converting():
+            return [_measured(row) for row in rows]
 
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of candidates with neither a time nor a failure."""
@@ -197,12 +216,14 @@ class RunDatabase:
             "SELECT symbol, round, argset FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
             " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
         )
-        return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
+        with self._converting():
+            return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
 
     def next_round(self) -> int:
         """The first round that no candidate belongs to."""
         newest = self._rows("SELECT max(round) FROM candidates")[0][0]
-        return 0 if newest is None else int(str(newest)) + 1
+        with self._converting():
+            return 0 if newest is None else int(str(newest)) + 1
 
     def failure_counts(self) -> dict[str, int]:
         """Failures by 'stage: reason', without what was only not done because the run ended."""
@@ -224,11 +245,29 @@ class RunDatabase:
     def stage_totals_s(self) -> dict[str, float]:
         """Seconds spent in each stage, over all batches."""
         totals: dict[str, float] = {}
-        for (text,) in self._rows("SELECT stages_s FROM batches"):
-            for stage, seconds in json.loads(str(text)).items():
-                totals[stage] = totals.get(stage, 0.0) + float(seconds)
+        rows = self._rows("SELECT stages_s FROM batches")
+        with self._converting():
+            for (text,) in rows:
+                for stage, seconds in json.loads(str(text)).items():
+                    totals[stage] = totals.get(stage, 0.0) + float(seconds)
         return totals
 
     def close(self) -> None:
         """Close the file; everything is on disk already."""
         self._connection.close()
+
+
+def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
+    symbol, round_index, argset, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock = row
+    return MeasuredCandidate(
+        symbol=str(symbol),
+        round_index=int(str(round_index)),
+        argset_index=int(str(argset)),
+        sample_index=int(str(sample)),
+        origin=str(origin),
+        schedule_sha256=str(sha256),
+        predicted_ms=None if predicted_ms is None else float(str(predicted_ms)),
+        median_ms=float(str(median_ms)),
+        spread_ms=float(str(spread_ms)),
+        clock=str(clock),
+    )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+from autotune_loop.events import RunStarted
+from autotune_loop.run_context import BuildLimits, RunContext
 from autotune_loop.run_record import RunRecord
-from autotune_loop.tune_request import TuneRequest
+from autotune_loop.tune_request import Folders, TuneRequest
+from devices.core_plan import plan_cores
 from devices.device import Clock
 from devices.measure_settings import MeasureSettings
 from targets.content_cache import file_sha256
@@ -21,6 +25,11 @@ from weights.weights_file import Weights, read_weights, weights_sha256
 _EMULATED_TIME_FACTOR = 2.0
 _EMULATED_MIN_REPETITIONS = 3
 _RUN_LIMIT_S = 60.0
+# With a time budget, the default's full beam search may take this share of it.
+_FULL_SEARCH_BUDGET_SHARE = 0.2
+_FULL_SEARCH_LIMIT_S = 600.0
+_MEMORY_SHARE = 0.8
+_MEMORY_LIMIT_BYTES = 8 * 2**30
 
 
 def start_weights(request: TuneRequest) -> Weights:
@@ -97,3 +106,55 @@ def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
         "max_time_s": str(request.max_time_s),
     }
     return RunRecord(identity, settings)
+
+
+def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
+    """The first event of a run."""
+    return RunStarted(
+        generator=request.reference.name or "",
+        target=request.profile.name,
+        device=request.device.name,
+        clock=request.device.clock.value,
+        parallelism=request.parallelism,
+        run_folder=str(run_folder),
+        batch_size=request.sampling.batch_size,
+        rounds=request.rounds,
+        argsets=len(request.argsets),
+        budget_s=request.budget_s,
+        resumed=request.resume,
+    )
+
+
+def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tuple[RunContext, int]:
+    """What workers need to know, and how many candidates are built at once."""
+    usable = frozenset(os.sched_getaffinity(0))
+    device = request.device
+    cores = plan_cores(usable, min(device.threads, len(usable)) if device.uses_host_cores else 0)
+    build_slots = request.build_jobs or len(cores.build)
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    full_s = request.full_search_limit_s
+    if full_s is None:
+        budget_s = request.budget_s
+        full_s = _FULL_SEARCH_LIMIT_S if budget_s is None else budget_s * _FULL_SEARCH_BUDGET_SHARE
+    share_bytes = int(memory_bytes * _MEMORY_SHARE / build_slots)
+    limits = BuildLimits(
+        search_s=request.search_limit_s,
+        full_search_s=full_s,
+        memory_bytes=request.memory_limit_bytes or min(_MEMORY_LIMIT_BYTES, share_bytes),
+    )
+    context = RunContext(
+        reference=request.reference,
+        function_name=request.function_name,
+        argsets=request.argsets,
+        profile=request.profile,
+        parallelism=request.parallelism,
+        device=device,
+        inputs=request.inputs,
+        cores=cores,
+        limits=limits,
+        cache_folder=folders.cache,
+        work_folder=work_folder,
+        lock_folder=folders.locks,
+        environment=folders.environment,
+    )
+    return context, build_slots

@@ -211,7 +211,10 @@ class RunStore:
         return self.batch_folder(round_index, argset_index) / str(sample_index)
 
     def close(self) -> None:
-        """Close the database, clear the scratch space and let go of the folder."""
+        """Close the database, clear the scratch space and let go of the folder; once is enough."""
+        if self._lock < 0:
+            return
         self.database.close()
         shutil.rmtree(self.work, ignore_errors=True)
         os.close(self._lock)
+        self._lock = -1

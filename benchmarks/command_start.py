@@ -1,6 +1,6 @@
 """How long the command line takes to start: `sdk --help` and `sdk targets`, against an empty Python.
 
-    python -m benchmarks.command_start
+python -m benchmarks.command_start
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Memory of a long run: resident set of the SDK's process and of the model's after every tenth of the rounds.
 
-    python -m benchmarks.memory_over_rounds --rounds 100
+python -m benchmarks.memory_over_rounds --rounds 100
 """
 
 from __future__ import annotations

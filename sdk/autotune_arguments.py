@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.tune_request import LearningOptions, SamplingOptions, TuneRequest
+
+_SAMPLING = SamplingOptions()
+_LEARNING = LearningOptions()
+
 
 @dataclass(frozen=True)
 class AutotuneArguments:
@@ -21,19 +26,19 @@ class AutotuneArguments:
     input_seed: int = 0
     device: list[str] | None = None
     parallelism: int | None = None
-    num_batches: int = 100
-    batch_size: int = 32
+    num_batches: int = TuneRequest.rounds
+    batch_size: int = _SAMPLING.batch_size
     budget: str | None = None
     run_dir: Path | None = None
     resume: bool = False
-    seed: int = 0
+    seed: int = _SAMPLING.seed
     weights: Path | None = None
-    loss: str = "relative_throughput"
-    epochs: int = 100
-    learning_rate: float = 1e-3
-    pool_factor: float = 2.0
-    random_share: float = 0.15
-    diversity: float = 0.5
+    loss: str = _LEARNING.loss
+    epochs: int = _LEARNING.epochs
+    learning_rate: float = _LEARNING.learning_rate
+    pool_factor: float = _SAMPLING.pool_factor
+    random_share: float = _SAMPLING.random_share
+    diversity: float = _SAMPLING.diversity
     jobs: int | None = None
     search_limit: str = "60s"
     full_search_limit: str | None = None
@@ -41,3 +46,6 @@ class AutotuneArguments:
     as_json: bool = False
     quiet: bool = False
     plain: bool = False
+
+
+DEFAULTS = AutotuneArguments()

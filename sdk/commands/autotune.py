@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sdk.autotune_arguments import AutotuneArguments
+from sdk.autotune_arguments import DEFAULTS, AutotuneArguments
 from sdk.commands import autotune_options as options
 from sdk.options import GeneratorArgument
 
@@ -38,24 +38,24 @@ def autotune(
     size: options.Sizes = None,
     scalar: options.Scalars = None,
     input: options.Inputs = None,
-    input_seed: options.InputSeed = 0,
+    input_seed: options.InputSeed = DEFAULTS.input_seed,
     device: options.Devices = None,
     parallelism: options.Parallelism = None,
-    num_batches: options.Rounds = 100,
-    batch_size: options.BatchSize = 32,
+    num_batches: options.Rounds = DEFAULTS.num_batches,
+    batch_size: options.BatchSize = DEFAULTS.batch_size,
     budget: options.Budget = None,
     run_dir: options.RunFolder = None,
     resume: options.Resume = False,
-    seed: options.Seed = 0,
+    seed: options.Seed = DEFAULTS.seed,
     weights: options.WeightsFile = None,
-    loss: options.LossName = "relative_throughput",
-    epochs: options.Epochs = 300,
-    learning_rate: options.LearningRate = 1e-3,
-    pool_factor: options.PoolFactor = 2.0,
-    random_share: options.RandomShare = 0.15,
-    diversity: options.Diversity = 0.5,
+    loss: options.LossName = DEFAULTS.loss,
+    epochs: options.Epochs = DEFAULTS.epochs,
+    learning_rate: options.LearningRate = DEFAULTS.learning_rate,
+    pool_factor: options.PoolFactor = DEFAULTS.pool_factor,
+    random_share: options.RandomShare = DEFAULTS.random_share,
+    diversity: options.Diversity = DEFAULTS.diversity,
     jobs: options.Jobs = None,
-    search_limit: options.SearchLimit = "60s",
+    search_limit: options.SearchLimit = DEFAULTS.search_limit,
     full_search_limit: options.FullSearchLimit = None,
     memory_limit: options.MemoryLimit = None,
     as_json: options.AsJson = False,

@@ -44,7 +44,22 @@ HOSTILE_NAMES = [
     "é",
     "x" * 300,
 ]
-HOSTILE_ARGUMENTS = ["two words", "", "-rf", "$(echo no)", "`no`", "a;b&c|d>e", "'", '"', "\\", "*", "line\nbreak", "é", "#", "%s"]
+HOSTILE_ARGUMENTS = [
+    "two words",
+    "",
+    "-rf",
+    "$(echo no)",
+    "`no`",
+    "a;b&c|d>e",
+    "'",
+    '"',
+    "\\",
+    "*",
+    "line\nbreak",
+    "é",
+    "#",
+    "%s",
+]
 TIME_S = 60.0
 
 
@@ -185,7 +200,9 @@ def test_pushing_a_missing_file_is_a_device_error(transport: Transport, tmp_path
         transport.pull("x", tmp_path / "back")
 
 
-def test_running_what_is_missing_or_no_program_is_a_device_error(transport: Transport, probe: Path, tmp_path: Path) -> None:
+def test_running_what_is_missing_or_no_program_is_a_device_error(
+    transport: Transport, probe: Path, tmp_path: Path
+) -> None:
     with pytest.raises(DeviceError, match="missing"):
         transport.run("missing", [], TIME_S)
     (tmp_path / "text").write_text("no program")

@@ -16,7 +16,13 @@ from autotune_loop.featurization import read_featurization
 from sdk.settings import Settings
 from targets import python_generator_program
 from targets.errors import GeneratorError
-from targets.generator_run import GeneratedFiles, GeneratorFailure, GeneratorFailureReason, GeneratorRequest, run_generator
+from targets.generator_run import (
+    GeneratedFiles,
+    GeneratorFailure,
+    GeneratorFailureReason,
+    GeneratorRequest,
+    run_generator,
+)
 from targets.halide_install import HalideInstall
 from targets.limited_process import LOG_TAIL_BYTES
 from targets.named_autoschedulers import profile_autoscheduler
@@ -76,9 +82,7 @@ def open_text(settings: Settings, tmp_path: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def compile_blur(
-    seeded: PythonGeneratorProgram, halide: HalideInstall, settings: Settings, tmp_path: Path
-) -> Compile:
+def compile_blur(seeded: PythonGeneratorProgram, halide: HalideInstall, settings: Settings, tmp_path: Path) -> Compile:
     profile = load_profile("host", settings.profile_folder)
 
     def run(folder: str, search: dict[str, str] | None = None, **parameters: str) -> GeneratedFiles | GeneratorFailure:
@@ -249,7 +253,9 @@ def test_a_file_imports_what_lies_beside_it(open_text: Open, tmp_path: Path) -> 
 def test_a_memory_limit_counts_for_each_run(seeded: PythonGeneratorProgram, settings: Settings, examples: Path) -> None:
     program = PythonGeneratorProgram(examples / "broken" / "memory_hog.py", settings.environment)
     try:
-        outcome = program.run(["-g", "memory_hog", "-o", "/tmp", "-e", "object", "target=host"], ProcessLimits(60, 2**29))
+        outcome = program.run(
+            ["-g", "memory_hog", "-o", "/tmp", "-e", "object", "target=host"], ProcessLimits(60, 2**29)
+        )
         assert outcome.out_of_memory and outcome.describe() == "ran out of its 0.5 GiB of memory"
     finally:
         program.close()

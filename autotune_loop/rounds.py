@@ -1,0 +1,263 @@
+"""The rounds of a run: building a batch overlaps timing the one before; then the winner is decided."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from autotune_loop.argset_state import ArgsetState
+from autotune_loop.batch import BuiltBatch
+from autotune_loop.batch_builder import BatchBuilder
+from autotune_loop.batch_measurer import BatchMeasurer
+from autotune_loop.candidate import Candidate
+from autotune_loop.deadline import Deadline
+from autotune_loop.engine import Engine
+from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
+from autotune_loop.learner import Learner
+from autotune_loop.play_off import MIN_TURNS, play_off
+from autotune_loop.prepare_references import prepare_references
+from autotune_loop.recovery import account_for_unfinished, recover
+from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.run_context import RunContext
+from autotune_loop.run_setup import measure_settings
+from autotune_loop.run_store import RunStore
+from autotune_loop.tune_request import TuneRequest
+from devices.measurement import Measurement
+from targets.errors import GeneratorError, SdkError
+from targets.stop_signal import StopSignal
+
+_PLAY_OFF_CONTENDERS = 4
+# However short the budget, so many schedules of a batch that is built are timed.
+_MIN_TIMED = 4
+_LINK_S = 3.0
+_POLL_S = 0.2
+_ABANDON_POLL_S = 0.05
+# A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
+_REPEAT_FULL_SEARCH_BELOW_S = 10.0
+
+
+@dataclass
+class Rounds:
+    """The rounds of one run; `run` is called once."""
+
+    request: TuneRequest
+    store: RunStore
+    context: RunContext
+    build_slots: int
+    engine: Engine
+    learner: Learner
+    deadline: Deadline
+    listen: Listener
+    stop: StopSignal
+    builder_stop: StopSignal = field(default_factory=StopSignal)
+    states: list[ArgsetState] = field(default_factory=list)
+    finished: threading.Event = field(default_factory=threading.Event)
+    batches_done: int = 0
+    device_held_s: float = 0.0
+
+    def run(self, started_s: float) -> TuneResult:
+        """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
+        threading.Thread(target=self._watch_stop, daemon=True, name="stop-watch").start()
+        try:
+            return self._run(started_s)
+        finally:
+            self.finished.set()
+
+    def _watch_stop(self) -> None:
+        """Once the run is stopped, kill what is under way, and what still starts, until it has ended."""
+        while not self.finished.is_set():
+            if self.stop.wait(_POLL_S):
+                self.builder_stop.set()
+                self.engine.interrupt()
+                self.finished.wait(_POLL_S)
+
+    def _run(self, started_s: float) -> TuneResult:
+        try:
+            outcome = self._rounds()
+        except KeyboardInterrupt:
+            self.stop.set()
+            outcome = Outcome.INTERRUPTED
+        if self.stop.is_set():
+            outcome = Outcome.INTERRUPTED
+        try:
+            tuned = tuple(self._decide(state) for state in self.states)
+        except KeyboardInterrupt:
+            self.stop.set()
+            outcome = Outcome.INTERRUPTED
+            tuned = tuple(self._decide(state) for state in self.states)
+        return self._result(outcome, tuned, time.monotonic() - started_s)
+
+    def _rounds(self) -> Outcome:
+        self.states = prepare_references(self.engine, self.store, self.context, self.listen, self.stop)
+        if self.stop.is_set():
+            return Outcome.INTERRUPTED
+        first_round = recover(self.store, self.states, self.learner, self.listen)
+        settings = measure_settings(self.request)
+        measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
+        builder = BatchBuilder(
+            self.engine,
+            self.store,
+            self.context,
+            self.request.sampling,
+            self.build_slots,
+            self.learner.predict,
+            self.listen,
+            self.builder_stop,
+        )
+        argsets = range(len(self.states))
+        steps = iter([(r, a) for r in range(first_round, self.request.rounds) for a in argsets])
+        with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
+            upcoming: ThreadFuture[BuiltBatch] | None = None
+
+            def start_next() -> ThreadFuture[BuiltBatch] | None:
+                nonlocal upcoming
+                upcoming = self._start_build(steps, builder, producer)
+                return upcoming
+
+            try:
+                return self._pipeline(start_next, measurer)
+            finally:
+                if upcoming is not None:
+                    self._abandon(upcoming)
+
+    def _pipeline(self, start_next: Callable[[], ThreadFuture[BuiltBatch] | None], measurer: BatchMeasurer) -> Outcome:
+        """Measure batch n here while batch n + 1 is built in the producer's thread."""
+        upcoming = start_next()
+        while upcoming is not None:
+            batch = self._await(upcoming)
+            if batch is None:
+                return Outcome.BUDGET_SPENT
+            self.states[batch.argset_index].exhausted |= batch.exhausted
+            upcoming = start_next()
+            self._measure_and_learn(batch, measurer)
+            if self.stop.is_set():
+                return Outcome.INTERRUPTED
+        if all(state.exhausted for state in self.states):
+            self.listen(Notice("Every schedule that the search still finds has been tried."))
+            return Outcome.EXHAUSTED
+        return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
+
+    def _start_build(
+        self, steps: Iterator[tuple[int, int]], builder: BatchBuilder, producer: ThreadPoolExecutor
+    ) -> ThreadFuture[BuiltBatch] | None:
+        step = next(((r, a) for r, a in steps if not self.states[a].exhausted), None)
+        if step is None or self.deadline.within(self._reserve_s()):
+            return None
+        round_index, argset_index = step
+        full_search_s = self.states[argset_index].full_search_s
+        full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
+        weights = self.store.updated_weights
+        return producer.submit(builder.build, round_index, argset_index, weights, full_search=full)
+
+    def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
+        """The batch, or None when the run was stopped or the budget ran out first."""
+        while True:
+            try:
+                return upcoming.result(_POLL_S)
+            except TimeoutError:
+                # The first batch is always finished: a run without any time would say nothing.
+                spent = self.batches_done > 0 and self.deadline.within(self._reserve_s())
+                if spent or self.stop.is_set():
+                    return None
+
+    def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
+        """Give up a batch under construction."""
+        self.builder_stop.set()
+        while not upcoming.done():
+            # Again and again: tasks that waited for a core start when those before them are killed.
+            self.engine.interrupt()
+            wait([upcoming], _ABANDON_POLL_S)
+
+    def _measured_enough(self, measured: int) -> bool:
+        """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
+        spent = measured >= _MIN_TIMED and self.deadline.within(self._reserve_s())
+        return spent or self.stop.is_set()
+
+    def _measure_and_learn(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
+        state = self.states[batch.argset_index]
+        if batch.full_search_s is not None:
+            state.full_search_s = batch.full_search_s
+        started = time.monotonic()
+
+        def on_measured(candidate: Candidate, measurement: Measurement) -> None:
+            self._measured(state, candidate, measurement)
+
+        measured, failed = measurer.measure(batch, state.reference, on_measured)
+        stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
+        started = time.monotonic()
+        if measured and not self.stop.is_set():
+            self.learner.train(batch.round_index)
+        stages_s["learn"] = time.monotonic() - started
+        self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
+        state.prune(self.store, _PLAY_OFF_CONTENDERS)
+        self.batches_done += 1
+        self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
+        if batch.round_index == 0 and not measured and not self.stop.is_set():
+            counts = ", ".join(f"{n} × {kind}" for kind, n in self.store.database.failure_counts().items())
+            raise GeneratorError(
+                f"No schedule of the first batch could be timed ({counts}).",
+                next_step=f"The last one: {state.last_failure(self.store)}",
+            )
+
+    def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
+        median_ms = measurement.median_s * 1e3
+        # The slowest of the best few decides how long a turn of the play-off takes: the longest run is a safe guess.
+        self.device_held_s = max(self.device_held_s, sum(measurement.repetitions_s))
+        self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
+        if not state.add(candidate, median_ms, measurement.spread_s * 1e3):
+            return
+        sample = f"batch_{candidate.round_index}_{candidate.argset_index}/{candidate.sample_index}"
+        benchmark = f"{median_ms:.6g} ms ({measurement.clock.value} time, median) for {sample}\n"
+        self.store.write_best(candidate.argset_index, self.store.schedule_path(candidate.folder), benchmark)
+        self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
+
+    def _reserve_s(self) -> float:
+        """Time that the play-offs at the end will need."""
+        per_turn_s = _PLAY_OFF_CONTENDERS * self.device_held_s
+        return len(self.states) * (_LINK_S + MIN_TURNS * per_turn_s)
+
+    def _decide(self, state: ArgsetState) -> TunedSchedule:
+        """Time the best again beside the default and publish the winner."""
+        contenders = state.contenders(self.store, _PLAY_OFF_CONTENDERS)
+        if self.stop.is_set() or not contenders:
+            return state.unconfirmed(self.store)
+        try:
+            times = play_off(
+                self.engine,
+                self.store,
+                measure_settings(self.request),
+                contenders,
+                state.reference,
+                state.argset_index,
+                self.deadline,
+                self.listen,
+                self.stop,
+            )
+        except SdkError as error:
+            self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
+            times = []
+        return state.decide(self.store, times, self.request.device.clock.value)
+
+    def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
+        database = self.store.database
+        account_for_unfinished(database)
+        return TuneResult(
+            outcome=outcome,
+            generator=self.request.reference.name or "",
+            target=self.request.profile.name,
+            device=self.request.device.name,
+            clock=self.request.device.clock.value,
+            tuned=tuned,
+            run_folder=self.store.folder,
+            weights=self.store.updated_weights,
+            rounds=database.next_round(),
+            samples_timed=len(database.measured()),
+            failures=database.failure_counts(),
+            not_done=database.not_done_count(),
+            stages_s=database.stage_totals_s(),
+            duration_s=duration_s,
+        )

@@ -1,0 +1,34 @@
+"""Real runs of the whole loop, kept small: tiny images, a handful of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.result import TuneResult
+from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from sdk.settings import Settings
+
+SMALL = ("width=192", "height=96")
+TINY_BATCH = SamplingOptions(batch_size=5, pool_factor=1.0, seed=3)
+QUICK_LEARNING = LearningOptions(epochs=5)
+
+Tune = Callable[..., TuneResult]
+
+
+@pytest.fixture(scope="session")
+def tune(settings: Settings) -> Tune:
+    """`sdk.autotune` with the session's cache, small batches and one thread."""
+    from sdk import autotune
+
+    return partial(autotune, parallelism=1, rounds=2, sampling=TINY_BATCH, learning=QUICK_LEARNING, settings=settings)
+
+
+@pytest.fixture(scope="session")
+def python_run(tune: Tune, examples: Path, tmp_path_factory: pytest.TempPathFactory) -> TuneResult:
+    """A finished run of a Python generator on this machine, shared by the tests that look at it."""
+    folder = tmp_path_factory.mktemp("python_run") / "run"
+    return tune(str(examples / "separable_filter.py"), parameters=SMALL, run_folder=folder)

@@ -1,0 +1,54 @@
+"""What a finished run folder must hold."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from autotune_loop.featurization import read_featurization
+from autotune_loop.result import TuneResult
+from autotune_loop.sample_file import read_sample
+from weights.weights_file import read_weights
+
+
+def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What the run's database answers."""
+    with closing(sqlite3.connect(f"file:{folder / 'tuning.db'}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def check_run_folder(result: TuneResult, name: str, clock: str) -> None:
+    """Halide's layout, complete; every measurement has its sample; nothing else is left."""
+    folder = result.run_folder
+    timed = rows(
+        folder,
+        "SELECT c.round, c.argset, c.sample, m.median_ms, m.clock, m.output_checked FROM measurements m"
+        " JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
+    )
+    assert len(timed) == result.samples_timed > 0
+    samples = {path.relative_to(folder / "samples") for path in (folder / "samples").rglob("*.sample")}
+    assert samples == {Path(f"batch_{r}_{a}/{s}/{name}.sample") for r, a, s, *_ in timed}
+    for r, a, s, median_ms, written_clock, checked in timed:
+        beside = folder / "samples" / f"batch_{r}_{a}" / str(s)
+        sample = read_sample(beside / f"{name}.sample")
+        assert abs(sample.runtime_ms - median_ms) <= 1e-5 * median_ms
+        features = read_featurization(beside / f"{name}.featurization")
+        assert sample.featurization.schedule_sha256 == features.schedule_sha256
+        check_header(beside / f"{name}.schedule.h", name)
+        assert written_clock == clock and checked == 1
+    hashes = rows(folder, "SELECT argset, schedule_sha256 FROM candidates WHERE origin = 'random search'")
+    assert len(hashes) == len(set(hashes)), "a schedule was built twice"
+    for path in (*(folder / "samples").glob("batch_*/used.weights"), folder / "samples" / "updated.weights"):
+        read_weights(path)
+    assert not (folder / "work").exists()
+    assert not [path for path in folder.rglob(".*") if path.name != ".lock"], "something half-written is left"
+
+
+def check_header(path: Path, name: str) -> None:
+    """A portable header: its function's name, no path of this machine."""
+    text = path.read_text()
+    assert f"inline void apply_schedule_{name}(" in text
+    assert not re.search(r"weights_path|/tmp/|/home/|\.weights", text)
