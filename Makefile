@@ -17,7 +17,7 @@ help: ## Show this list.
 setup: $(READY) emulator ## Make the virtual environment and install the emulator; instant when done before.
 
 autotune: setup ## Tune the example for the emulated arm64 board.
-	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m
+	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m --batch-size 16 -p width=640 -p height=360
 
 test: setup ## Run the tests.
 	@$(PYTHON) -m pytest || { code=$$?; \

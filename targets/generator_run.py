@@ -177,8 +177,8 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
         (
             r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
             r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs
-            r"|Please provide a valid estimate for dimension \S+ of output"  # Mullapudi2016, Li2018
-            r"|Estimate of the (?:min|extent) value of ImageParam) \"?(?P<what>[^\s\"]+)"  # Mullapudi2016: inputs
+            r"|Please provide a valid estimate for dimension \S+ of output) "  # Mullapudi2016, Li2018
+            r"\"?(?P<what>[^\s\"]+)"
         ),
         GeneratorFailureReason.MISSING_ESTIMATE,
         (

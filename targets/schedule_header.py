@@ -8,7 +8,8 @@ from pathlib import Path
 from targets.errors import GeneratorError
 
 _FUNCTION = re.compile(r"inline void apply_schedule_(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
-_LOCAL_PARAMETER = re.compile(r" ?autoscheduler\.weights_path=\S+")
+# The path may hold spaces: it ends where the next parameter begins, or the line.
+_LOCAL_PARAMETER = re.compile(r" ?autoscheduler\.weights_path=.*?(?= autoscheduler\.|$)")
 
 
 def portable_schedule(text: str, name: str) -> str:

@@ -42,8 +42,8 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
     inner_width = width - 4
     # One row stays free for what the terminal itself writes, such as ^C.
     rows = height - _BORDER_ROWS - _FIXED_ROWS - 1
-    standings = _standings(progress, started, max(1, min(_MOST_ARGSETS, rows - _FEWEST_NOTICES)))
-    rows -= max(0, len(standings) - 2)
+    standings = _standings(progress, started, max(2, min(_MOST_ARGSETS, rows)))
+    rows -= len(standings) - 2
     history_rows = min(_MOST_HISTORY_ROWS, rows - _FEWEST_NOTICES - _HISTORY_HEADER_ROWS - 1)
     parts: list[RenderableType] = [_heading(progress, started, inner_width), Text()]
     parts += [_bars(progress, started, inner_width), Text(), *standings, *_learning(progress), Text()]
@@ -54,7 +54,7 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
     return Panel(
         Group(*parts),
         box=box.ROUNDED,
-        title=f"[bold]sdk autotune[/]  {started.generator} for {started.target}",
+        title=Text.assemble(("sdk autotune", "bold"), f"  {started.generator} for {started.target}"),
         title_align="left",
         subtitle=_subtitle(progress),
         subtitle_align="right",
@@ -62,8 +62,10 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
     )
 
 
-def _subtitle(progress: RunProgress) -> str:
-    return f"[bold yellow]{STOPPING_SENTENCE}[/]" if progress.stopping else "Ctrl-C ends it and keeps the best"
+def _subtitle(progress: RunProgress) -> Text:
+    if progress.stopping:
+        return Text(STOPPING_SENTENCE, style="bold yellow")
+    return Text("Ctrl-C ends it and keeps the best")
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
@@ -105,7 +107,7 @@ def _bars(progress: RunProgress, started: RunStarted, width: int) -> RenderableT
     for name in names:
         stage = progress.stages.get(name)
         if stage is None:
-            note = "" if progress.stages else "preparing the reference" if name == "search" else ""
+            note = "preparing the reference" if name == "search" else ""
             table.add_row(name, ProgressBar(total=1, completed=0, width=bar_width), "", note)
             continue
         bar = ProgressBar(total=max(1, stage.wanted), completed=stage.done, width=bar_width, finished_style="green")
@@ -125,15 +127,15 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
 
 
 def _standings(progress: RunProgress, started: RunStarted, most: int) -> list[RenderableType]:
-    """Two lines for one argument set, one line each for several."""
+    """Two lines for one argument set; for several a line each, around the one that is being timed."""
     label = Clock(started.clock).label
     if started.argsets == 1:
         standing = progress.standings.get(0, Standing())
         return [_line("default", _default(standing, label)), _best_line(standing, label)]
     measured = progress.stages.get("measure")
     newest = measured.argset_index if measured is not None else 0
-    first = max(0, min(newest - most + 1, started.argsets - most))
-    shown = range(first, min(started.argsets, first + max(2, most)))
+    first = max(0, newest - most + 1)
+    shown = range(first, min(started.argsets, first + most))
     return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
 
 
@@ -144,14 +146,16 @@ def _default(standing: Standing, label: str) -> str:
 def _best_line(standing: Standing, label: str) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
-    return Text.assemble(
-        (f"{'best':{_LABEL_WIDTH}}", "dim"), (time_text(standing.best_ms, label), "bold"), "  ", *_gain(standing)
-    )
+    line = _line("best", "")
+    line.append(time_text(standing.best_ms, label), "bold").append("  ")
+    for text, style in _gain(standing):
+        line.append(text, style)
+    return line
 
 
-def _gain(standing: Standing) -> list[str | tuple[str, str]]:
+def _gain(standing: Standing) -> list[tuple[str, str]]:
     if standing.speed_up is None:
-        return [standing.best_sample]
+        return [(standing.best_sample, "dim")]
     if standing.speed_up <= 1:
         return [("the default is the best so far", "yellow")]
     at = "" if standing.best_at_s is None else f" at {clock_text(standing.best_at_s)}"
@@ -159,8 +163,7 @@ def _gain(standing: Standing) -> list[str | tuple[str, str]]:
 
 
 def _argset_line(index: int, standing: Standing, label: str) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{f'set {index + 1}':{_LABEL_WIDTH}}", "dim")
+    text = _line(f"set {index + 1}", "")
     if standing.best_ms is None:
         return text.append("nothing timed yet")
     text.append(time_text(standing.best_ms, label), "bold")

@@ -22,10 +22,7 @@ def time_text(time_ms: float, clock_label: str = "") -> str:
 
 def _digits(value: float) -> str:
     """Four significant digits, without an exponent."""
-    decimals = 3
-    while decimals > 0 and value >= 10 ** (4 - decimals):
-        decimals -= 1
-    return f"{value:.{decimals}f}"
+    return f"{value:.0f}" if value >= 1e3 else f"{value:#.4g}".rstrip(".")
 
 
 def duration_text(duration_s: float) -> str:

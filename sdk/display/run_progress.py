@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from autotune_loop.run_database import MeasuredCandidate
 
 _NOTICES_KEPT = 50
-_STOPPED = "stopped"
 _FEWEST_TO_CORRELATE = 3
 
 
@@ -53,7 +52,7 @@ class RunProgress:
         standings: by argument set.
         batches: those that are done, in order.
         training: the newest.
-        failures: count by 'stage: reason', without those that were only stopped.
+        failures: count by 'stage: reason'.
         timed: schedules timed since the start; `timed_before` were already in a resumed folder.
         stopping: the user has asked the run to end.
     """
@@ -191,8 +190,7 @@ class RunProgress:
         self.standings[argset_index] = standing
 
     def _failed(self, event: SampleFailed) -> None:
-        if event.reason != _STOPPED:
-            self.failures[f"{event.stage}: {event.reason}"] += 1
+        self.failures[f"{event.stage}: {event.reason}"] += 1
         if event.stage == "measure":
             batch = self._batch(event.round_index, event.argset_index)
             batch.ended += 1

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LABEL_WIDTH = 11
-_STOPPED = "stopped"
 _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",
     Outcome.BUDGET_SPENT: "the budget is spent",
@@ -101,11 +100,9 @@ def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator
     rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
     rounds, timed = count_text(result.rounds, "round"), count_text(result.samples_timed, "schedule")
     yield _row("timed", f"{timed} in {rounds}{rate}")
-    failures = {kind: count for kind, count in result.failures.items() if not kind.endswith(f": {_STOPPED}")}
-    stopped = sum(result.failures.values()) - sum(failures.values())
-    shown = ", ".join(f"{count} {kind}" for kind, count in failures.items()) or "none"
-    not_begun = f"; {stopped} more were under way when the run ended" if stopped else ""
-    yield _row("failed", f"{shown}{not_begun}")
+    failures = ", ".join(f"{count} {kind}" for kind, count in result.failures.items()) or "none"
+    not_done = f"; {result.not_done} more were chosen and not timed" if result.not_done else ""
+    yield _row("failed", f"{failures}{not_done}")
     yield _row("ended", f"after {duration_text(result.duration_s)}: {_OUTCOMES[result.outcome]}")
 
 

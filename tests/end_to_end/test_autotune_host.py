@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from autotune_loop.events import Event, event_to_dict
 from autotune_loop.result import Outcome, TuneResult
 from autotune_loop.tune_request import SamplingOptions
-from sdk.settings import Settings
+from devices.measure_settings import KernelInputs
 from targets.errors import GeneratorError, RunFolderError, SdkError
 from targets.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
@@ -98,8 +99,11 @@ def test_a_generator_that_cannot_be_tuned_says_why(tune: Tune, examples: Path, t
 
 def test_an_input_without_an_estimate_says_so(tune: Tune, tmp_path: Path) -> None:
     source = Path(__file__).parents[1] / "unit" / "targets" / "generators" / "no_estimates.py"
-    with pytest.raises(GeneratorError, match="Generator no_input gives no estimate for input"):
+    with pytest.raises(GeneratorError, match="'input' has no estimates: call set_estimates on it"):
         tune(f"{source}:no_input", run_folder=tmp_path / "run")
+    sized = KernelInputs(sizes={"input": "101x100"})
+    result = tune(f"{source}:no_input", rounds=1, inputs=sized, run_folder=tmp_path / "sized")
+    check_run_folder(result, "no_input", "wall")
 
 
 def test_a_search_that_needs_too_much_memory_is_stopped_and_told(tune: Tune, examples: Path, tmp_path: Path) -> None:
@@ -141,7 +145,6 @@ def test_a_schedule_with_wrong_output_never_wins(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One candidate's object is replaced by one of the same signature that does next to nothing."""
-    from autotune_loop import batch_builder
     from autotune_loop.run_store import RunStore
 
     wrong = tmp_path / "wrong.py"
@@ -154,7 +157,7 @@ def test_a_schedule_with_wrong_output_never_wins(
     compiled.mkdir()
     subprocess.run(
         [
-            *(Path(batch_builder.__file__).parents[1] / ".venv" / "bin" / "python", wrong),
+            *(sys.executable, wrong),
             *("-g", "separable_filter", "-f", victim, "-n", "wrong", "-o", compiled, "-e", "object"),
             *("target=host-no_runtime", *SMALL),
         ],
@@ -164,8 +167,8 @@ def test_a_schedule_with_wrong_output_never_wins(
 
     def keep_another(self: RunStore, candidate: object, built: object) -> object:
         kept = keep_build(self, candidate, built)  # type: ignore[arg-type]
-        if kept.name == victim:
-            kept.path.write_bytes((compiled / "wrong.o").read_bytes())
+        if self.object_path(victim).exists():
+            self.object_path(victim).write_bytes((compiled / "wrong.o").read_bytes())
         return kept
 
     monkeypatch.setattr(RunStore, "keep_build", keep_another)
@@ -200,7 +203,7 @@ def test_wrong_arguments_are_one_sentence_and_leave_nothing(
 
 
 def test_equal_seeds_give_equal_batches(
-    tune: Tune, examples: Path, tmp_path: Path, python_run: TuneResult, settings: Settings
+    tune: Tune, examples: Path, tmp_path: Path, python_run: TuneResult
 ) -> None:
     again = tune(
         str(examples / "separable_filter.py"),

@@ -111,7 +111,6 @@ def failure(result: GeneratedFiles | GeneratorFailure) -> tuple[GeneratorFailure
     [
         ("Adams2019", "no_output", "output"),
         ("Adams2019", "no_offset", "offset"),
-        ("Mullapudi2016", "no_input", "input"),
         ("Mullapudi2016", "no_output", "output"),
         ("Li2018", "no_output", "output"),
     ],
@@ -121,6 +120,14 @@ def test_missing_estimate(search: Search, language: str, autoscheduler: str, nam
     assert reason is GeneratorFailureReason.MISSING_ESTIMATE and reason.concerns_every_candidate
     assert sentence.startswith(f"Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one")
     assert "set_estimates([(min, extent), …])" in sentence and "{{min, extent}, …}" in sentence
+
+
+def test_only_one_autoscheduler_needs_estimates_of_inputs(search: Search, language: str) -> None:
+    reason, sentence = failure(search(language, "no_estimates", "no_input", autoscheduler="Mullapudi2016"))
+    assert not reason.concerns_every_candidate
+    assert 'ImageParam "input" in dimension 0 is not specified' in sentence
+    assert isinstance(search(language, "no_estimates", "no_input"), GeneratedFiles)
+    assert isinstance(search(language, "no_estimates", "no_input", autoscheduler="Li2018"), GeneratedFiles)
 
 
 def test_missing_estimates_of_the_example(search: Search, language: str) -> None:

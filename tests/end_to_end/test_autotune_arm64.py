@@ -1,0 +1,33 @@
+"""The whole loop for another architecture, under the emulator."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.result import Outcome
+from tests.end_to_end.conftest import Tune
+from tests.end_to_end.run_files import check_header, check_run_folder
+
+pytestmark = pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed")
+
+
+@pytest.mark.slow
+def test_a_python_generator_for_arm64(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    result = tune(
+        str(examples / "separable_filter.py"),
+        target="arm64",
+        parameters=["width=64", "height=32", "channels=1"],
+        rounds=1,
+        run_folder=tmp_path / "run",
+    )
+    assert result.outcome is Outcome.FINISHED
+    assert (result.target, result.device, result.clock) == ("arm64", "qemu", "emulated")
+    check_run_folder(result, "separable_filter", "emulated")
+    best = result.best
+    assert best.header is not None and best.confirmed
+    check_header(best.header, "separable_filter")
+    assert "arm-64-linux" in best.header.read_text()
+    assert "(emulated time" in best.header.with_name("best.separable_filter.benchmark.txt").read_text()

@@ -1,0 +1,113 @@
+"""What a run leaves works with Halide's own tools and in Halide's own way."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import sdk
+from autotune_loop.result import TuneResult
+from sdk.settings import Settings
+from targets.generator_reference import parse_generator
+from targets.generator_run import GeneratedFiles, GeneratorRequest, run_generator
+from targets.halide_install import HalideInstall
+from targets.host_cpp_compiler import HostCppCompiler
+from targets.named_autoschedulers import profile_autoscheduler
+from targets.open_generator import open_generator
+from targets.process_outcome import ProcessLimits
+from targets.profile_loader import load_profile
+from tests.end_to_end.conftest import SMALL
+from weights.weights_file import read_weights
+
+LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
+
+
+def test_halides_tool_trains_on_the_samples_of_a_run(
+    python_run: TuneResult, halide: HalideInstall, tmp_path: Path
+) -> None:
+    samples = sorted((python_run.run_folder / "samples").rglob("*.sample"))
+    command = [str(halide.bin_dir / "adams2019_retrain_cost_model"), "--epochs=2", "--rates=0.0001", "--num_cores=32"]
+    command += [f"--initial_weights={python_run.weights}", f"--weights_out={tmp_path / 'tool.weights'}"]
+    command += [f"--best_benchmark={tmp_path / 'benchmark'}", f"--best_schedule={tmp_path / 'schedule'}"]
+    done = subprocess.run(
+        command,
+        input="\n".join(map(str, samples)),
+        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    printed = done.stdout + done.stderr
+    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
+    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+    read_weights(tmp_path / "tool.weights")
+
+
+def test_the_plug_in_searches_with_the_weights_of_a_run(
+    python_run: TuneResult,
+    halide: HalideInstall,
+    cpp_compiler: HostCppCompiler,
+    settings: Settings,
+    examples: Path,
+    tmp_path: Path,
+) -> None:
+    profile = load_profile("host", settings.profile_folder)
+
+    def log_of(weights: Path) -> str:
+        search = profile_autoscheduler(halide, profile, 1, {"beam_size": "1", "weights_path": str(weights)})
+        request = GeneratorRequest(
+            "separable_filter", "f", "f", tmp_path, ("schedule",), profile.halide_target, {}, search
+        )
+        outcome = program.run(request.arguments(), LIMITS)
+        assert outcome.succeeded
+        return outcome.log
+
+    reference = parse_generator(str(examples / "separable_filter.py"))
+    program = open_generator(reference, halide, cpp_compiler, settings.environment)
+    try:
+        warnings = re.compile(r"random|warning", re.IGNORECASE)
+        assert not warnings.search(log_of(python_run.weights))
+        # So that the sentence above is known to say something:
+        assert warnings.search(log_of(tmp_path / "missing.weights"))
+    finally:
+        program.close()
+
+
+def test_the_header_is_called_from_a_cpp_generator(
+    python_run: TuneResult,
+    halide: HalideInstall,
+    cpp_compiler: HostCppCompiler,
+    settings: Settings,
+    examples: Path,
+    tmp_path: Path,
+) -> None:
+    """The README's way: include it, call it in schedule(); the code is that of `sdk build --schedule`."""
+    assert python_run.best.header is not None
+    (tmp_path / "shipped.schedule.h").write_bytes(python_run.best.header.read_bytes())
+    source = (examples / "separable_filter.cpp").read_text()
+    manual = source[source.index("        if (!using_autoscheduler()) {") : source.index("    }\n};")]
+    called = source.replace(manual, "").replace(
+        "    }\n};", "    }\n\n    void schedule() {\n        apply_schedule_separable_filter(get_pipeline(), get_target());\n    }\n};"
+    )
+    path = tmp_path / "shipped.cpp"
+    path.write_text(called.replace('#include "Halide.h"', '#include "Halide.h"\n#include "shipped.schedule.h"'))
+    profile = load_profile("host", settings.profile_folder)
+    program = open_generator(parse_generator(str(path)), halide, cpp_compiler, settings.environment)
+    parameters = dict(item.split("=") for item in SMALL)
+    request = GeneratorRequest(
+        "separable_filter", "blur", "blur", tmp_path / "out", ("object",), profile.halide_target, parameters
+    )
+    made = run_generator(program, request, LIMITS)
+    assert isinstance(made, GeneratedFiles), made
+    built = sdk.build(
+        str(examples / "separable_filter.cpp"),
+        tmp_path / "built",
+        schedule=str(python_run.best.header),
+        parameters=SMALL,
+        function_name="blur",
+        settings=settings,
+    )
+    assert built.object.read_bytes() == made.files["object"].read_bytes()

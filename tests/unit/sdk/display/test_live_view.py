@@ -1,0 +1,126 @@
+"""The picture of a run, in terminals of several sizes."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from autotune_loop.events import Event, Notice, SampleMeasured
+from sdk.display.live_display import LiveDisplay
+from sdk.display.live_view import live_view
+from sdk.display.run_progress import RunProgress
+from tests.unit.sdk.display.recorded_run import STARTED, progress_after, run_events
+
+
+def picture(progress: RunProgress, width: int = 80, height: int = 24) -> list[str]:
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None)
+    console.print(live_view(progress, width, height))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def row(lines: list[str], label: str) -> str:
+    (found,) = [line for line in lines if line.startswith(f"│ {label} ")]
+    return found.strip("│ ")
+
+
+def test_everything_is_there() -> None:
+    lines = picture(progress_after(run_events()))
+    assert "sdk autotune  blur for arm64" in lines[0]
+    assert "EMULATED TIME, NOT A DEVICE'S" in row(lines, "device")
+    assert row(lines, "folder").endswith("/runs/blur-arm64-1")
+    assert "1 of 2, 4 schedules each" in row(lines, "round")
+    assert "elapsed 0:19" in row(lines, "round")
+    assert "2/8  round 2" in row(lines, "search")
+    assert "3/3  round 1" in row(lines, "build")
+    assert "1/5  2 schedules in turns" in row(lines, "play-off")
+    assert row(lines, "default").endswith("8.000 ms (emulated time, not a device's)")
+    assert "4.000 ms (emulated time, not a device's)  2.00 times as fast" in row(lines, "best")
+    assert "rank correlation 0.50 with the times of round 1" in row(lines, "predicted")
+    assert "75 % of pairs in the measured order; new weights refused with 50 %" in row(lines, "model")
+    assert "3 schedules" in row(lines, "timed")
+    assert "2 search: timed out, 1 measure: crashed" in row(lines, "failed")
+    assert any("out of [memory]" in line for line in lines)
+    assert "Ctrl-C" in lines[-1]
+
+
+def test_the_picture_keeps_its_size_while_a_run_goes_on() -> None:
+    events = run_events()
+    for size in ((80, 24), (120, 40), (100, 30)):
+        heights = {len(picture(progress_after(events[:n]), *size)) for n in range(1, len(events) + 1)}
+        assert len(heights) == 1, size
+        assert heights.pop() < size[1]
+
+
+def test_a_tall_terminal_shows_the_rounds() -> None:
+    lines = picture(progress_after(run_events()), 120, 40)
+    (header,) = [line for line in lines if "best (emulated)" in line]
+    shown = lines[lines.index(header) + 1].strip("│ ").split()
+    assert shown == "1 3 1 4.000 ms 8.000 ms 0.50 0:16".split()
+
+
+def test_before_the_first_batch() -> None:
+    lines = picture(progress_after([STARTED]))
+    assert "preparing the reference" in row(lines, "search")
+    assert "nothing timed yet" in row(lines, "best")
+    assert "left" not in row(lines, "round")
+
+
+def test_a_default_that_leads() -> None:
+    lines = picture(progress_after(run_events("wall")[:9]))
+    assert row(lines, "best").endswith("8.000 ms  the default is the best so far")
+    assert "wall clock" in row(lines, "device")
+    assert not any("emulated" in line.lower() for line in lines)
+
+
+def test_stopping_is_said_in_the_frame() -> None:
+    progress = progress_after(run_events())
+    progress.stopping = True
+    assert "stopping; press Ctrl-C again to stop at once" in picture(progress)[-1]
+
+
+@pytest.mark.parametrize("height", [24, 40])
+def test_argument_sets_have_a_line_each(height: int) -> None:
+    events: list[Event] = [replace(STARTED, argsets=12, clock="wall")]
+    for argset in range(12):
+        events.append(SampleMeasured(0, argset, 0, "full beam search", 8.0, 1.0, "wall", 1, 2))
+        events.append(SampleMeasured(0, argset, 1, "random search", 4.0, 1.0, "wall", 2, 2))
+    lines = picture(progress_after(events), 80, height)
+    assert len(lines) < height
+    assert row(lines, "set 12").endswith("4.000 ms  2.00 times as fast")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    width=st.integers(20, 200),
+    height=st.integers(5, 60),
+    text=st.text(max_size=200),
+    count=st.integers(0, 19),
+)
+def test_no_size_and_no_text_breaks_it(width: int, height: int, text: str, count: int) -> None:
+    events = [*run_events()[:count], Notice(text), replace(STARTED, generator=text, run_folder=text)]
+    for line in picture(progress_after(events), width, height):
+        assert len(line) <= width or not line.isascii()
+
+
+def test_a_display_draws_and_leaves_only_the_warnings() -> None:
+    out = io.StringIO()
+    display = LiveDisplay(Console(file=out, force_terminal=True, width=80, height=24))
+    display.close()
+    display.stopping()
+    for event in run_events():
+        display.listen(event)
+    display.stopping()
+    display.close()
+    display.close()
+    text = out.getvalue()
+    assert "sdk autotune" in text
+    # The warning's is the last line, without the frame around it.
+    assert text.endswith("A greedy one takes its \x1b[0m\n\x1b[33mplace.\x1b[0m\n")
+    # The cursor is shown again.
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")

@@ -1,0 +1,94 @@
+"""A run as lines of a log."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from autotune_loop.events import BatchDone, BestImproved, Notice, SampleMeasured
+from sdk.display.event_lines import event_lines
+from sdk.display.plain_display import PlainDisplay
+from sdk.display.run_progress import RunProgress
+from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events
+
+EMULATED = "(emulated time, not a device's)"
+
+BATCH = (
+    f"round 1 of 2: 3 timed, 1 failed; best 4.000 ms {EMULATED}, median 8.000 ms {EMULATED}; "
+    "rank correlation with the prediction 0.50; search 2.0 s, measure 1.0 s"
+)
+
+
+def lines_of(clock: str = "emulated") -> list[str]:
+    progress = RunProgress(StandingClock())
+    lines = []
+    for event in run_events(clock):
+        progress.add(event)
+        lines += event_lines(event, progress)
+    return lines
+
+
+def test_the_lines_of_a_run() -> None:
+    assert lines_of() == [
+        "blur for arm64 on qemu, 4 threads, EMULATED TIME, NOT A DEVICE'S",
+        "2 rounds of 4; goes into /runs/blur-arm64-1",
+        "warning: The full beam search failed: out of [memory]. A greedy one takes its place.",
+        "failed, search: The search did not end within 60 s.",
+        f"best 8.000 ms {EMULATED}, the default schedule; batch_0_0/0",
+        f"best 4.000 ms {EMULATED}, 2.00 times as fast as the default (8.000 ms {EMULATED}); batch_0_0/1",
+        "failed, measure: The kernel was ended by signal 11.",
+        "trained on 3 schedules in 0.2 s: accepted; enough",
+        BATCH,
+        "trained on 7 schedules in 0.2 s: refused, the old weights stay; worse",
+        "play-off: the best are timed again beside the default, 2 schedules in turns",
+    ]
+
+
+def test_real_time_has_no_label() -> None:
+    lines = lines_of("wall")
+    assert lines[0].endswith("wall clock")
+    assert not any("emulated" in line for line in lines)
+
+
+def test_a_batch_without_times() -> None:
+    progress = progress_after([STARTED, BatchDone(0, 0, 0, 4, {})])
+    lines = event_lines(BatchDone(0, 0, 0, 4, {}), progress)
+    assert lines == ["round 1 of 2: 0 timed, 4 failed"]
+
+
+def test_argument_sets_are_named_where_there_are_several() -> None:
+    progress = progress_after([replace(STARTED, argsets=2, clock="wall", budget_s=600.0, resumed=True)])
+    lines = event_lines(BestImproved(1, "batch_0_1/3", 2.0, None, "wall"), progress)
+    assert lines == ["best 2.000 ms, the default is not timed; batch_0_1/3, argument set 2"]
+    assert progress.started is not None
+    assert event_lines(progress.started, progress)[1] == (
+        "2 rounds of 4, 2 argument sets, at most 10:00; resumes /runs/blur-arm64-1"
+    )
+
+
+def test_every_line_has_the_time_in_front(capsys: pytest.CaptureFixture[str]) -> None:
+    display = PlainDisplay()
+    for event in [*run_events(), Notice("one\ntwo")]:
+        display.listen(event)
+    display.stopping()
+    display.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert all(re.fullmatch(r" +\d:\d\d  \S.*", line) for line in lines)
+    assert lines[-1].endswith("stopping; press Ctrl-C again to stop at once")
+    assert [line.split()[-1] for line in lines[-3:-1]] == ["one", "two"]
+
+
+def test_a_log_that_cannot_hold_a_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    PlainDisplay().listen(Notice("größer"))
+    assert raw.getvalue().endswith(b"gr??er\n")
+
+
+def test_progress_is_not_told() -> None:
+    event = SampleMeasured(0, 0, 1, "random search", 4.0, 1.0, "wall", 1, 4)
+    assert event_lines(event, progress_after([STARTED, event])) == []

@@ -1,0 +1,50 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdk.display.quantities import clock_text, count_text, duration_text, time_text
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "expected"),
+    [
+        (0.00041, "0.4100 us"),
+        (0.0999, "99.90 us"),
+        (0.1, "0.1000 ms"),
+        (7.16349, "7.163 ms"),
+        (23.456, "23.46 ms"),
+        (999.96, "1000 ms"),
+        (1234.5, "1.234 s"),
+        (123456.0, "123.5 s"),
+        (123456789.0, "123457 s"),
+    ],
+)
+def test_times(time_ms: float, expected: str) -> None:
+    assert time_text(time_ms) == expected
+
+
+def test_a_label_follows_the_number() -> None:
+    assert time_text(2.0, " (emulated time, not a device's)") == "2.000 ms (emulated time, not a device's)"
+
+
+@given(st.floats(min_value=1e-4, max_value=1e7))
+def test_a_time_reads_back_within_half_a_percent(time_ms: float) -> None:
+    number, unit = time_text(time_ms).split()
+    assert float(number) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit] == pytest.approx(time_ms, rel=5e-3)
+    assert "e" not in number
+
+
+def test_durations() -> None:
+    assert duration_text(0.25) == "0.2 s"
+    assert duration_text(42.0) == "0:42"
+    assert clock_text(3.9) == "0:03"
+    assert clock_text(3723.0) == "1:02:03"
+
+
+def test_counts() -> None:
+    assert count_text(1, "schedule") == "1 schedule"
+    assert count_text(0, "schedule") == "0 schedules"
