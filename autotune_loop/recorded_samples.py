@@ -55,13 +55,19 @@ def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> 
             except WeightsError as error:
                 unreadable.append(str(error))
     known = next((identity for identity in identities if identity), {})
-    parallelism = known.get("parallelism")
-    return RecordedSamples(
-        tuple(samples),
-        tuple(unreadable),
-        None if parallelism is None else int(parallelism),
-        known.get("clock"),
-    )
+    return RecordedSamples(tuple(samples), tuple(unreadable), _parallelism(known), known.get("clock"))
+
+
+def _parallelism(identity: dict[str, str]) -> int | None:
+    text = identity.get("parallelism")
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise RunFolderError(
+            f"The {FILE_NAME} of the runs says parallelism {text!r}; a whole number from 1 was expected.",
+            next_step="Mend the file, or leave the run out.",
+        )
+    return int(text)
 
 
 def _identity(folder: Path) -> dict[str, str]:

@@ -35,8 +35,7 @@ class RunRecord:
         lines = ["# What this run was asked. Written once; --resume checks [identity].", ""]
         for title, table in (("identity", self.identity), ("settings", self.settings)):
             lines.append(f"[{title}]")
-            # JSON's strings are a subset of TOML's basic strings.
-            lines += [f"{json.dumps(key)} = {_toml_string(value)}" for key, value in table.items()]
+            lines += [f"{_toml_string(key)} = {_toml_string(value)}" for key, value in table.items()]
             lines.append("")
         try:
             write_atomically(folder / FILE_NAME, "\n".join(lines).encode())
@@ -45,8 +44,10 @@ class RunRecord:
 
 
 def _toml_string(value: str) -> str:
-    # TOML has no escape for DEL, which JSON leaves as it is.
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    # JSON's strings are TOML's basic strings, except that TOML has no surrogates and escapes DEL. Half a surrogate
+    # pair comes from a command line that is not UTF-8.
+    sound = value.encode("utf-8", "backslashreplace").decode()
+    return json.dumps(sound, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_run_record(folder: Path) -> RunRecord:

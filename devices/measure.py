@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,9 @@ _REASON_OF_ERROR = {
     "overrun": MeasureFailureReason.WRONG_OUTPUT,
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
 }
+# Times outside these are a fault of the report, whatever the kernel.
+_SHORTEST_S = 1e-9
+_LONGEST_S = 1e6
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def measure_kernel(
         device=session.device.name,
         clock=session.device.clock,
         repetitions_s=repetitions_s,
-        stopped_by=str(timed.get("stopped_by", "")),
+        stopped_by=_text(timed.get("stopped_by", "")),
         output_checked=reference is not None,
     )
 
@@ -116,6 +118,10 @@ def _tolerance_arguments(tolerance: Tolerance) -> list[str]:
         repr(tolerance.float_absolute_share),
         "--mismatch-share",
         repr(tolerance.mismatch_share),
+        "--far-scale",
+        repr(tolerance.far_scale),
+        "--far-share",
+        repr(tolerance.far_share),
     ]
 
 
@@ -136,18 +142,23 @@ def _events(output: str) -> list[dict[str, Any]]:
         if line.startswith("{"):
             try:
                 event = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict):
                 events.append(event)
     return events
 
 
+def _text(value: object) -> str:
+    # JSON may spell half a surrogate pair, which nothing can store.
+    return str(value).encode("utf-8", "replace").decode()
+
+
 def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
     values = timed.get("repetitions_s")
     if not isinstance(values, list) or not values:
         return None
-    if not all(isinstance(v, (int, float)) and math.isfinite(v) and v > 0 for v in values):
+    if not all(type(v) in (int, float) and _SHORTEST_S <= v <= _LONGEST_S for v in values):
         return None
     return tuple(float(v) for v in values)
 
@@ -155,6 +166,15 @@ def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
 def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Iterable[dict[str, Any]]) -> MeasureFailure:
     reason, sentence = _judge(outcome, list(events))
     return MeasureFailure(kernel, device.name, reason, sentence, outcome.output)
+
+
+def _difference(compared: dict[str, Any]) -> str:
+    keys = ("mismatches", "elements", "output", "max_absolute_error", "first_mismatch", "expected", "actual")
+    mismatches, elements, output, error, place, expected, actual = (_text(compared.get(key)) for key in keys)
+    return (
+        f" {mismatches} of {elements} elements of {output} differ, by up to {error}; "
+        f"the first is at {place}: {expected} was expected, {actual} was found."
+    )
 
 
 def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFailureReason, str]:
@@ -165,7 +185,8 @@ def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFa
     error = next((event for event in events if event.get("event") == "error"), None)
     if error is not None:
         reason = _REASON_OF_ERROR.get(str(error.get("kind")), MeasureFailureReason.BAD_REPORT)
-        return reason, f"The runner reports: {error.get('message')}"
+        differences = "".join(_difference(event) for event in events if event.get("accepted") is False)
+        return reason, f"The runner reports: {_text(error.get('message'))}{differences}"
     if outcome.exit_code < 0:
         return MeasureFailureReason.CRASHED, f"The kernel was ended by signal {-outcome.exit_code}."
     lines = outcome.output.strip().splitlines()

@@ -16,12 +16,16 @@ class Tolerance:
         float_relative: largest relative difference of floats.
         float_absolute_share: largest absolute difference of floats, as a share of the reference's largest value.
         mismatch_share: share of an output's elements that may lie outside all that.
+        far_scale: an element is far out when it differs by more than this times the reference's largest value.
+        far_share: share of an output's elements that may be far out.
     """
 
     integer: int = 0
     float_relative: float = 1e-3
     float_absolute_share: float = 1e-4
     mismatch_share: float = 0.0
+    far_scale: float = 0.0
+    far_share: float = 0.0
 
 
 @dataclass(frozen=True)

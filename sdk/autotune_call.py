@@ -87,11 +87,7 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
         weights=given.weights,
         sampling=_sampling(given),
         learning=_learning(given),
-        inputs=KernelInputs(
-            seed=_seed("--input-seed", given.input_seed, _HIGHEST_INPUT_SEED),
-            sizes=parse_sizes(given.size or ()),
-            scalars=parse_scalars(given.scalar or ()),
-        ),
+        inputs=_inputs(given),
         input_files=parse_input_files(given.input or ()),
         build_jobs=given.jobs,
         search_limit_s=_named("--search-limit", parse_duration_s, given.search_limit),
@@ -125,6 +121,15 @@ def _budget_s(given: AutotuneArguments, project: Project) -> float | None:
     if given.budget is None and project.budget is not None:
         return _named(f"{project.folder / FILE_NAME}: budget", parse_duration_s, project.budget)
     return _optional("--budget", parse_duration_s, given.budget)
+
+
+def _inputs(given: AutotuneArguments) -> KernelInputs:
+    sizes = parse_sizes(given.size or ())
+    for name in parse_input_files(given.input or ()):
+        if name in sizes:
+            raise UsageError(f"--input {name} takes its size from its file: leave out --size {name}.")
+    seed = _seed("--input-seed", given.input_seed, _HIGHEST_INPUT_SEED)
+    return KernelInputs(seed=seed, sizes=sizes, scalars=parse_scalars(given.scalar or ()))
 
 
 def _sampling(given: AutotuneArguments) -> SamplingOptions:

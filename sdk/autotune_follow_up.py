@@ -65,10 +65,10 @@ def _resume(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) ->
         if field.name in _OPTIONS and value != field.default:
             for item in value if isinstance(value, list) else [value]:
                 words += [_OPTIONS[field.name], str(item)]
-    # A run whose rounds are all done goes on only when it is given more of them.
-    more = 2 * call.rounds if result.outcome is Outcome.FINISHED else call.rounds
-    if more != AutotuneArguments.num_batches:
-        words += ["--num-batches", str(more)]
+    # A run that has begun its last round goes on only when it is given more of them.
+    rounds = 2 * call.rounds if result.rounds >= call.rounds else call.rounds
+    if rounds != AutotuneArguments.num_batches:
+        words += ["--num-batches", str(rounds)]
     return shlex.join([*words, "--run-dir", _from_here(result.run_folder), "--resume"])
 
 

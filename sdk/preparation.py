@@ -21,9 +21,17 @@ from targets.host_probe import probe_host
 from targets.open_generator import open_generator, resolve_name
 from targets.profile import TargetProfile
 
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?")
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# Of C and C++: the header that is shipped is read by both.
+_C_KEYWORDS = frozenset(
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr continue "
+    "decltype default delete do double else enum explicit export extern false float for friend goto if inline int long "
+    "main mutable namespace new noexcept not nullptr operator or private protected public register requires restrict "
+    "return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
+    "unsigned using virtual void volatile while xor".split()
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ def check_function_name(name: str) -> str:
     Raises:
         UsageError: it cannot.
     """
-    if not _C_NAME.fullmatch(name):
+    if not _C_NAME.fullmatch(name) or name in _C_KEYWORDS:
         raise UsageError(f"{name!r} cannot be a function's name.", next_step="Use letters, digits and underscores.")
     return name
 

@@ -14,6 +14,8 @@ from targets.process_outcome import ProcessLimits
 _LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 _FILE_NAME = "halide_runtime"
 _ERROR_LINES = 6
+# They change nothing in a runtime; with strict_float Halide 21 fails on its own runtime's code.
+_FEATURES_OF_KERNELS = ("no_runtime", "strict_float")
 
 
 def build_runtime_object(halide_target: str, cache: ContentCache, halide: HalideInstall) -> Path:
@@ -22,12 +24,14 @@ def build_runtime_object(halide_target: str, cache: ContentCache, halide: Halide
     Takes under a second the first time; cached by the Halide installed and the target.
 
     Args:
-        halide_target: such as 'arm-64-linux'; a feature `no_runtime` in it has no effect.
+        halide_target: such as 'arm-64-linux'; the features `no_runtime` and `strict_float` have no effect.
 
     Raises:
         ToolchainError: Halide does not know the target or has no runtime for it; its own words are given.
     """
-    target = halide_target.strip().replace("-no_runtime", "")
+    target = halide_target.strip()
+    for feature in _FEATURES_OF_KERNELS:
+        target = target.replace(f"-{feature}", "")
     key = ["halide runtime", halide.fingerprint(), target]
     return cache.get_or_build(key, ".o", lambda output: _build(target, halide, output))
 

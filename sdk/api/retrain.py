@@ -57,7 +57,7 @@ def retrain(
     for sentence in recorded.unreadable:
         progress(f"left out: {sentence}")
     options = TrainingOptions(
-        num_cores=parallelism or recorded.parallelism or profile.machine.parallelism,
+        num_cores=_first_given(parallelism, recorded.parallelism, profile.machine.parallelism),
         epochs=learning.epochs,
         learning_rate=learning.learning_rate,
         loss=Loss(learning.loss),
@@ -73,3 +73,7 @@ def retrain(
     if report.weights is not None:
         write_weights(report.weights, output)
     return report
+
+
+def _first_given(*numbers: int | None) -> int:
+    return next(number for number in numbers if number is not None)

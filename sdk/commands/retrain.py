@@ -31,11 +31,13 @@ def retrain(
     weights: Annotated[
         Path | None, typer.Option("--weights", "-w", help="Weights to start from; Halide's own by default.")
     ] = None,
-    parallelism: Annotated[int | None, typer.Option("--parallelism", help="Cores of the device.")] = None,
+    parallelism: Annotated[int | None, typer.Option("--parallelism", min=1, help="Cores of the device.")] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 300,
     learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's step size.")] = 1e-3,
     loss: Annotated[str, typer.Option("--loss", help="relative_throughput or rank.")] = "relative_throughput",
-    held_out_share: Annotated[float, typer.Option("--held-out-share", help="Share that only scores.")] = 0.2,
+    held_out_share: Annotated[
+        float, typer.Option("--held-out-share", min=0.0, max=0.9, help="Share that only scores.")
+    ] = 0.2,
     seed: Annotated[int, typer.Option("--seed", help="Chooses the held-out share.")] = 0,
     as_json: JsonOption = False,
 ) -> None:

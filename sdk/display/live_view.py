@@ -42,7 +42,7 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
     inner_width = width - 4
     # One row stays free for what the terminal itself writes, such as ^C.
     rows = height - _BORDER_ROWS - _FIXED_ROWS - 1
-    standings = _standings(progress, started, max(2, min(_MOST_ARGSETS, rows)))
+    standings = _standings(progress, started, max(2, min(_MOST_ARGSETS, rows)), inner_width)
     rows -= len(standings) - 2
     history_rows = min(_MOST_HISTORY_ROWS, rows - _FEWEST_NOTICES - _HISTORY_HEADER_ROWS - 1)
     parts: list[RenderableType] = [_heading(progress, started, inner_width), Text()]
@@ -72,21 +72,17 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
     emulated = started.clock != Clock.WALL.value
     clock = Text(f" {clock_sentence(started.clock)} ", "bold black on yellow" if emulated else "")
     threads = count_text(started.parallelism, "thread")
-    device = Text.assemble((f"{'device':{_LABEL_WIDTH}}", "dim"), f"{started.device}, {threads},", clock)
+    device = _line("device", f"{started.device}, {threads},").append_text(clock)
     folder = _line("folder", _shortened(_shown(started.run_folder), width - _LABEL_WIDTH))
     stage = progress.stages.get("play-off") or progress.stages.get("measure")
     round_index = stage.round_index if stage is not None else 0
-    budget = f", budget {clock_text(started.budget_s)}" if started.budget_s is not None else ""
-    round_text = Text.assemble(
-        (f"{'round':{_LABEL_WIDTH}}", "dim"),
-        (f"{_shown_round(progress, round_index)}", "bold"),
-        f" of {started.rounds}, {count_text(started.batch_size, 'schedule')} each{budget}",
-    )
+    round_text = _line("round", str(_shown_round(progress, round_index)), "bold")
+    round_text.append(f" of {started.rounds}, {count_text(started.batch_size, 'schedule')} each")
     left = None if "play-off" in progress.stages else progress.time_left_s()
     text = f"elapsed {clock_text(progress.elapsed_s)}"
     if left is not None:
         text += f", {'at most' if left[1] else 'about'} {clock_text(left[0])} left"
-    return Group(_sides(device, Text()), folder, _sides(round_text, Text(text)))
+    return Group(device, folder, _sides(round_text, Text(text)))
 
 
 def _shown_round(progress: RunProgress, round_index: int) -> int:
@@ -126,12 +122,12 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
     return ", ".join([*parts, stage.note] if stage.note else parts)
 
 
-def _standings(progress: RunProgress, started: RunStarted, most: int) -> list[RenderableType]:
+def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
     """Two lines for one argument set; for several a line each, around the one that is being timed."""
     label = Clock(started.clock).label
     if started.argsets == 1:
         standing = progress.standings.get(0, Standing())
-        return [_line("default", _default(standing, label)), _best_line(standing, label)]
+        return [_line("default", _default(standing, label)), _best_line(standing, label, width)]
     measured = progress.stages.get("measure")
     newest = measured.argset_index if measured is not None else 0
     first = max(0, newest - most + 1)
@@ -143,23 +139,17 @@ def _default(standing: Standing, label: str) -> str:
     return "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, label)
 
 
-def _best_line(standing: Standing, label: str) -> Text:
+def _best_line(standing: Standing, label: str, width: int) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
-    line = _line("best", "")
-    line.append(time_text(standing.best_ms, label), "bold").append("  ")
-    for text, style in _gain(standing):
-        line.append(text, style)
-    return line
-
-
-def _gain(standing: Standing) -> list[tuple[str, str]]:
-    if standing.speed_up is None:
-        return [(standing.best_sample, "dim")]
-    if standing.speed_up <= 1:
-        return [("the default is the best so far", "yellow")]
+    line = _line("best", "").append(time_text(standing.best_ms, label), "bold").append("  ")
+    if standing.speed_up is not None and standing.speed_up <= 1:
+        return line.append("the default is the best so far", "yellow")
+    if standing.speed_up is not None:
+        line.append(speed_up_text(standing.speed_up), "bold green").append("  ")
     at = "" if standing.best_at_s is None else f" at {clock_text(standing.best_at_s)}"
-    return [(speed_up_text(standing.speed_up), "bold green"), (f"  {standing.best_sample}{at}", "dim")]
+    place = Text(f"{standing.best_sample}{at}", style="dim")
+    return line.append_text(place) if line.cell_len + place.cell_len <= width else line
 
 
 def _argset_line(index: int, standing: Standing, label: str) -> Text:
@@ -200,9 +190,9 @@ def _accuracy(training: Trained) -> str:
 
 
 def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
-    clock = "" if started.clock == Clock.WALL.value else f" ({started.clock})"
-    for title in ("round", "timed", "failed", f"best{clock}", f"median{clock}", "rank corr.", "took"):
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    clock = "" if started.clock == Clock.WALL.value else f"{started.clock} "
+    for title in ("round", "timed", "failed", f"{clock}best", f"{clock}median", "rank corr.", "took"):
         table.add_column(title, justify="right", no_wrap=True)
     shown = progress.batches[-rows:]
     for batch in shown:
@@ -244,7 +234,7 @@ def _line(label: str, text: str, style: str = "") -> Text:
 
 
 def _sides(left: Text, right: Text) -> Table:
-    table = Table.grid(expand=True)
+    table = Table.grid(expand=True, padding=(0, 0, 0, 2))
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     table.add_column(no_wrap=True, justify="right")
     table.add_row(left, right)

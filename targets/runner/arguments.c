@@ -1,6 +1,6 @@
 /* The arguments of a kernel: their values, and the shapes of their buffers.
  *
- * Outputs have their estimates (or --size) as shape. Inputs have the hull of their estimates and of what the kernel
+ * Outputs have their estimates (or --size) as shape, or what the kernel insists on. Inputs have the hull of their estimates and of what the kernel
  * says it reads for those outputs, asked by Halide's bounds query: a call with buffers that have no memory. */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void check_names(const struct invocation *invocation, const struct overri
 }
 
 static void take_estimates(struct argument *argument, const char *size) {
-    const struct halide_filter_argument_t *meta = argument->meta;
+    const struct halide_filter_argument_t *meta = argument->estimated;
     const int64_t *const *estimates = meta->buffer_estimates;
     for (int i = 0; i < meta->dimensions; i++) {
         const int64_t *min = estimates ? estimates[2 * i] : NULL;
@@ -156,6 +156,37 @@ static void prepare_buffer(struct argument *argument, const struct options *opti
     set_strides(argument);
 }
 
+static bool same_signature(const struct halide_filter_metadata_t *a, const struct halide_filter_metadata_t *b) {
+    if (a->version != b->version || a->num_arguments != b->num_arguments) return false;
+    for (int i = 0; i < a->num_arguments; i++) {
+        const struct halide_filter_argument_t *x = &a->arguments[i], *y = &b->arguments[i];
+        if (x->kind != y->kind || x->dimensions != y->dimensions || x->type.code != y->type.code ||
+            x->type.bits != y->type.bits || !names_agree(x->name, strlen(x->name), y->name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_estimate(const struct halide_filter_argument_t *meta) {
+    if (meta->kind == halide_argument_kind_input_scalar) return meta->scalar_estimate != NULL;
+    for (int i = 0; i < 2 * meta->dimensions; i++) {
+        if (!meta->buffer_estimates || !meta->buffer_estimates[i]) return false;
+    }
+    return true;
+}
+
+/* Generators may give their estimates only where an autoscheduler runs. A kernel with the schedule by hand then has
+ * none, and is called as the other schedules of the same pipeline in this executable are. */
+static const struct halide_filter_argument_t *find_estimate(const struct halide_filter_metadata_t *meta, int index) {
+    const struct halide_filter_argument_t *own = &meta->arguments[index];
+    for (int k = 0; k < runner_kernel_count && !has_estimate(own); k++) {
+        const struct halide_filter_metadata_t *other = runner_kernels[k].metadata();
+        if (same_signature(meta, other) && has_estimate(&other->arguments[index])) return &other->arguments[index];
+    }
+    return own;
+}
+
 void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
                        const struct options *options) {
     memset(invocation, 0, sizeof *invocation);
@@ -168,6 +199,7 @@ void prepare_arguments(struct invocation *invocation, const struct runner_kernel
     invocation->count = invocation->meta->num_arguments;
     for (int i = 0; i < invocation->count; i++) {
         invocation->arguments[i].meta = &invocation->meta->arguments[i];
+        invocation->arguments[i].estimated = find_estimate(invocation->meta, i);
         invocation->arguments[i].index = i;
     }
     check_names(invocation, &options->scalars, "--scalar");
@@ -200,10 +232,25 @@ static void widen(struct argument *argument, int d) {
     dim->extent = (int32_t)(high - low);
 }
 
+/* An answer that leaves out part of an output as requested is a fixed shape, which wins over wrong estimates. */
+static void obey(struct argument *argument) {
+    bool leaves_out = false;
+    for (int d = 0; d < argument->meta->dimensions; d++) {
+        const halide_dimension_t *asked = &argument->requested[d], *answer = &argument->answer[d];
+        if (answer->extent <= 0) return;
+        const int64_t end = (int64_t)asked->min + asked->extent, answer_end = (int64_t)answer->min + answer->extent;
+        if (answer->min > asked->min || answer_end < end) leaves_out = true;
+    }
+    if (!leaves_out) return;
+    memcpy(argument->dim, argument->answer, sizeof argument->dim);
+    memcpy(argument->requested, argument->answer, sizeof argument->requested);
+}
+
 /* Takes the kernel's answer over; true when that changed anything. */
 static bool adopt_answer(struct argument *argument) {
     halide_dimension_t before[MAX_DIMENSIONS];
     memcpy(before, argument->dim, sizeof before);
+    if (is_output(argument)) obey(argument);
     for (int d = 0; d < argument->meta->dimensions && !argument->input_file; d++) {
         widen(argument, d);
     }

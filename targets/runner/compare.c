@@ -7,8 +7,8 @@
 struct comparison {
     struct halide_type_t type;
     uint64_t integer_tolerance;
-    double relative, absolute;
-    uint64_t elements, mismatches;
+    double relative, absolute, far;
+    uint64_t elements, mismatches, far_mismatches;
     double max_absolute_error; /* over pairs of finite values */
     int32_t first[MAX_DIMENSIONS];
     double first_expected, first_actual;
@@ -100,6 +100,9 @@ static void compare_element(struct comparison *c, const uint8_t *expected, const
         agree = integers_agree(c, a, b);
     }
     if (agree) return;
+    /* Not "error > far": what is not a number on one side only is far. */
+    const double error = values[0] > values[1] ? values[0] - values[1] : values[1] - values[0];
+    if (!(error <= c->far)) c->far_mismatches++;
     if (c->mismatches++ == 0) {
         memcpy(c->first, coordinates, sizeof c->first);
         c->first[0] += (int32_t)x;
@@ -111,7 +114,8 @@ static void compare_element(struct comparison *c, const uint8_t *expected, const
 static double largest_finite(struct halide_type_t type, const uint8_t *data, uint64_t elements) {
     double largest = 0;
     for (uint64_t i = 0; i < elements; i++) {
-        double value = load_float(type, data + i * element_bytes(type));
+        const uint8_t *address = data + i * element_bytes(type);
+        double value = is_float(type) ? load_float(type, address) : integer_to_double(type, load_integer(type, address));
         if (value < 0) value = -value;
         if (value > largest && value - value == 0) largest = value;
     }
@@ -138,6 +142,7 @@ static void report(const struct comparison *c, const struct argument *argument, 
     event_string("output", argument->meta->name);
     event_unsigned("elements", c->elements);
     event_unsigned("mismatches", c->mismatches);
+    event_unsigned("far_mismatches", c->far_mismatches);
     event_number("max_absolute_error", c->max_absolute_error);
     event_boolean("accepted", accepted);
     event_open("first_mismatch", '[');
@@ -160,11 +165,15 @@ static bool compare_output(const struct argument *argument, const uint8_t *refer
         .relative = tolerance->float_relative,
         .elements = row_count(argument, argument->requested) * (uint64_t)row_width(argument, argument->requested),
     };
-    if (is_float(c.type) && tolerance->float_absolute_scale > 0) {
-        c.absolute = tolerance->float_absolute_scale * largest_finite(c.type, reference, c.elements);
+    const double absolute_scale = is_float(c.type) ? tolerance->float_absolute_scale : 0;
+    if (absolute_scale > 0 || tolerance->far_scale > 0) {
+        const double largest = largest_finite(c.type, reference, c.elements);
+        c.absolute = absolute_scale * largest;
+        c.far = tolerance->far_scale * largest;
     }
     compare_rows(&c, argument, reference);
-    const bool accepted = (double)c.mismatches <= tolerance->mismatch_share * (double)c.elements;
+    const bool accepted = (double)c.mismatches <= tolerance->mismatch_share * (double)c.elements &&
+                          (double)c.far_mismatches <= tolerance->far_share * (double)c.elements;
     report(&c, argument, accepted);
     return accepted;
 }

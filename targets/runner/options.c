@@ -87,6 +87,7 @@ static void store(const struct option *option, const char *text) {
 
 static void set_defaults(struct options *options) {
     memset(options, 0, sizeof *options);
+    options->tolerance.far_share = 1;
     options->timing = (struct timing_options){
         .warm_up_s = 0.1,
         .precision = 0.01,
@@ -130,6 +131,8 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--float-relative", SHARE, &tolerance->float_relative},
         {"--float-absolute-scale", SHARE, &tolerance->float_absolute_scale},
         {"--mismatch-share", SHARE, &tolerance->mismatch_share},
+        {"--far-scale", SHARE, &tolerance->far_scale},
+        {"--far-share", SHARE, &tolerance->far_share},
         {"--time", FLAG, &options->time},
         {"--warm-up-s", SECONDS, &timing->warm_up_s},
         {"--precision", SHARE, &timing->precision},

@@ -3,11 +3,11 @@
  *     runner --list
  *     runner --kernel NAME [--seed N] [--threads N] [--size ARG=E0xE1x…] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
- *             [--float-absolute-scale S] [--mismatch-share X]]
+ *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
  *
- * Defaults: seed 0, threads Halide's choice, tolerances 0, warm-up 0.1 s, precision 0.01, 5 to 1000 repetitions,
+ * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000 repetitions,
  * 10 s, never giving up (0), repetitions of 0.0005 s.
  *
  * Output: JSON, one event a line, written out at once:
@@ -15,8 +15,8 @@
  *     start     kernel, target, seed, threads (0: Halide's choice)
  *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
  *     reference path: the outputs were written there
- *     compared  output, elements, mismatches, max_absolute_error (over finite values), accepted, first_mismatch
- *               (coordinates), expected and actual (there)
+ *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
+ *               first_mismatch (coordinates), expected and actual (there)
  *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls,
  *               stopped_by ('precision', 'time', 'repetitions' or 'gave_up')
  *     error     kind (usage, halide, memory, io, reference, wrong_output, overrun), message

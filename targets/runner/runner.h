@@ -49,6 +49,8 @@ struct tolerance {
     double float_relative;
     double float_absolute_scale; /* times the largest finite |reference| of the output */
     double mismatch_share;       /* share of the elements that may be out of tolerance */
+    double far_scale;            /* far out: by more than this times the largest finite |reference| */
+    double far_share;            /* share of the elements that may be far out */
 };
 
 struct timing_options {
@@ -77,6 +79,7 @@ struct options {
 /* One argument of the kernel; for a buffer also its shape, memory and guards. */
 struct argument {
     const struct halide_filter_argument_t *meta;
+    const struct halide_filter_argument_t *estimated; /* whose estimates are taken: `meta`, or another schedule's */
     int index;
     struct halide_scalar_value_t scalar;
     struct halide_buffer_t buffer;

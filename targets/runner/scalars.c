@@ -75,8 +75,8 @@ void set_scalar(struct argument *argument, const char *text) {
     memset(&argument->scalar, 0, sizeof argument->scalar);
     if (text) {
         parse_scalar(argument, text);
-    } else if (meta->scalar_estimate) {
-        argument->scalar = *meta->scalar_estimate;
+    } else if (argument->estimated->scalar_estimate) {
+        argument->scalar = *argument->estimated->scalar_estimate;
     } else if (meta->scalar_def) {
         argument->scalar = *meta->scalar_def;
     } else if (meta->type.code != halide_type_handle) { /* a handle (the user context) is a null pointer */

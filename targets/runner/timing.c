@@ -77,7 +77,8 @@ static bool is_precise(const double *times_s, double *scratch, int count, double
     }
     const double deviation_s = 1.2533 * 1.4826 * median(scratch, count);
     const double wanted_s = precision * middle_s;
-    return deviation_s * deviation_s <= wanted_s * wanted_s * count;
+    /* A precision of 0 is never reached, not even by times that are all the same to the clock. */
+    return precision > 0 && deviation_s * deviation_s <= wanted_s * wanted_s * count;
 }
 
 static const char *repeat(struct invocation *invocation, const struct timing_options *options, int64_t iterations,

@@ -202,9 +202,7 @@ def test_wrong_arguments_are_one_sentence_and_leave_nothing(
     assert not (tmp_path / "run").exists()
 
 
-def test_equal_seeds_give_equal_batches(
-    tune: Tune, examples: Path, tmp_path: Path, python_run: TuneResult
-) -> None:
+def test_equal_seeds_give_equal_batches(tune: Tune, examples: Path, tmp_path: Path, python_run: TuneResult) -> None:
     again = tune(
         str(examples / "separable_filter.py"),
         parameters=SMALL,

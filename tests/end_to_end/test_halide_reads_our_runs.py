@@ -84,14 +84,13 @@ def test_the_header_is_called_from_a_cpp_generator(
     examples: Path,
     tmp_path: Path,
 ) -> None:
-    """The README's way: include it, call it in schedule(); the code is that of `sdk build --schedule`."""
+    """As a user does it: include it, call it in schedule(); the code is that of `sdk build --schedule`."""
     assert python_run.best.header is not None
     (tmp_path / "shipped.schedule.h").write_bytes(python_run.best.header.read_bytes())
     source = (examples / "separable_filter.cpp").read_text()
     manual = source[source.index("        if (!using_autoscheduler()) {") : source.index("    }\n};")]
-    called = source.replace(manual, "").replace(
-        "    }\n};", "    }\n\n    void schedule() {\n        apply_schedule_separable_filter(get_pipeline(), get_target());\n    }\n};"
-    )
+    schedule = "    void schedule() { apply_schedule_separable_filter(get_pipeline(), get_target()); }"
+    called = source.replace(manual, "").replace("    }\n};", f"    }}\n\n{schedule}\n}};")
     path = tmp_path / "shipped.cpp"
     path.write_text(called.replace('#include "Halide.h"', '#include "Halide.h"\n#include "shipped.schedule.h"'))
     profile = load_profile("host", settings.profile_folder)

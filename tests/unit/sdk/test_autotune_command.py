@@ -152,6 +152,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--scalar gain=much", "--scalar gain=much: 'much' is not a value. Write a number, or true or false."),
         ("--input photo.npy", "--input 'photo.npy' is not of the form NAME=VALUE."),
         ("--input in=gone.npy", "--input in=gone.npy: there is no such file."),
+        ("--input in=blur.py --size in=4x4", "--input in takes its size from its file: leave out --size in."),
         ("--resume --run-dir gone", "--resume: gone holds no run (it has no run.toml)."),
         ("--plain --json", "--plain and --json exclude each other: give one of them."),
         ("--target", "requires an argument"),
@@ -245,9 +246,11 @@ def test_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (again.parameters, again.sampling.seed, again.resume) == (("a=1",), 4, True)
 
 
-def test_a_run_whose_rounds_are_done_needs_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert " --num-batches 200 " in str(next_lines("blur.py", monkeypatch)[1])
-    assert "--num-batches" not in str(next_lines("blur.py", monkeypatch, outcome=Outcome.BUDGET_SPENT)[1])
+def test_a_run_in_its_last_round_needs_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert " --num-batches 200 " in str(next_lines("blur.py", monkeypatch, rounds=100)[1])
+    spent = Outcome.BUDGET_SPENT
+    assert " --num-batches 4 " in str(next_lines("blur.py -n 2", monkeypatch, rounds=2, outcome=spent)[1])
+    assert "--num-batches" not in str(next_lines("blur.py", monkeypatch, rounds=99, outcome=spent)[1])
 
 
 def test_where_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

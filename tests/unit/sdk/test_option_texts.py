@@ -15,9 +15,8 @@ from sdk.run_folders import newest_run_folder
 from targets.errors import UsageError
 
 _KEYS = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
-_VALUES = st.text(
-    st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters=";="), min_size=1, max_size=8
-)
+_LETTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters=";=")
+_VALUES = st.text(_LETTERS, min_size=1, max_size=8)
 
 
 @given(st.lists(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=4), min_size=1, max_size=5))

@@ -165,6 +165,28 @@ def _no_estimates() -> Kernel:
     return hl.Pipeline(copied), [image]
 
 
+def _fixed_shape() -> Kernel:
+    """Its shape is fixed and its estimates are wrong, as in Halide's conv_layer."""
+    image, turned = hl.ImageParam(hl.UInt(8), 2, "image"), hl.Func("turned")
+    turned[x, y] = image[y, x]
+    turned.output_buffer().dim(0).set_bounds(0, 12)
+    turned.output_buffer().dim(1).set_bounds(0, 8)
+    image.set_estimates([(0, 8), (0, 12)])
+    turned.set_estimates([(0, 8), (0, 12)])
+    return hl.Pipeline(turned), [image]
+
+
+def _scaled_by_hand(estimates: bool) -> Kernel:
+    """Two schedules of one pipeline, of which one has no estimates."""
+    image, factor, product = hl.ImageParam(hl.Int(32), 2, "image"), hl.Param(hl.Int(32), "factor"), hl.Func("product")
+    product[x, y] = image[x, y] * factor
+    if estimates:
+        factor.set_estimate(7)
+        for shaped in (image, product):
+            shaped.set_estimates([(0, 24), (0, 5)])
+    return hl.Pipeline(product), [image, factor]
+
+
 def _no_scalar_estimate() -> Kernel:
     added, number = hl.Param(hl.Int(32), "added"), hl.Func("number")
     number[x] = added
@@ -210,6 +232,9 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "single_number": _single_number,
     "no_estimates": _no_estimates,
     "no_scalar_estimate": _no_scalar_estimate,
+    "fixed_shape": _fixed_shape,
+    "by_hand": lambda: _scaled_by_hand(estimates=False),
+    "by_autoscheduler": lambda: _scaled_by_hand(estimates=True),
     "requires": _requires,
     "overrun": _overrun,
 }

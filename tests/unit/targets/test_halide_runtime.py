@@ -26,6 +26,7 @@ def test_is_cached_whatever_the_kernels_leave_out(workshop: Workshop) -> None:
     plain = build_runtime_object("x86-64-linux", workshop.cache, workshop.halide)
     changed = plain.stat().st_mtime_ns
     assert build_runtime_object("x86-64-linux-no_runtime", workshop.cache, workshop.halide) == plain
+    assert build_runtime_object("x86-64-linux-strict_float", workshop.cache, workshop.halide) == plain
     assert plain.stat().st_mtime_ns == changed
 
 

@@ -85,6 +85,28 @@ def test_integer_tolerances(native_runner: Runner, tmp_path: Path, options: list
 
 
 @pytest.mark.parametrize(
+    ("far_scale", "far_share", "exit_code"),
+    [("0.1", "0", 0), ("0.0001", "0", 4), ("0.0001", "0.0002", 0), ("0", "0", 4), ("0", "1", 0)],
+)
+def test_few_elements_may_be_far_out(
+    native_runner: Runner, tmp_path: Path, far_scale: str, far_share: str, exit_code: int
+) -> None:
+    native_runner("--kernel", "blur_plain", "--write-reference", tmp_path / "ref")
+    options = ["--mismatch-share", "0.01", "--far-scale", far_scale, "--far-share", far_share]
+    result = native_runner("--kernel", "blur_wrong_corner", "--reference", tmp_path / "ref", *options)
+    assert result.exit_code == exit_code
+    assert result.one("compared")["far_mismatches"] == (far_scale != "0.1")
+
+
+def test_what_is_not_finite_is_far_out(runner: Runner, tmp_path: Path) -> None:
+    assert runner("--kernel", "poisoned", "--write-reference", tmp_path / "ref").exit_code == 0
+    options = ["--mismatch-share", "1", "--far-scale", "1", "--far-share", "0.01"]
+    result = runner("--kernel", "scaled", "--reference", tmp_path / "ref", *options)
+    assert result.exit_code == 4
+    assert result.one("compared")["far_mismatches"] == 20
+
+
+@pytest.mark.parametrize(
     ("options", "exit_code"),
     [
         ([], 4),

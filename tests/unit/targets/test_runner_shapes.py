@@ -50,6 +50,20 @@ def test_a_schedule_that_rounds_up_gets_a_wider_output(runner: Runner) -> None:
     assert found["image"]["extent"] == [114, 62]
 
 
+def test_a_fixed_output_wins_over_a_wrong_estimate(runner: Runner, tmp_path: Path) -> None:
+    found = buffers(runner("--kernel", "fixed_shape", "--write-reference", tmp_path / "ref"))
+    assert shape(found["turned"]) == ([0, 0], [12, 8], [1, 12])
+    assert read_arrays(tmp_path / "ref")[0].values.shape == (8, 12)
+    assert runner("--kernel", "fixed_shape", "--reference", tmp_path / "ref").exit_code == 0
+
+
+def test_a_schedule_without_estimates_is_called_like_the_others(runner: Runner, tmp_path: Path) -> None:
+    assert runner("--kernel", "by_autoscheduler", "--write-reference", tmp_path / "ref").exit_code == 0
+    result = runner("--kernel", "by_hand", "--reference", tmp_path / "ref")
+    assert buffers(result)["product"]["extent"] == [24, 5]
+    assert result.one("compared")["mismatches"] == 0
+
+
 @pytest.mark.parametrize(
     ("kernel", "image_stride", "output_stride"),
     [

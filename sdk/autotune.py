@@ -1,1 +1,0 @@
-from sdk.api.autotune import autotune  # noqa: F401
