@@ -18,10 +18,10 @@ from devices.core_turns import CoreTurns
 from devices.device import Device
 from devices.measure import Session, measure_kernel, write_reference
 from devices.measure_settings import KernelInputs, MeasureSettings
-from devices.measurement import MeasureFailure, Measurement
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.open_device import open_transport
 from targets.artifacts import BuildTools, KernelRecipe, build_kernel, emit_featurization, link_kernels
-from targets.errors import GeneratorError
+from targets.errors import GeneratorError, UsageError
 from targets.executable import Executable
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.schedule_choice import ScheduleChoice
@@ -154,6 +154,8 @@ def _reference_outputs(
     progress("running the reference")
     symbol = executable.kernels[-1]
     failure = write_reference(session, executable.path.name, symbol, _REFERENCE_FILE, _REFERENCE_LIMIT_S)
+    if failure is not None and failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+        raise UsageError(f"The kernel cannot be called as asked. {failure.sentence}")
     return reference if failure is None else None
 
 

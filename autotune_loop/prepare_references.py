@@ -20,7 +20,8 @@ from autotune_loop.output_tolerance import output_tolerance
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import greedy_point
-from targets.errors import GeneratorError, SdkError
+from devices.measurement import MeasureFailureReason
+from targets.errors import GeneratorError, SdkError, UsageError
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
@@ -32,6 +33,7 @@ def prepare_references(
 
     Raises:
         GeneratorError: the generator cannot be scheduled at all; the sentence shows the fix.
+        UsageError: sizes, scalars or inputs that its kernel has no arguments for.
     """
     probes = [_submit_probe(engine, store, context, index) for index in range(len(context.argsets))]
     references = [_submit_reference(engine, store, context, index) for index in range(len(context.argsets))]
@@ -104,7 +106,11 @@ def _reference_file(index: int) -> str:
 
 
 def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference) -> str | None:
-    """None when the reference's outputs are on the device, else what went wrong."""
+    """None when the reference's outputs are on the device, else what went wrong.
+
+    Raises:
+        UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
+    """
     output = context.work_folder / "executables" / f"reference_{index}"
     output.parent.mkdir(parents=True, exist_ok=True)
     executable = engine.submit_build(tasks.link, [built.kernel], output).result()
@@ -114,6 +120,11 @@ def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks
         tasks.prepare_reference, executable, built.kernel.name, _reference_file(index)
     ).result()
     output.unlink(missing_ok=True)
+    if failure is not None and failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+        raise UsageError(
+            f"The kernel cannot be called as asked. {failure.sentence}",
+            next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
+        )
     return None if failure is None else failure.sentence
 
 

@@ -38,6 +38,7 @@ from targets.generator_run import (
 )
 from targets.halide_runtime import build_runtime_object
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
+from targets.plain_folder import plain_folder
 from targets.process_outcome import ProcessLimits
 from targets.search_plugin import search_only
 from targets.stop_signal import StopSignal
@@ -128,18 +129,19 @@ def _run_search(
         write_weights(noisy, weights_path)
     limits = worker.context.limits
     time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
-    parameters = {
-        "beam_size": str(point.beam_size),
-        "random_dropout": str(point.random_dropout),
-        "random_dropout_seed": str(point.seed),
-        "weights_path": str(weights_path),
-    }
     context = worker.context
-    autoscheduler = profile_autoscheduler(worker.halide, context.profile, context.parallelism, parameters)
-    if "object" not in emit and worker.search_plugin is not None:
-        path = folder / (context.function_name + EMITTED_SUFFIXES["featurization"])
-        autoscheduler = search_only(autoscheduler, worker.search_plugin, path)
-    return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
+    with plain_folder(weights_path.parent) as weights_folder, plain_folder(folder) as output_folder:
+        parameters = {
+            "beam_size": str(point.beam_size),
+            "random_dropout": str(point.random_dropout),
+            "random_dropout_seed": str(point.seed),
+            "weights_path": str(weights_folder / weights_path.name),
+        }
+        autoscheduler = profile_autoscheduler(worker.halide, context.profile, context.parallelism, parameters)
+        if "object" not in emit and worker.search_plugin is not None:
+            path = output_folder / (context.function_name + EMITTED_SUFFIXES["featurization"])
+            autoscheduler = search_only(autoscheduler, worker.search_plugin, path)
+        return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
 
 
 def _generate(

@@ -16,6 +16,7 @@ from targets.errors import DeviceError
 from targets.stop_signal import StopSignal
 
 _REASON_OF_ERROR = {
+    "usage": MeasureFailureReason.WRONG_ARGUMENTS,
     "halide": MeasureFailureReason.HALIDE_ERROR,
     "memory": MeasureFailureReason.OUT_OF_MEMORY,
     "overrun": MeasureFailureReason.WRONG_OUTPUT,

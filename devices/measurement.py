@@ -18,6 +18,7 @@ class MeasureFailureReason(Enum):
     HALIDE_ERROR = "Halide error"
     OUT_OF_MEMORY = "out of memory"
     BAD_REPORT = "unreadable report"
+    WRONG_ARGUMENTS = "wrong arguments"
     DEVICE = "device trouble"
     STOPPED = "stopped"
 

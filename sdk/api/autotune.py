@@ -17,6 +17,7 @@ from sdk.preparation import (
     open_workbench,
     pick_device,
 )
+from sdk.run_folders import newest_run_folder
 from sdk.settings import Settings, read_settings
 from targets.generator_reference import parse_parameters
 from targets.profile_loader import load_profile
@@ -58,7 +59,7 @@ def autotune(
         argsets: further parameters, one collection for each argument set; every set is tuned.
         function_name: name of the tuned function; None takes the generator's.
         parallelism: threads of the device; None takes the profile's (on this machine: its cores).
-        run_folder: where everything goes; None makes tuned/<name>-<target>-<n>.
+        run_folder: where everything goes; None makes tuned/<name>-<target>-<n>, or resumes the newest of them.
         resume: go on with the run in `run_folder`.
         rounds, budget_s: when to end, whichever comes first.
         weights: a `.weights` file to start from; None takes the profile's.
@@ -72,6 +73,9 @@ def autotune(
     settings = settings or read_settings()
     profile = load_profile(target, settings.profile_folder)
     chosen_device, threads = pick_device(profile, device, parallelism)
+    if run_folder is None and function_name is not None:
+        # Before the generator is built, so that a missing run is said at once.
+        run_folder = _run_folder(check_function_name(function_name), profile.name, resume)
     workbench = open_workbench(settings)
     reference, program = open_named_generator(generator, parameters, workbench, settings)
     program.close()
@@ -83,7 +87,7 @@ def autotune(
         profile=profile,
         device=chosen_device,
         parallelism=threads,
-        run_folder=run_folder or free_run_folder(Path.cwd(), name, profile.name),
+        run_folder=run_folder or _run_folder(name, profile.name, resume),
         argsets=tuple({**reference.parameters, **parse_parameters(argset)} for argset in argsets),
         rounds=rounds,
         budget_s=budget_s,
@@ -102,3 +106,7 @@ def autotune(
 
     folders = Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
     return tune(request, folders, listen, stop or StopSignal())
+
+
+def _run_folder(name: str, target: str, resume: bool) -> Path:
+    return newest_run_folder(Path.cwd(), name, target) if resume else free_run_folder(Path.cwd(), name, target)

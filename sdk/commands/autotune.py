@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from devices.measure_settings import KernelInputs
     from sdk.autotune_call import AutotuneCall
     from sdk.display.guarded_display import GuardedDisplay
-    from sdk.settings import Settings
     from targets.stop_signal import StopSignal
 
 _INTERRUPTED = 130
@@ -98,10 +97,6 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
     from sdk.api.autotune import autotune as tune
     from sdk.settings import read_settings
 
-    settings = read_settings()
-    run_folder = call.run_folder
-    if call.resume and run_folder is None:
-        run_folder = _newest_run(call, settings)
     with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
         return tune(
             call.generator,
@@ -111,7 +106,7 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
             argsets=call.argsets,
             function_name=call.function_name,
             parallelism=call.parallelism,
-            run_folder=run_folder,
+            run_folder=call.run_folder,
             resume=call.resume,
             rounds=call.rounds,
             budget_s=call.budget_s,
@@ -125,7 +120,7 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
             memory_limit_bytes=call.memory_limit_bytes,
             listen=display.listen,
             stop=stop,
-            settings=settings,
+            settings=read_settings(),
         )
 
 
@@ -138,18 +133,3 @@ def _converted_inputs(call: AutotuneCall, folder: Path) -> KernelInputs:
     for name, npy_file in call.input_files.items():
         convert_npy_file(npy_file, files[name])
     return replace(call.inputs, files=files)
-
-
-def _newest_run(call: AutotuneCall, settings: Settings) -> Path:
-    """The folder to go on with: its name has the function's name, which may only be the generator's to tell."""
-    from sdk.preparation import open_named_generator, open_workbench
-    from sdk.run_folders import newest_run_folder
-    from targets.profile_loader import load_profile
-
-    profile = load_profile(call.target, settings.profile_folder)
-    name = call.function_name
-    if name is None:
-        reference, program = open_named_generator(call.generator, call.parameters, open_workbench(settings), settings)
-        program.close()
-        name = reference.name
-    return newest_run_folder(Path.cwd(), str(name), profile.name)

@@ -180,6 +180,15 @@ def test_a_schedule_with_wrong_output_never_wins(
     check_run_folder(result, "separable_filter", "wall")
 
 
+def test_a_folder_whose_name_is_hard_on_command_lines(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my project, v=2 'é'"
+    folder.mkdir()
+    generator = folder / "blur: the fast one.py"
+    generator.write_bytes((examples / "separable_filter.py").read_bytes())
+    result = tune(str(generator), parameters=SMALL, rounds=1, run_folder=folder / "run")
+    check_run_folder(result, "separable_filter", "wall")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
