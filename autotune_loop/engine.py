@@ -19,10 +19,14 @@ _R = TypeVar("_R")
 
 _BUILD_RESOURCE = "build"
 _MEASURE_PRIORITY = 10
-# Background work of Dask's that would disturb a measurement on this machine.
+# Background work of Dask's that would disturb a measurement on this machine, and memory it need not keep.
 _QUIET_CONFIG = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
+    # Its logs of events and transitions would grow with every task of a long run.
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.log-length": 100,
+    "distributed.admin.low-level-log-length": 100,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.worker.memory.target": False,

@@ -107,10 +107,7 @@ class PythonGeneratorProgram:
     ) -> int:
         with self._lock:
             if self._process.poll() is not None:
-                raise GeneratorError(
-                    f"The process that serves {self._file} has died (exit code {self._process.returncode}).",
-                    next_step="Start again; if it recurs, run the file by itself with python.",
-                )
+                raise self._died()
             self._last_id += 1
             self._waiting[self._last_id] = answers
             request = {
@@ -121,8 +118,17 @@ class PythonGeneratorProgram:
                 "cpu_s": cpu_limit_s(limits),
                 "cores": None if limits.cores is None else sorted(limits.cores),
             }
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            try:
+                self._socket.sendall(json.dumps(request).encode() + b"\n")
+            except OSError as error:
+                raise self._died() from error
             return self._last_id
+
+    def _died(self) -> GeneratorError:
+        return GeneratorError(
+            f"The process that serves {self._file} has died (exit code {self._process.poll()}).",
+            next_step="Start again; if it recurs, run the file by itself with python.",
+        )
 
     def _await_end(
         self, answers: queue.SimpleQueue[dict[str, Any]], deadline: float, stop: StopSignal | None

@@ -109,9 +109,19 @@ def _name_like_a_script() -> None:
 
 
 def _serve(connection: socket.socket) -> None:
+    children: dict[int, tuple[int, int]] = {}
+    try:
+        _serve_requests(connection, children)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the client is gone: the same as a closed socket
+    finally:
+        for _, pid in children.values():
+            _kill(pid)
+
+
+def _serve_requests(connection: socket.socket, children: dict[int, tuple[int, int]]) -> None:
     poller = select.poll()
     poller.register(connection, select.POLLIN)
-    children: dict[int, tuple[int, int]] = {}
     pending = b""
     while True:
         for ready, _ in poller.poll():
@@ -120,8 +130,6 @@ def _serve(connection: socket.socket) -> None:
                 continue
             data = connection.recv(65536)
             if not data:
-                for _, pid in children.values():
-                    _kill(pid)
                 return
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
@@ -130,6 +138,8 @@ def _serve(connection: socket.socket) -> None:
                 pid_fd = os.pidfd_open(pid)
                 children[pid_fd] = (request["id"], pid)
                 poller.register(pid_fd, select.POLLIN)
+                # Told before the end can be, so that the client can always kill what it started.
+                _send(connection, {"event": "started", "id": request["id"], "pid": pid})
 
 
 def _start(connection: socket.socket, request: dict[str, Any]) -> int:
@@ -137,15 +147,16 @@ def _start(connection: socket.socket, request: dict[str, Any]) -> int:
     if pid == 0:
         connection.close()
         _run(request)
-    # Told before the child can end, so that the client can always kill what it started.
-    _send(connection, {"event": "started", "id": request["id"], "pid": pid})
+    # Here too, and before anyone is told: a group that the child has yet to make could not be killed.
+    with contextlib.suppress(ProcessLookupError):
+        os.setpgid(pid, pid)
     return pid
 
 
 def _run(request: dict[str, Any]) -> NoReturn:
     exit_code = 1
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)

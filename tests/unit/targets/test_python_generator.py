@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -171,13 +172,50 @@ def test_nothing_stays_behind(open_text: Open, tmp_path: Path, how: str) -> None
         if how == "stop":
             stop.set()
         elif how == "close":
-            program._socket.shutdown(2)
+            program._socket.shutdown(socket.SHUT_RDWR)
         elif how == "server killed":
             os.kill(program._process.pid, signal.SIGKILL)
         outcome = running.result()
     assert not outcome.succeeded
     assert (outcome.timed_out, outcome.stopped) == (how == "time limit", how == "stop")
     assert len(ids) == 2 and all(has_ended(pid) for pid in ids)
+
+
+def test_a_stop_at_the_very_start_leaves_nothing(settings: Settings, examples: Path, tmp_path: Path) -> None:
+    program = PythonGeneratorProgram(examples / "broken" / "hangs.py", settings.environment)
+    stop = StopSignal()
+    stop.set()
+    arguments = ["-g", "hangs", "-o", str(tmp_path), "-e", "object", "target=host"]
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            outcomes = list(threads.map(lambda _: program.run(arguments, LIMITS, stop), range(40)))
+        assert all(outcome.stopped for outcome in outcomes)
+        assert Path(f"/proc/{program._process.pid}/task/{program._process.pid}/children").read_text() == ""
+    finally:
+        program.close()
+
+
+def test_closing_at_the_very_start_leaves_nothing(settings: Settings, examples: Path, tmp_path: Path) -> None:
+    arguments = ["-g", "hangs", "-o", str(tmp_path / "marks-this-test"), "-e", "object", "target=host"]
+    for _ in range(5):
+        program = PythonGeneratorProgram(examples / "broken" / "hangs.py", settings.environment)
+        with ThreadPoolExecutor(4) as threads:
+            running = [threads.submit(program.run, arguments, LIMITS) for _ in range(4)]
+            pids = _children_of(program._process.pid)
+            program._socket.shutdown(socket.SHUT_RDWR)
+            assert not any(outcome.result().succeeded for outcome in running if not outcome.exception())
+        program._process.wait(10)
+        assert all(has_ended(pid) for pid in pids)
+        program._lines.close()
+        program._socket.close()
+
+
+def _children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    deadline_s = time.monotonic() + 10
+    while not found and time.monotonic() < deadline_s:
+        found = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return found
 
 
 def test_a_server_that_was_killed_is_told(settings: Settings) -> None:
