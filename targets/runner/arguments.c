@@ -65,8 +65,8 @@ static void take_size(struct argument *argument, const char *size) {
         const unsigned long long extent = strtoull(text, &end, 10);
         const char expected = i + 1 < argument->meta->dimensions ? 'x' : 0;
         if (text[0] < '0' || text[0] > '9' || errno || extent > INT32_MAX || *end != expected) {
-            fail(EXIT_USAGE, "usage", "--size %s got '%s'; expected %d extents such as 64x48.", argument->meta->name,
-                 size, argument->meta->dimensions);
+            fail(EXIT_USAGE, "usage", "--size %.*s got '%s'; expected %d extents such as 64x48.",
+                 (int)strcspn(argument->meta->name, "$"), argument->meta->name, size, argument->meta->dimensions);
         }
         argument->dim[i].extent = (int32_t)extent;
         text = end + 1;

@@ -99,7 +99,7 @@ def test_a_generator_that_cannot_be_tuned_says_why(tune: Tune, examples: Path, t
 
 def test_an_input_without_an_estimate_says_so(tune: Tune, tmp_path: Path) -> None:
     source = Path(__file__).parents[1] / "unit" / "targets" / "generators" / "no_estimates.py"
-    with pytest.raises(GeneratorError, match="'input' has no estimates: call set_estimates on it"):
+    with pytest.raises(SdkError, match="'input' has no estimates: call set_estimates on it"):
         tune(f"{source}:no_input", run_folder=tmp_path / "run")
     sized = KernelInputs(sizes={"input": "101x100"})
     result = tune(f"{source}:no_input", rounds=1, inputs=sized, run_folder=tmp_path / "sized")

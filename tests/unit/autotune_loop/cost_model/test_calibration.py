@@ -14,6 +14,8 @@ from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
 from weights.scale import scale_weights
 
+pytestmark = pytest.mark.usefixtures("tensorflow_ready")
+
 
 def _batch() -> PipelineBatch:
     source = np.random.default_rng(3)
