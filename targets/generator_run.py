@@ -174,6 +174,14 @@ _RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|
 # What Halide 21 prints, the reason, and the sentence that shows the fix.
 _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
     (
+        r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",
+        GeneratorFailureReason.FAILED,
+        (
+            "The schedule was made for another pipeline than that of generator {name} with these parameters: {what}. "
+            "Use the generator and the parameters that it was tuned with."
+        ),
+    ),
+    (
         (
             r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
             r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs

@@ -275,6 +275,12 @@ void ask_kernel_for_shapes(struct invocation *invocation) {
             if (adopt_answer(&invocation->arguments[i])) changed = true;
         }
     }
+    if (changed) {
+        fail(EXIT_HALIDE, "halide",
+             "The kernel '%s' wants larger buffers whenever it gets larger ones: its schedule was made for a larger "
+             "output. Give a larger --size, or none.",
+             invocation->kernel->name);
+    }
     for (int i = 0; i < invocation->count; i++) {
         invocation->arguments[i].buffer.dim = invocation->arguments[i].dim;
     }

@@ -187,6 +187,21 @@ def _scaled_by_hand(estimates: bool) -> Kernel:
     return hl.Pipeline(product), [image, factor]
 
 
+def _for_larger_outputs() -> Kernel:
+    """Its tiles are larger than a small output, and its input's width decides how much of it is read."""
+    image, spread = hl.ImageParam(hl.UInt(8), 1, "image"), hl.Func("spread")
+    every = hl.RDom([(0, image.width())], "every")
+    total = hl.Func("total")
+    total[()] = hl.u8(0)
+    total[()] += image[every]
+    spread[x] = image[x] + total[()]
+    total.compute_root()
+    spread.split(x, xo, xi, 64, hl.TailStrategy.ShiftInwards)
+    for shaped in (image, spread):
+        shaped.set_estimates([(0, 256)])
+    return hl.Pipeline(spread), [image]
+
+
 def _no_scalar_estimate() -> Kernel:
     added, number = hl.Param(hl.Int(32), "added"), hl.Func("number")
     number[x] = added
@@ -233,6 +248,7 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "no_estimates": _no_estimates,
     "no_scalar_estimate": _no_scalar_estimate,
     "fixed_shape": _fixed_shape,
+    "for_larger_outputs": _for_larger_outputs,
     "by_hand": lambda: _scaled_by_hand(estimates=False),
     "by_autoscheduler": lambda: _scaled_by_hand(estimates=True),
     "requires": _requires,

@@ -57,6 +57,13 @@ def test_a_fixed_output_wins_over_a_wrong_estimate(runner: Runner, tmp_path: Pat
     assert runner("--kernel", "fixed_shape", "--reference", tmp_path / "ref").exit_code == 0
 
 
+def test_a_schedule_for_larger_outputs_says_so(runner: Runner) -> None:
+    assert runner("--kernel", "for_larger_outputs").exit_code == 0
+    result = runner("--kernel", "for_larger_outputs", "--size", "spread=40", "--size", "image=40")
+    assert result.exit_code == 3
+    assert "its schedule was made for a larger output. Give a larger --size" in result.one("error")["message"]
+
+
 def test_a_schedule_without_estimates_is_called_like_the_others(runner: Runner, tmp_path: Path) -> None:
     assert runner("--kernel", "by_autoscheduler", "--write-reference", tmp_path / "ref").exit_code == 0
     result = runner("--kernel", "by_hand", "--reference", tmp_path / "ref")
