@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from distributed import Future
 from autotune_loop import tasks
 from autotune_loop.batch import BatchInProgress, BuiltBatch
 from autotune_loop.candidate import BuiltObject, Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import BuildProgress, Listener, Notice
 from autotune_loop.failure_log import FailureLog
 from autotune_loop.featurization import read_featurization
-from autotune_loop.pool_search import PoolSearch
+from autotune_loop.pool_search import MIN_SCHEDULES, PoolSearch
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import full_beam_point, greedy_point
@@ -28,6 +30,10 @@ from targets.executable import Executable, KernelObject
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 from weights.weights_file import read_weights
+
+# Shares of the time left, after which a batch is content with few schedules: of searching, then of building.
+_SEARCH_SHARE = 0.25
+_BUILD_SHARE = 0.4
 
 Predict = Callable[[Sequence[Path]], list[float | None]]
 BuiltCandidate = tuple[Candidate, KernelObject]
@@ -44,6 +50,7 @@ class BatchBuilder:
         sampling: SamplingOptions,
         build_slots: int,
         predict: Predict,
+        deadline: Deadline,
         listen: Listener,
         stop: StopSignal,
     ) -> None:
@@ -52,6 +59,8 @@ class BatchBuilder:
         self._context = context
         self._sampling = sampling
         self._predict = predict
+        self._deadline = deadline
+        self._window = 2 * build_slots
         self._listen = listen
         self._stop = stop
         self._failures = FailureLog(store.database, listen)
@@ -75,20 +84,20 @@ class BatchBuilder:
         pool_size = max(count, round(count * self._sampling.pool_factor))
         with _timed(work, "search"):
             known = self._store.database.known_schedules(argset_index)
-            pool = self._pool_search.search(work, used, pool_size, known)
+            search_until = self._deadline.share(_SEARCH_SHARE)
+            pool = self._pool_search.search(work, used, pool_size, known, search_until)
         with _timed(work, "choose"):
             chosen = self._choose(work, pool, count)
         with _timed(work, "generate code"):
-            futures = [(candidate, self._submit_build(candidate, work)) for candidate in chosen]
+            built = self._build_all(work, chosen, self._deadline.share(_BUILD_SHARE))
             first = self._await_full(work, full, used) if full is not None else []
-            built = first + self._await_builds(work, futures)
         with _timed(work, "link"):
-            executable = self._link(work, built)
+            executable = self._link(work, first + built)
         was_full = bool(first) and first[0][0].point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
             argset_index=argset_index,
-            candidates=tuple(candidate for candidate, _ in built) if executable else (),
+            candidates=tuple(candidate for candidate, _ in first + built) if executable else (),
             executable=executable,
             exhausted=not chosen and not first and not self._stop.is_set(),
             failed=work.failed,
@@ -162,11 +171,18 @@ class BatchBuilder:
             raise GeneratorError(result.failure.sentence)
         self._failures.search_failed(work.round_index, work.argset_index, result)
 
-    def _await_builds(
-        self, work: BatchInProgress, futures: list[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]]
-    ) -> list[BuiltCandidate]:
+    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[BuiltCandidate]:
+        """Those that could be built, in order; past the deadline a few are enough."""
         built: list[BuiltCandidate] = []
-        for candidate, future in futures:
+        waiting = deque(chosen)
+        under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
+        while True:
+            enough = self._stop.is_set() or (len(built) >= MIN_SCHEDULES and until.within(0.0))
+            while waiting and len(under_way) < self._window and not enough:
+                under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
+            if not under_way:
+                return built
+            candidate, future = under_way.popleft()
             result = future.result()
             if isinstance(result, GeneratorFailure):
                 work.failed += 1
@@ -175,8 +191,7 @@ class BatchBuilder:
             else:
                 built.append((candidate, self._store.keep_build(candidate, result)))
             place = (work.round_index, work.argset_index)
-            self._listen(BuildProgress(*place, len(built), work.failed, len(futures)))
-        return built
+            self._listen(BuildProgress(*place, len(built), work.failed, len(chosen)))
 
     def _link(self, work: BatchInProgress, built: list[BuiltCandidate]) -> Executable | None:
         if not built or self._stop.is_set():

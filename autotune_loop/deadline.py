@@ -18,6 +18,10 @@ class Deadline:
         """The deadline `duration_s` from now; None never comes."""
         return cls(math.inf if duration_s is None else time.monotonic() + duration_s)
 
+    def share(self, share: float) -> Deadline:
+        """The point at which that share of the time left from now is over."""
+        return Deadline(time.monotonic() + share * self.left_s)
+
     @property
     def left_s(self) -> float:
         """Seconds left, not below zero."""

@@ -48,7 +48,8 @@ class Learner:
             num_cores=request.parallelism,
             weights_path=store.updated_weights,
             log_path=store.folder / "model.log",
-            environment=environment,
+            # What TensorFlow leaves in the temporary folder goes with the run's scratch space.
+            environment={**environment, "TMPDIR": str(store.work)},
         )
         self._samples = 0
 

@@ -12,6 +12,7 @@ from distributed import Future
 from autotune_loop import tasks
 from autotune_loop.batch import BatchInProgress
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, SearchProgress
 from autotune_loop.failure_log import FailureLog
@@ -23,6 +24,8 @@ from targets.stop_signal import StopSignal
 
 # Small pipelines have few schedules: give up on new ones after this many searches for each one wanted.
 _MAX_SEARCHES_PER_WANTED = 6
+# However short the time, a batch has so many schedules.
+MIN_SCHEDULES = 4
 
 
 class PoolSearch:
@@ -51,12 +54,15 @@ class PoolSearch:
         self._listen = listen
         self._stop = stop
 
-    def search(self, work: BatchInProgress, weights: Path, size: int, known: set[str]) -> list[SearchedSchedule]:
+    def search(
+        self, work: BatchInProgress, weights: Path, size: int, known: set[str], until: Deadline
+    ) -> list[SearchedSchedule]:
         """Up to `size` schedules, in the order of their points, so that equal seeds give equal pools.
 
         Args:
             weights: the cost model that guides the searches.
             known: schedules that count as duplicates; those found are added.
+            until: past it, a few schedules are enough.
 
         Raises:
             GeneratorError: every search failed, or one failed in a way that every other will.
@@ -65,7 +71,11 @@ class PoolSearch:
         duplicates = failed = 0
         sentence = ""
         points = random_points(self._seed, work.round_index, work.argset_index, weights)
-        for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, lambda: len(pool) >= size):
+
+        def enough() -> bool:
+            return len(pool) >= size or (len(pool) >= MIN_SCHEDULES and until.within(0.0))
+
+        for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, enough):
             if isinstance(result, SearchFailure):
                 failed += self._failed(work, result)
                 sentence = sentence or result.failure.sentence

@@ -57,10 +57,11 @@ def _submit_probe(
 
 
 def _submit_reference(
-    engine: Engine, store: RunStore, context: RunContext, index: int
-) -> Future[tasks.BuiltReference | GeneratorFailure]:
+    engine: Engine, store: RunStore, context: RunContext, index: int, skip: int = 0
+) -> Future[tasks.BuiltReference | GeneratorFailure | None]:
     symbol = _reference_symbol(context, index)
-    return engine.submit_build(tasks.build_reference, context.argsets[index], store.objects / symbol, symbol)
+    folder = store.objects / symbol
+    return engine.submit_build(tasks.build_reference, context.argsets[index], folder, symbol, skip)
 
 
 def _reference_symbol(context: RunContext, index: int) -> str:
@@ -83,20 +84,24 @@ def _state(
     context: RunContext,
     index: int,
     features: Featurization,
-    built: tasks.BuiltReference | GeneratorFailure,
+    built: tasks.BuiltReference | GeneratorFailure | None,
     listen: Listener,
 ) -> ArgsetState:
+    """An argument set's state, with the first reference that can be built and does run."""
     argset = context.argsets[index]
-    file, name = None, "none"
-    if isinstance(built, GeneratorFailure):
-        listen(Notice(f"Outputs cannot be checked: no reference could be built. {built.sentence}", warning=True))
-    else:
+    file, name, trouble = None, "none", ""
+    while isinstance(built, tasks.BuiltReference):
         name = built.autoscheduler
-        trouble = _run_reference(engine, context, index, built)
-        if trouble is None:
+        sentence = _run_reference(engine, context, index, built)
+        if sentence is None:
             file = _reference_file(index)
-        else:
-            listen(Notice(f"Outputs cannot be checked: the reference did not run. {trouble}", warning=True))
+            break
+        trouble += f" {name}'s schedule did not run: {sentence}"
+        built = _submit_reference(engine, store, context, index, built.position + 1).result()
+    if file is None:
+        if isinstance(built, GeneratorFailure):
+            trouble += f" {built.sentence}"
+        listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
     reference = ArgsetReference(file, output_tolerance(features), pipeline_id(features, argset))
     return ArgsetState(index, argset, context.function_name, reference, name)
 

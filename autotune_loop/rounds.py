@@ -105,6 +105,7 @@ class Rounds:
             self.request.sampling,
             self.build_slots,
             self.learner.predict,
+            self.deadline,
             self.listen,
             self.builder_stop,
         )

@@ -20,11 +20,15 @@ class BuildLimits:
     Attributes:
         search_s: of a random search with code generation.
         full_search_s: of the full beam search.
+        reference_s: of building the reference.
+        reference_run_s: of running it once.
         memory_bytes: of each process.
     """
 
     search_s: float = 60.0
     full_search_s: float = 600.0
+    reference_s: float = 120.0
+    reference_run_s: float = 600.0
     memory_bytes: int = 8 * 2**30
 
 

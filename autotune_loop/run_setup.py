@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -25,9 +26,11 @@ from weights.weights_file import Weights, read_weights, weights_sha256
 _EMULATED_TIME_FACTOR = 2.0
 _EMULATED_MIN_REPETITIONS = 3
 _RUN_LIMIT_S = 60.0
-# With a time budget, the default's full beam search may take this share of it.
+# Shares of a time budget.
+_SEARCH_BUDGET_SHARE = 0.25
+_SHORTEST_SEARCH_LIMIT_S = 10.0
 _FULL_SEARCH_BUDGET_SHARE = 0.2
-_FULL_SEARCH_LIMIT_S = 600.0
+_REFERENCE_BUDGET_SHARE = 0.5
 _MEMORY_SHARE = 0.8
 _MEMORY_LIMIT_BYTES = 8 * 2**30
 
@@ -132,16 +135,7 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
     cores = plan_cores(usable, min(device.threads, len(usable)) if device.uses_host_cores else 0)
     build_slots = request.build_jobs or len(cores.build)
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    full_s = request.full_search_limit_s
-    if full_s is None:
-        budget_s = request.budget_s
-        full_s = _FULL_SEARCH_LIMIT_S if budget_s is None else budget_s * _FULL_SEARCH_BUDGET_SHARE
-    share_bytes = int(memory_bytes * _MEMORY_SHARE / build_slots)
-    limits = BuildLimits(
-        search_s=request.search_limit_s,
-        full_search_s=full_s,
-        memory_bytes=request.memory_limit_bytes or min(_MEMORY_LIMIT_BYTES, share_bytes),
-    )
+    limits = _limits(request, int(memory_bytes * _MEMORY_SHARE / build_slots))
     context = RunContext(
         reference=request.reference,
         function_name=request.function_name,
@@ -158,3 +152,17 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
         environment=folders.environment,
     )
     return context, build_slots
+
+
+def _limits(request: TuneRequest, memory_share_bytes: int) -> BuildLimits:
+    """With a time budget nothing that the run waits for may take more than its share of it."""
+    budget_s = math.inf if request.budget_s is None else request.budget_s
+    standard = BuildLimits()
+    full_s = request.full_search_limit_s
+    return BuildLimits(
+        search_s=min(request.search_limit_s, max(_SHORTEST_SEARCH_LIMIT_S, budget_s * _SEARCH_BUDGET_SHARE)),
+        full_search_s=min(standard.full_search_s, budget_s * _FULL_SEARCH_BUDGET_SHARE) if full_s is None else full_s,
+        reference_s=min(standard.reference_s, budget_s * _REFERENCE_BUDGET_SHARE),
+        reference_run_s=min(standard.reference_run_s, budget_s * _REFERENCE_BUDGET_SHARE),
+        memory_bytes=request.memory_limit_bytes or min(_MEMORY_LIMIT_BYTES, memory_share_bytes),
+    )

@@ -44,6 +44,7 @@ class RunStore:
                 f"{folder} holds no run to go on with.",
                 next_step="Leave --resume out to start one there.",
             )
+        self._was_there = self.folder.exists() and any(self.folder.iterdir())
         try:
             for made in (self.samples, self.work, self.objects):
                 made.mkdir(parents=True, exist_ok=True)
@@ -209,6 +210,11 @@ class RunStore:
     def candidate_folder(self, round_index: int, argset_index: int, sample_index: int) -> Path:
         """Where a candidate's files lie."""
         return self.batch_folder(round_index, argset_index) / str(sample_index)
+
+    def discard_if_unused(self) -> None:
+        """After a run that was refused before its first candidate: leave nothing that a next try would stumble on."""
+        if not self._was_there and self.database.next_round() == 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
         """Close the database, clear the scratch space and let go of the folder; once is enough."""

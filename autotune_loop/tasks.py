@@ -46,8 +46,6 @@ from weights.perturb import perturb_weights
 from weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")
-_REFERENCE_LIMIT_S = 120.0
-_REFERENCE_RUN_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,12 @@ class BuiltReference:
 
     Attributes:
         autoscheduler: which one made it.
+        position: its place among those that may.
     """
 
     autoscheduler: str
     kernel: KernelObject
+    position: int
 
 
 def search(point: SearchPoint, argset: Mapping[str, str], folder: Path) -> SearchedSchedule | SearchFailure:
@@ -169,21 +169,27 @@ def _generate(
     return run_generator(worker.program, request, limits, stop)
 
 
-def build_reference(argset: Mapping[str, str], folder: Path, symbol: str) -> BuiltReference | GeneratorFailure:
-    """An independent schedule that ends: Mullapudi2016's, else Li2018's. Never the fully inlined pipeline."""
+def build_reference(
+    argset: Mapping[str, str], folder: Path, symbol: str, skip: int = 0
+) -> BuiltReference | GeneratorFailure | None:
+    """An independent schedule that ends: Mullapudi2016's, else Li2018's. Never the fully inlined pipeline.
+
+    Args:
+        skip: leaves out so many of these; None is returned when that leaves none.
+    """
     worker = current_run_worker()
     context = worker.context
     choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile.machine)
     first_failure: GeneratorFailure | None = None
-    for choice in choices:
+    for choice in choices[skip:]:
         with worker.building() as stop:
-            generated = _generate(worker, choice, argset, folder, symbol, ("object",), _REFERENCE_LIMIT_S, stop)
+            generated = _generate(worker, choice, argset, folder, symbol, ("object",), context.limits.reference_s, stop)
         if isinstance(generated, GeneratedFiles):
-            return BuiltReference(choice.name, KernelObject(symbol, generated.files["object"]))
+            kernel = KernelObject(symbol, generated.files["object"])
+            return BuiltReference(choice.name, kernel, position=choices.index(choice))
         first_failure = first_failure or generated
         if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
             break
-    assert first_failure is not None
     return first_failure
 
 
@@ -204,7 +210,9 @@ def prepare_reference(executable: Executable, symbol: str, reference_file: str) 
     session = worker.session(Tolerance())
     session.transport.push(executable.path, executable.path.name)
     with worker.measuring() as stop:
-        failure = write_reference(session, executable.path.name, symbol, reference_file, _REFERENCE_RUN_LIMIT_S, stop)
+        failure = write_reference(
+            session, executable.path.name, symbol, reference_file, worker.context.limits.reference_run_s, stop
+        )
     session.transport.remove(executable.path.name)
     return failure
 

@@ -14,7 +14,7 @@ from autotune_loop.run_setup import run_context, run_record, run_started, start_
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import Folders, TuneRequest
 from devices.core_turns import CoreTurns
-from targets.errors import RunFolderError
+from targets.errors import RunFolderError, SdkError
 from targets.stop_signal import StopSignal
 
 
@@ -44,6 +44,9 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
                 deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
                 rounds = Rounds(request, store, context, build_slots, engine, learner, deadline, listen, stop)
                 return rounds.run(started_s)
+        except SdkError:
+            store.discard_if_unused()
+            raise
         finally:
             store.close()
     except OSError as error:

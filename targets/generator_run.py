@@ -174,6 +174,14 @@ _RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|
 # What Halide 21 prints, the reason, and the sentence that shows the fix.
 _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
     (
+        r"(?P<what>Can only unroll for loops over a constant extent)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} cannot be compiled: {what}. Others can; where all fail so, an extent "
+            "comes from a scalar input (make it a GeneratorParam) or from odd sizes."
+        ),
+    ),
+    (
         r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",
         GeneratorFailureReason.FAILED,
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import socket
@@ -39,6 +40,7 @@ class PythonGeneratorProgram:
         self._waiting: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._last_id = 0
+        self._is_dead = False
         self._socket, child_socket = socket.socketpair()
         with child_socket:
             self._process = subprocess.Popen(
@@ -106,7 +108,7 @@ class PythonGeneratorProgram:
         answers: queue.SimpleQueue[dict[str, Any]],
     ) -> int:
         with self._lock:
-            if self._process.poll() is not None:
+            if self._is_dead or self._process.poll() is not None:
                 raise self._died()
             self._last_id += 1
             self._waiting[self._last_id] = answers
@@ -156,13 +158,16 @@ class PythonGeneratorProgram:
                 return timed_out, stopped, answer
 
     def _dispatch(self) -> None:
-        for line in self._lines:
-            answer = json.loads(line)
-            with self._lock:
-                waiting = self._waiting.get(answer["id"])
-            if waiting is not None:
-                waiting.put(answer)
+        # A server that dies with requests unread resets the connection.
+        with contextlib.suppress(OSError, ValueError):
+            for line in self._lines:
+                answer = json.loads(line)
+                with self._lock:
+                    waiting = self._waiting.get(answer["id"])
+                if waiting is not None:
+                    waiting.put(answer)
         with self._lock:
+            self._is_dead = True
             for waiting in self._waiting.values():
                 waiting.put({"event": "ended", "exit_code": -9, "peak_memory_bytes": 0, "server_died": True})
 
