@@ -172,12 +172,13 @@ class BatchBuilder:
         self._failures.search_failed(work.round_index, work.argset_index, result)
 
     def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[BuiltCandidate]:
-        """Those that could be built, in order; past the deadline a few are enough."""
+        """Those that could be built, in order; past `until` a few are enough, past the run's deadline one is."""
         built: list[BuiltCandidate] = []
         waiting = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
         while True:
-            enough = self._stop.is_set() or (len(built) >= MIN_SCHEDULES and until.within(0.0))
+            few = MIN_SCHEDULES if not self._deadline.within(0.0) else 1
+            enough = self._stop.is_set() or (len(built) >= few and until.within(0.0))
             while waiting and len(under_way) < self._window and not enough:
                 under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
             if not under_way:
