@@ -6,11 +6,12 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 
 from distributed import Future
 
 from autotune_loop import tasks
-from autotune_loop.argset_state import ArgsetState
+from autotune_loop.argset_state import ArgsetState, Timed
 from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.engine import Engine
@@ -20,14 +21,20 @@ from autotune_loop.output_tolerance import output_tolerance
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import greedy_point
-from devices.measurement import MeasureFailureReason
+from devices.measure_settings import MeasureSettings
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import GeneratorError, SdkError, UsageError
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
 
 def prepare_references(
-    engine: Engine, store: RunStore, context: RunContext, listen: Listener, stop: StopSignal
+    engine: Engine,
+    store: RunStore,
+    context: RunContext,
+    settings: MeasureSettings,
+    listen: Listener,
+    stop: StopSignal,
 ) -> list[ArgsetState]:
     """One state for each argument set, its reference outputs computed on the device.
 
@@ -43,7 +50,7 @@ def prepare_references(
         built = reference.result()
         if features is None or stop.is_set():
             return []
-        states.append(_state(engine, store, context, index, features, built, listen))
+        states.append(_state(engine, store, context, settings, index, features, built, listen))
     return states
 
 
@@ -82,36 +89,68 @@ def _state(
     engine: Engine,
     store: RunStore,
     context: RunContext,
+    settings: MeasureSettings,
     index: int,
     features: Featurization,
     built: tasks.BuiltReference | GeneratorFailure | None,
     listen: Listener,
 ) -> ArgsetState:
-    """An argument set's state, with the first reference that can be built and does run."""
+    """An argument set's state, with the first reference that can be built and does run.
+
+    The reference's schedule may win, too: what is shipped is never slower than it.
+    """
     argset = context.argsets[index]
-    file, name, trouble = None, "none", ""
+    reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, argset))
+    state = ArgsetState(index, argset, context.function_name, reference, "none")
+    trouble = ""
     while isinstance(built, tasks.BuiltReference):
-        name = built.autoscheduler
-        sentence = _run_reference(engine, context, index, built)
-        if sentence is None:
-            file = _reference_file(index)
-            break
-        trouble += f" {name}'s schedule did not run: {sentence}"
+        result = _run_reference(engine, context, settings, index, built)
+        if not isinstance(result, MeasureFailure):
+            state.reference = replace(reference, file=_reference_file(index))
+            state.reference_name = built.autoscheduler
+            if result is not None:
+                _let_compete(state, store, built, result, listen)
+            return state
+        trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
         built = _submit_reference(engine, store, context, index, built.position + 1).result()
-    if file is None:
-        if isinstance(built, GeneratorFailure):
-            trouble += f" {built.sentence}"
-        listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
-    reference = ArgsetReference(file, output_tolerance(features), pipeline_id(features, argset))
-    return ArgsetState(index, argset, context.function_name, reference, name)
+    if isinstance(built, GeneratorFailure):
+        trouble += f" {built.sentence}"
+    listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
+    return state
+
+
+def _let_compete(
+    state: ArgsetState,
+    store: RunStore,
+    built: tasks.BuiltReference,
+    measurement: Measurement,
+    listen: Listener,
+) -> None:
+    store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
+    folder = store.keep_reference(state.argset_index, built.schedule_path)
+    time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
+    store.write_best(state.argset_index, store.schedule_path(folder), f"{time_text} for {built.autoscheduler}\n")
+    listen(Notice(f"The reference, {built.autoscheduler}'s schedule, takes {time_text}; it may win, too."))
+    state.add_timed(
+        Timed(
+            symbol=built.kernel.name,
+            folder=folder,
+            origin=built.autoscheduler,
+            median_ms=measurement.median_s * 1e3,
+            spread_ms=measurement.spread_s * 1e3,
+            is_default=False,
+        )
+    )
 
 
 def _reference_file(index: int) -> str:
     return f"reference_{index}.raw"
 
 
-def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference) -> str | None:
-    """None when the reference's outputs are on the device, else what went wrong.
+def _run_reference(
+    engine: Engine, context: RunContext, settings: MeasureSettings, index: int, built: tasks.BuiltReference
+) -> MeasureFailure | Measurement | None:
+    """Put the reference's outputs on the device; see `tasks.prepare_reference` for what is returned.
 
     Raises:
         UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
@@ -121,16 +160,16 @@ def _run_reference(engine: Engine, context: RunContext, index: int, built: tasks
     executable = engine.submit_build(tasks.link, [built.kernel], output).result()
     if isinstance(executable, SdkError):
         raise executable
-    failure = engine.submit_measure(
-        tasks.prepare_reference, executable, built.kernel.name, _reference_file(index)
+    result: MeasureFailure | Measurement | None = engine.submit_measure(
+        tasks.prepare_reference, executable, built.kernel.name, _reference_file(index), settings
     ).result()
     output.unlink(missing_ok=True)
-    if failure is not None and failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+    if isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.WRONG_ARGUMENTS:
         raise UsageError(
-            f"The kernel cannot be called as asked. {failure.sentence}",
+            f"The kernel cannot be called as asked. {result.sentence}",
             next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
         )
-    return None if failure is None else failure.sentence
+    return result
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:

@@ -92,11 +92,11 @@ class Rounds:
         return self._result(outcome, tuned, time.monotonic() - started_s)
 
     def _rounds(self) -> Outcome:
-        self.states = prepare_references(self.engine, self.store, self.context, self.listen, self.stop)
+        settings = measure_settings(self.request)
+        self.states = prepare_references(self.engine, self.store, self.context, settings, self.listen, self.stop)
         if self.stop.is_set():
             return Outcome.INTERRUPTED
         first_round = recover(self.store, self.states, self.learner, self.listen)
-        settings = measure_settings(self.request)
         measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,

@@ -174,6 +174,14 @@ class RunStore:
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return KernelObject(candidate.symbol, target)
 
+    def keep_reference(self, argset_index: int, schedule_path: Path) -> Path:
+        """Put the reference's header into samples/reference/<argset>; returns that folder."""
+        folder = self.samples / "reference" / str(argset_index)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = portable_schedule(schedule_path.read_text(), self._name)
+        write_atomically(self.schedule_path(folder), text.encode())
+        return folder
+
     def write_sample(
         self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int
     ) -> None:

@@ -59,6 +59,7 @@ class BuiltReference:
 
     autoscheduler: str
     kernel: KernelObject
+    schedule_path: Path
     position: int
 
 
@@ -183,10 +184,11 @@ def build_reference(
     first_failure: GeneratorFailure | None = None
     for choice in choices[skip:]:
         with worker.building() as stop:
-            generated = _generate(worker, choice, argset, folder, symbol, ("object",), context.limits.reference_s, stop)
+            emit = ("object", "schedule")
+            generated = _generate(worker, choice, argset, folder, symbol, emit, context.limits.reference_s, stop)
         if isinstance(generated, GeneratedFiles):
             kernel = KernelObject(symbol, generated.files["object"])
-            return BuiltReference(choice.name, kernel, position=choices.index(choice))
+            return BuiltReference(choice.name, kernel, generated.files["schedule"], choices.index(choice))
         first_failure = first_failure or generated
         if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
             break
@@ -204,17 +206,24 @@ def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError
         return error
 
 
-def prepare_reference(executable: Executable, symbol: str, reference_file: str) -> MeasureFailure | None:
-    """Run the reference once; its outputs stay on the device for every candidate of the run."""
+def prepare_reference(
+    executable: Executable, symbol: str, reference_file: str, settings: MeasureSettings
+) -> MeasureFailure | Measurement | None:
+    """Run the reference once; its outputs stay on the device for every candidate of the run.
+
+    Returns:
+        Why there are no outputs; or its time; or None when there are outputs and timing it failed.
+    """
     worker = current_run_worker()
+    limits = worker.context.limits
     session = worker.session(Tolerance())
-    session.transport.push(executable.path, executable.path.name)
+    name = executable.path.name
+    session.transport.push(executable.path, name)
     with worker.measuring() as stop:
-        failure = write_reference(
-            session, executable.path.name, symbol, reference_file, worker.context.limits.reference_run_s, stop
-        )
-    session.transport.remove(executable.path.name)
-    return failure
+        failure = write_reference(session, name, symbol, reference_file, limits.reference_run_s, stop)
+        timed = measure_kernel(session, name, symbol, settings, None, stop) if failure is None else None
+    session.transport.remove(name)
+    return failure or (timed if isinstance(timed, Measurement) else None)
 
 
 def measure(
