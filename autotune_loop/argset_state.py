@@ -76,6 +76,15 @@ class ArgsetState:
         self.timed.sort(key=lambda t: t.median_ms)
         return best
 
+    def publish_best(self, store: RunStore, clock: str) -> None:
+        """Write the header of the best so far whose schedule is there, with its time; nothing before the first."""
+        for timed in self.timed:
+            schedule = store.schedule_path(timed.folder)
+            if schedule.is_file():
+                benchmark = f"{timed.median_ms:.6g} ms ({clock} time, median) for {timed.sample}\n"
+                store.write_best(self.argset_index, schedule, benchmark)
+                return
+
     def _kept(self, count: int) -> list[Timed]:
         kept = self.timed[: count - 1]
         if self.default is not None and self.default not in kept:

@@ -97,7 +97,7 @@ def _state(
 ) -> ArgsetState:
     """An argument set's state, with the first reference that can be built and does run.
 
-    The reference's schedule may win, too: what is shipped is never slower than it.
+    The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
     """
     argset = context.argsets[index]
     reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, argset))
@@ -108,7 +108,7 @@ def _state(
         if not isinstance(result, MeasureFailure):
             state.reference = replace(reference, file=_reference_file(index))
             state.reference_name = built.autoscheduler
-            if result is not None:
+            if result is not None and built.header_compiles:
                 _let_compete(state, store, built, result, listen)
             return state
         trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
@@ -129,7 +129,6 @@ def _let_compete(
     store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
     folder = store.keep_reference(state.argset_index, built.schedule_path)
     time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
-    store.write_best(state.argset_index, store.schedule_path(folder), f"{time_text} for {built.autoscheduler}\n")
     listen(Notice(f"The reference, {built.autoscheduler}'s schedule, takes {time_text}; it may win, too."))
     state.add_timed(
         Timed(

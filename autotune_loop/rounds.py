@@ -97,6 +97,8 @@ class Rounds:
         if self.stop.is_set():
             return Outcome.INTERRUPTED
         first_round = recover(self.store, self.states, self.learner, self.listen)
+        for state in self.states:
+            state.publish_best(self.store, self.request.device.clock.value)
         measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,
@@ -211,9 +213,8 @@ class Rounds:
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
         if not state.add(candidate, median_ms, measurement.spread_s * 1e3):
             return
-        sample = f"batch_{candidate.round_index}_{candidate.argset_index}/{candidate.sample_index}"
-        benchmark = f"{median_ms:.6g} ms ({measurement.clock.value} time, median) for {sample}\n"
-        self.store.write_best(candidate.argset_index, self.store.schedule_path(candidate.folder), benchmark)
+        state.publish_best(self.store, measurement.clock.value)
+        sample = state.timed[0].sample
         self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
 
     def _reserve_s(self) -> float:

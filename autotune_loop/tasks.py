@@ -40,6 +40,8 @@ from targets.halide_runtime import build_runtime_object
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.plain_folder import plain_folder
 from targets.process_outcome import ProcessLimits
+from targets.schedule_header import read_schedule
+from targets.schedule_plugin import schedule_autoscheduler
 from targets.search_plugin import search_only
 from targets.stop_signal import StopSignal
 from weights.perturb import perturb_weights
@@ -54,12 +56,15 @@ class BuiltReference:
 
     Attributes:
         autoscheduler: which one made it.
+        header_compiles: its schedule header can be shipped. Halide 21 emits some of Mullapudi2016's and Li2018's
+            without the declarations of all their variables.
         position: its place among those that may.
     """
 
     autoscheduler: str
     kernel: KernelObject
     schedule_path: Path
+    header_compiles: bool
     position: int
 
 
@@ -188,11 +193,22 @@ def build_reference(
             generated = _generate(worker, choice, argset, folder, symbol, emit, context.limits.reference_s, stop)
         if isinstance(generated, GeneratedFiles):
             kernel = KernelObject(symbol, generated.files["object"])
-            return BuiltReference(choice.name, kernel, generated.files["schedule"], choices.index(choice))
+            header = generated.files["schedule"]
+            return BuiltReference(choice.name, kernel, header, _compiles(worker, header), choices.index(choice))
         first_failure = first_failure or generated
         if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
             break
     return first_failure
+
+
+def _compiles(worker: RunWorker, header: Path) -> bool:
+    """Whether a schedule header compiles; false, too, where no compiler is there to tell."""
+    try:
+        with worker.building():
+            schedule_autoscheduler(read_schedule(header), worker.compiler)
+    except SdkError:
+        return False
+    return True
 
 
 def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError:
