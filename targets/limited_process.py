@@ -64,7 +64,7 @@ def run_limited(
             timed_out=timed_out,
             stopped=stopped,
             duration_s=time.monotonic() - started,
-            peak_memory_bytes=usage.ru_maxrss * 1024,
+            peak_memory_bytes=_own_peak_bytes(usage),
             memory_limit_bytes=limits.memory_bytes,
             log=read_tail(log),
         )
@@ -85,6 +85,12 @@ def _limit(pid: int, limits: ProcessLimits) -> None:
 def cpu_limit_s(limits: ProcessLimits) -> int:
     """A CPU-time limit that the wall-clock limit always meets first, however many threads run."""
     return int(limits.time_s * (os.cpu_count() or 1)) + 10
+
+
+def _own_peak_bytes(usage: resource.struct_rusage) -> int:
+    """A child's peak; 0 when it stayed below this process's, whose memory the kernel counts from the fork on."""
+    parent_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > parent_kib else 0
 
 
 def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:

@@ -40,7 +40,7 @@ class ProcessOutcome:
         timed_out: it was killed at its time limit.
         stopped: it was killed because the run is stopping.
         duration_s: wall-clock seconds from start to end.
-        peak_memory_bytes: the largest resident set of the process.
+        peak_memory_bytes: the largest resident set of the process; 0 when it is not known.
         memory_limit_bytes: the limit it ran under.
         log: the end of its stdout and stderr together.
     """

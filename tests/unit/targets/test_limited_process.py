@@ -81,8 +81,17 @@ def test_the_memory_limit_is_told_from_other_failures() -> None:
 
 
 def test_memory_below_the_limit_is_given() -> None:
-    outcome = run_limited(python("x = bytearray(300 << 20); print(len(x))"), ProcessLimits(60.0, GIB))
-    assert outcome.succeeded and outcome.peak_memory_bytes > 300 << 20
+    # Below this process's own peak the kernel cannot tell the child's.
+    size_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (300 << 20)
+    outcome = run_limited(python(f"x = bytearray({size_bytes}); print(len(x))"), ProcessLimits(60.0, size_bytes + GIB))
+    assert outcome.succeeded and outcome.peak_memory_bytes > size_bytes
+
+
+def test_a_crash_below_a_large_parent_is_no_lack_of_memory() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    large = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    outcome = run_limited(python(code), ProcessLimits(60.0, large))
+    assert not outcome.out_of_memory and outcome.describe() == "was ended by SIGSEGV"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +130,7 @@ def test_it_reads_nothing_and_sees_only_the_environment_it_is_given(tmp_path: Pa
 
 def test_it_runs_on_the_cores_it_is_given() -> None:
     import os
+import resource
 
     core = min(os.sched_getaffinity(0))
     limits = ProcessLimits(60.0, GIB, frozenset({core}))
