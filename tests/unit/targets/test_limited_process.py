@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 import threading
@@ -130,7 +131,6 @@ def test_it_reads_nothing_and_sees_only_the_environment_it_is_given(tmp_path: Pa
 
 def test_it_runs_on_the_cores_it_is_given() -> None:
     import os
-import resource
 
     core = min(os.sched_getaffinity(0))
     limits = ProcessLimits(60.0, GIB, frozenset({core}))
