@@ -98,7 +98,7 @@ class Rounds:
             return Outcome.INTERRUPTED
         first_round = recover(self.store, self.states, self.learner, self.listen)
         for state in self.states:
-            state.publish_best(self.store, self.request.device.clock.value)
+            self._publish_first(state)
         measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,
@@ -205,6 +205,14 @@ class Rounds:
                 f"No schedule of the first batch could be timed ({counts}).",
                 next_step=f"The last one: {state.last_failure(self.store)}",
             )
+
+    def _publish_first(self, state: ArgsetState) -> None:
+        """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
+        clock = self.request.device.clock.value
+        state.publish_best(self.store, clock)
+        if state.timed and not self.request.resume:
+            best = state.timed[0]
+            self.listen(BestImproved(state.argset_index, best.sample, best.median_ms, state.default_ms, clock))
 
     def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
         median_ms = measurement.median_s * 1e3
