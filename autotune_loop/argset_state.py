@@ -38,7 +38,6 @@ class ArgsetState:
 
     Attributes:
         reference: what outputs are compared with, and what samples are grouped by.
-        reference_name: the autoscheduler that made it.
         timed: every timed candidate, fastest first.
         full_search_s: how long the last full beam search took.
         exhausted: the search finds nothing new.
@@ -48,7 +47,6 @@ class ArgsetState:
     argset: Mapping[str, str]
     function_name: str
     reference: ArgsetReference
-    reference_name: str
     timed: list[Timed] = field(default_factory=list)
     full_search_s: float | None = None
     exhausted: bool = False

@@ -101,13 +101,12 @@ def _state(
     """
     argset = context.argsets[index]
     reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, argset))
-    state = ArgsetState(index, argset, context.function_name, reference, "none")
+    state = ArgsetState(index, argset, context.function_name, reference)
     trouble = ""
     while isinstance(built, tasks.BuiltReference):
         result = _run_reference(engine, context, settings, index, built)
         if not isinstance(result, MeasureFailure):
             state.reference = replace(reference, file=_reference_file(index))
-            state.reference_name = built.autoscheduler
             if result is not None and built.header_compiles:
                 _let_compete(state, store, built, result, listen)
             return state

@@ -127,10 +127,3 @@ def current_run_worker() -> RunWorker:
     worker = get_worker().plugins[PLUGIN_NAME]
     assert isinstance(worker, RunWorker)
     return worker
-
-
-def scratch_folder(context: RunContext, *parts: str) -> Path:
-    """A folder below the run's scratch space, made when missing."""
-    folder = context.work_folder.joinpath(*parts)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
