@@ -19,7 +19,9 @@ class RunOutcome:
         timed_out: it was killed, with its children, at its time limit.
         stopped: it was killed because the run is stopping.
         output: stdout and stderr together (its end, when very long); untrusted.
-        duration_s: wall-clock seconds on this side.
+        duration_s: wall-clock seconds, of the program's own run where the device tells, else on this side.
+        canary_s: times of a fixed piece of work right before and right after the program; empty where there is none.
+        boot: identifies the time since the device was last switched on; empty where it does not tell.
     """
 
     exit_code: int
@@ -27,6 +29,8 @@ class RunOutcome:
     stopped: bool
     output: str
     duration_s: float
+    canary_s: tuple[float, ...] = ()
+    boot: str = ""
 
 
 class Transport(Protocol):

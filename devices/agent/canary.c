@@ -1,0 +1,88 @@
+/* The canary: a fixed piece of work whose time tells how fast the core runs just now.
+ *
+ * Its time follows the core's clock (dependent multiplications and additions, of integers and floats) and the first
+ * two levels of its cache (a walk in a fixed random order), and hardly anything else. */
+#include <string.h>
+
+#include "agent.h"
+
+/* 48 KiB: more than most first levels hold, less than any second level. */
+enum { NODES = 12288, STEPS = 300000, REPEATS = 7, MAX_REPEATS = 1000 };
+
+static uint32_t next_node[NODES];
+
+/* One cycle through all nodes (Sattolo's shuffle), the same on every device. */
+static void lay_out_walk(void) {
+    uint32_t state = 12345;
+    for (uint32_t i = 0; i < NODES; i++) {
+        next_node[i] = i;
+    }
+    for (uint32_t i = NODES - 1; i > 0; i--) {
+        state = state * 1664525u + 1013904223u;
+        const uint32_t j = (uint32_t)((uint64_t)state * i >> 32), kept = next_node[i];
+        next_node[i] = next_node[j];
+        next_node[j] = kept;
+    }
+}
+
+static uint32_t work(void) {
+    uint32_t node = 0, number = 1;
+    float value = 1.0f;
+    for (int i = 0; i < STEPS; i++) {
+        node = next_node[node];
+        number = (number ^ node) * 2654435761u;
+        number = (number >> 15) * 2246822519u + node;
+        value = value * 0.9999f + (float)(number & 255u) * 0.0001f;
+    }
+    return number + (uint32_t)value;
+}
+
+/* Seconds of each repetition into `times_s`; returns the shortest. */
+static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
+    volatile uint32_t result; /* else the work is not done */
+    cpu_set_t before, one;
+    usable_cores(&before);
+    const bool chosen = CPU_COUNT(cores) > 0;
+    const cpu_set_t *among = chosen ? cores : &before;
+    int core = -1;
+    for (int i = 0; i < MAX_CORES && !(chosen && core >= 0); i++) {
+        if (CPU_ISSET(i, among)) core = i;
+    }
+    CPU_ZERO(&one);
+    if (core >= 0) CPU_SET(core, &one);
+    use_cores(&one);
+    lay_out_walk();
+    result = work(); /* brings it into the cache */
+    double shortest_s = 1e30;
+    for (int i = 0; i < repeats; i++) {
+        const double start_s = monotonic_s();
+        result = work();
+        times_s[i] = monotonic_s() - start_s;
+        if (times_s[i] < shortest_s) shortest_s = times_s[i];
+        report_alive();
+    }
+    (void)result;
+    use_cores(&before);
+    return shortest_s;
+}
+
+double time_canary(const cpu_set_t *cores) {
+    double times_s[REPEATS];
+    return repeat(cores, REPEATS, times_s);
+}
+
+/* canary (cores, repeats) */
+void command_canary(const struct request *request) {
+    static double times_s[MAX_REPEATS];
+    cpu_set_t cores;
+    need_cores(request, "cores", &cores);
+    const int repeats = (int)need_number(request, "repeats", 1, MAX_REPEATS);
+    repeat(&cores, repeats, times_s);
+    event_begin("result");
+    event_open("times_s", '[');
+    for (int i = 0; i < repeats; i++) {
+        event_number(NULL, times_s[i]);
+    }
+    event_close(']');
+    event_end();
+}

@@ -1,0 +1,152 @@
+/* The performance governor, and back to exactly what was before.
+ *
+ * What was before is written into the lease folder first, so that whoever takes the slot after a dead owner can put it
+ * back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+enum { GOVERNOR_BYTES = 32, PATH_BYTES = 512, STATE_BYTES = MAX_CORES * 48 };
+
+struct remembered {
+    char governor[MAX_CORES][GOVERNOR_BYTES]; /* empty: not changed by us */
+};
+
+static void governor_path(int core, char path[PATH_BYTES]) {
+    snprintf(path, PATH_BYTES, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_governor", SYS_ROOT, core);
+}
+
+static bool is_governor(const char *text) {
+    const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    return length > 0 && length < GOVERNOR_BYTES && text[length] == 0;
+}
+
+static bool write_governor(int core, const char *governor) {
+    char path[PATH_BYTES];
+    governor_path(core, path);
+    const int file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (file < 0) return false;
+    const ssize_t length = (ssize_t)strlen(governor);
+    const bool written = write(file, governor, (size_t)length) == length;
+    const int trouble = errno;
+    close(file);
+    errno = trouble;
+    return written;
+}
+
+static int open_state(int folder, int number) {
+    char name[32];
+    snprintf(name, sizeof name, "governor-%d", number);
+    return open_shared_file(folder, name);
+}
+
+/* Anybody may have written the file: only words that can be governors are taken from it. */
+static void read_state(int file, struct remembered *before) {
+    static char text[STATE_BYTES];
+    char boot[BOOT_BYTES];
+    memset(before, 0, sizeof *before);
+    const ssize_t length = pread(file, text, sizeof text - 1, 0);
+    if (length <= 0) return;
+    text[length] = 0;
+    boot_identity(boot);
+    char *rest, *line = strtok_r(text, "\n", &rest);
+    if (!line || strcmp(line, boot) != 0) return; /* a start of the device has put everything back */
+    while ((line = strtok_r(NULL, "\n", &rest))) {
+        char *end;
+        const long core = strtol(line, &end, 10);
+        if (end == line || *end != ' ' || core < 0 || core >= MAX_CORES || !is_governor(end + 1)) continue;
+        strcpy(before->governor[core], end + 1);
+    }
+}
+
+static bool write_state(int file, const struct remembered *before) {
+    static char text[STATE_BYTES];
+    char boot[BOOT_BYTES];
+    boot_identity(boot);
+    int length = snprintf(text, sizeof text, "%s\n", boot);
+    const int head = length;
+    for (int core = 0; core < MAX_CORES; core++) {
+        if (!before->governor[core][0]) continue;
+        length += snprintf(text + length, sizeof text - (size_t)length, "%d %s\n", core, before->governor[core]);
+    }
+    return write_shared_file(file, text, length == head ? 0 : (size_t)length);
+}
+
+int restore_governors(int folder, int number, bool *permitted) {
+    static struct remembered before;
+    *permitted = true;
+    const int file = open_state(folder, number);
+    if (file < 0) return 0;
+    int changed = 0;
+    read_state(file, &before);
+    for (int core = 0; core < MAX_CORES; core++) {
+        if (!before.governor[core][0]) continue;
+        const bool written = write_governor(core, before.governor[core]);
+        if (written) changed++;
+        if (!written && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+            *permitted = false; /* remembered for somebody who may */
+        } else {
+            before.governor[core][0] = 0;
+        }
+    }
+    write_state(file, &before);
+    close(file);
+    return changed;
+}
+
+/* All governors are read before the first is changed: cores of one clock share theirs. */
+static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool *permitted) {
+    static struct remembered before;
+    static bool wanted[MAX_CORES];
+    const int file = open_state(slot->folder, slot->number);
+    if (file < 0) fail_io("The governors cannot be remembered");
+    read_state(file, &before);
+    int governed = 0, denied = 0, changed = 0;
+    for (int core = 0; core < core_count(); core++) {
+        char path[PATH_BYTES], governor[GOVERNOR_BYTES];
+        governor_path(core, path);
+        if (CPU_COUNT(cores) > 0 && !CPU_ISSET(core, cores)) continue;
+        if (read_text(AT_FDCWD, path, governor, sizeof governor) <= 0 || !is_governor(governor)) continue;
+        governed++;
+        if (strcmp(governor, "performance") == 0) continue;
+        wanted[core] = access(path, W_OK) == 0;
+        if (!wanted[core]) denied++;
+        if (wanted[core] && !before.governor[core][0]) strcpy(before.governor[core], governor);
+    }
+    if (!write_state(file, &before)) fail_io("The governors cannot be remembered");
+    close(file);
+    for (int core = 0; core < core_count(); core++) {
+        if (!wanted[core]) continue;
+        if (write_governor(core, "performance")) {
+            changed++;
+        } else {
+            denied++;
+        }
+    }
+    *permitted = governed > 0 && denied == 0;
+    return changed;
+}
+
+/* governor (lease fields, set, cores): how many cores were changed, and whether all that were to be could be. */
+void command_governor(const struct request *request) {
+    const char *set = need_field(request, "set");
+    struct lease lease;
+    cpu_set_t cores;
+    bool permitted;
+    need_cores(request, "cores", &cores);
+    const bool restore = strcmp(set, "restore") == 0;
+    if (!restore && strcmp(set, "performance") != 0) fail("usage", "The field set is unknown.");
+    const struct slot slot = need_lease(request, &lease);
+    const int lock = lock_leases(slot.folder);
+    const int changed = restore ? restore_governors(slot.folder, slot.number, &permitted)
+                                : set_performance(&slot, &cores, &permitted);
+    close(lock);
+    event_begin("result");
+    event_integer("changed", changed);
+    event_boolean("permitted", permitted);
+    event_end();
+}

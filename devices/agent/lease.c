@@ -1,0 +1,214 @@
+/* Leases: one owner at a time for every slot of the device, whoever shares it.
+ *
+ * A lease is a small file in a folder that all users of the device can write to, changed under a lock. It holds the
+ * hash of its owner's token, so that reading it gives nobody the lease. It ends with its time or with the boot. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+#define ANDROID_FOLDER "/data/local/tmp"
+#define FOLDER_NAME "halide-autotune-sdk-leases"
+
+enum { LEASE_FILE_BYTES = 1024, MAX_SLOT = 4095 };
+
+static const double LONGEST_TTL_S = 7 * 24 * 3600.0, LOCK_WAIT_S = 5.0;
+
+int open_lease_folder(const struct request *request) {
+    const char *path = find_field(request, "lease_folder");
+    if (!path) path = access(ANDROID_FOLDER, F_OK) == 0 ? ANDROID_FOLDER "/" FOLDER_NAME : "/tmp/" FOLDER_NAME;
+    const bool made = mkdir(path, 0777) == 0;
+    if (!made && errno != EEXIST) fail_io("The lease folder cannot be made");
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) fail_io("The lease folder cannot be opened");
+    if (made) fchmod(folder, 01777);
+    return folder;
+}
+
+int lock_leases(int folder) {
+    const int lock = open_shared_file(folder, "lock");
+    if (lock < 0) fail_io("The lock of the leases cannot be opened");
+    const double until_s = monotonic_s() + LOCK_WAIT_S;
+    while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) fail_io("The leases cannot be locked");
+        if (monotonic_s() > until_s) fail("io", "Another program keeps the leases locked.");
+        report_alive();
+        nap_ms(10);
+    }
+    return lock;
+}
+
+static void slot_file_name(int number, char name[32]) { snprintf(name, 32, "slot-%d", number); }
+
+/* The rest of the line that begins with `key` and a space. */
+static bool read_line(const char *text, const char *key, char *value, size_t size) {
+    const size_t key_length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncmp(line, key, key_length) != 0 || line[key_length] != ' ') continue;
+        const char *start = line + key_length + 1;
+        const size_t length = strcspn(start, "\n");
+        if (length >= size) return false;
+        memcpy(value, start, length);
+        value[length] = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool read_seconds(const char *text, const char *key, double *value) {
+    char number[40], *end;
+    if (!read_line(text, key, number, sizeof number)) return false;
+    *value = strtod(number, &end);
+    return end != number && *end == 0 && *value - *value == 0;
+}
+
+bool read_lease(int folder, int number, struct lease *lease) {
+    char name[32], text[LEASE_FILE_BYTES], boot[BOOT_BYTES];
+    slot_file_name(number, name);
+    struct stat status;
+    /* Anything but a plain file is not ours: without a lease in it, the slot is free. */
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return false;
+    if (read_text(folder, name, text, sizeof text) <= 0) return false;
+    boot_identity(boot);
+    return read_line(text, "boot", lease->boot, sizeof lease->boot) &&
+           read_line(text, "token", lease->token_sha256, sizeof lease->token_sha256) &&
+           read_line(text, "owner", lease->owner, sizeof lease->owner) &&
+           read_seconds(text, "taken", &lease->taken_at_s) && read_seconds(text, "expires", &lease->expires_at_s) &&
+           strcmp(lease->boot, boot) == 0 && lease->expires_at_s > boot_time_s();
+}
+
+static void write_lease(const struct slot *slot, const struct lease *lease) {
+    char name[32], text[LEASE_FILE_BYTES];
+    slot_file_name(slot->number, name);
+    const int length = snprintf(text, sizeof text, "boot %s\ntoken %s\nowner %s\ntaken %.3f\nexpires %.3f\n", lease->boot,
+                                lease->token_sha256, lease->owner, lease->taken_at_s, lease->expires_at_s);
+    const int file = open_shared_file(slot->folder, name);
+    if (file < 0 || !write_shared_file(file, text, (size_t)length)) fail_io("The lease cannot be written");
+    close(file);
+}
+
+struct slot need_slot(const struct request *request) {
+    struct slot slot = {.number = (int)need_number(request, "slot", 0, MAX_SLOT),
+                        .ttl_s = need_number(request, "ttl_s", 0.1, LONGEST_TTL_S)};
+    need_hex(request, "token", 16, 128);
+    const char *token = find_field(request, "token");
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, token, strlen(token));
+    sha256_end(&hash, slot.token_sha256);
+    snprintf(slot.owner, sizeof slot.owner, "%s", need_field(request, "owner"));
+    for (char *c = slot.owner; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
+    }
+    slot.folder = open_lease_folder(request);
+    return slot;
+}
+
+bool hold_lease(const struct slot *slot, bool force, struct lease *lease) {
+    const int lock = lock_leases(slot->folder);
+    const bool held = read_lease(slot->folder, slot->number, lease);
+    const bool ours = held && strcmp(lease->token_sha256, slot->token_sha256) == 0;
+    const bool granted = !held || ours || force;
+    if (granted) {
+        const double expires_at_s = boot_time_s() + slot->ttl_s;
+        if (!ours) {
+            bool permitted;
+            restore_governors(slot->folder, slot->number, &permitted); /* what a dead owner left */
+            boot_identity(lease->boot);
+            memcpy(lease->token_sha256, slot->token_sha256, sizeof lease->token_sha256);
+            lease->taken_at_s = boot_time_s();
+            lease->expires_at_s = 0;
+        }
+        memcpy(lease->owner, slot->owner, sizeof lease->owner);
+        /* A short renewal does not shorten what was taken for long. */
+        if (lease->expires_at_s < expires_at_s) lease->expires_at_s = expires_at_s;
+        write_lease(slot, lease);
+    }
+    close(lock);
+    return granted;
+}
+
+bool release_lease(const struct slot *slot) {
+    struct lease lease;
+    const int lock = lock_leases(slot->folder);
+    const bool ours = read_lease(slot->folder, slot->number, &lease) &&
+                      strcmp(lease.token_sha256, slot->token_sha256) == 0;
+    if (ours) {
+        char name[32];
+        bool permitted;
+        slot_file_name(slot->number, name);
+        restore_governors(slot->folder, slot->number, &permitted);
+        const int file = open_shared_file(slot->folder, name);
+        if (file < 0 || !write_shared_file(file, "", 0)) fail_io("The lease cannot be released");
+        close(file);
+    }
+    close(lock);
+    return ours;
+}
+
+void fail_leased(const struct lease *holder) {
+    const double now_s = boot_time_s();
+    error_begin("lease", "The slot is leased by %s.", holder->owner);
+    event_string("owner", holder->owner);
+    event_number("since_s", now_s - holder->taken_at_s);
+    event_number("expires_in_s", holder->expires_at_s - now_s);
+    error_end();
+}
+
+struct slot need_lease(const struct request *request, struct lease *lease) {
+    const struct slot slot = need_slot(request);
+    if (!hold_lease(&slot, false, lease)) fail_leased(lease);
+    return slot;
+}
+
+/* lease-take (lease fields, force) */
+void command_lease_take(const struct request *request) {
+    struct lease lease;
+    const bool force = need_flag(request, "force");
+    const struct slot slot = need_slot(request);
+    if (!hold_lease(&slot, force, &lease)) fail_leased(&lease);
+    const double now_s = boot_time_s();
+    event_begin("result");
+    event_boolean("granted", true);
+    event_number("since_s", now_s - lease.taken_at_s);
+    event_number("expires_in_s", lease.expires_at_s - now_s);
+    event_end();
+}
+
+/* lease-release (lease fields) */
+void command_lease_release(const struct request *request) {
+    const struct slot slot = need_slot(request);
+    const bool released = release_lease(&slot);
+    event_begin("result");
+    event_boolean("released", released);
+    event_end();
+}
+
+/* lease-show (lease_folder): the live ones. */
+void command_lease_show(const struct request *request) {
+    const int folder = open_lease_folder(request);
+    const int lock = lock_leases(folder);
+    const double now_s = boot_time_s();
+    event_begin("result");
+    event_open("leases", '[');
+    for (int number = 0; number <= MAX_SLOT; number++) {
+        struct lease lease;
+        if (!read_lease(folder, number, &lease)) continue;
+        event_open(NULL, '{');
+        event_integer("slot", number);
+        event_string("owner", lease.owner);
+        event_number("since_s", now_s - lease.taken_at_s);
+        event_number("expires_in_s", lease.expires_at_s - now_s);
+        event_close('}');
+    }
+    event_close(']');
+    close(lock);
+    event_end();
+}

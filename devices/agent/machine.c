@@ -1,0 +1,117 @@
+/* What the machine is: its system, its processor's name and features. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+enum { MAX_WORDS = 1000 };
+
+bool is_android(void) { return access("/system/bin/app_process", F_OK) == 0 || access("/system/build.prop", F_OK) == 0; }
+
+/* The value of the first 'key : value' line whose key begins with `key`. */
+static bool find_entry(const char *text, const char *key, char *value, size_t size) {
+    const size_t key_length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncasecmp(line, key, key_length) != 0) continue;
+        const char *after = line + key_length + strspn(line + key_length, " \t");
+        if (*after != ':' && *after != '=') continue;
+        after += 1 + strspn(after + 1, " \t\"");
+        const size_t length = strcspn(after, "\n\"");
+        if (length == 0) continue;
+        snprintf(value, size, "%.*s", (int)(length < size ? length : size - 1), after);
+        return true;
+    }
+    return false;
+}
+
+/* A property of an Android device; the name is a constant of ours. */
+static bool read_property(const char *name, char *value, size_t size) {
+    char command[128];
+    snprintf(command, sizeof command, "/system/bin/getprop %s", name);
+    FILE *pipe = popen(command, "r");
+    if (!pipe) return false;
+    const bool found = fgets(value, (int)size, pipe) != NULL;
+    pclose(pipe);
+    if (!found) return false;
+    value[strcspn(value, "\r\n")] = 0;
+    return value[0] != 0;
+}
+
+static void event_system(void) {
+    static char text[16384];
+    char value[200], name[256];
+    if (is_android() && read_property("ro.build.version.release", value, sizeof value)) {
+        snprintf(name, sizeof name, "Android %s", value);
+        event_string("os", name);
+    } else if (read_text(AT_FDCWD, "/etc/os-release", text, sizeof text) > 0 &&
+               find_entry(text, "PRETTY_NAME", value, sizeof value)) {
+        event_string("os", value);
+    } else {
+        event_null("os");
+    }
+}
+
+/* QEMU's user mode shows the host's /proc/cpuinfo, where x86's keys stand out on every other processor. */
+static bool is_emulated(const char *cpu_text) {
+    char value[64];
+#if !defined(__x86_64__) && !defined(__i386__)
+    if (find_entry(cpu_text, "vendor_id", value, sizeof value)) return true;
+#endif
+    if (strcasestr(cpu_text, "qemu")) return true;
+    return is_android() && read_property("ro.kernel.qemu", value, sizeof value) && value[0] == '1';
+}
+
+static void event_words(const char *key, const char *text) {
+    event_open(key, '[');
+    for (int words = 0; *text && words < MAX_WORDS; words++) {
+        char word[64];
+        const size_t length = strcspn(text, " \t");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), text);
+        if (word[0]) event_string(NULL, word);
+        text += length + strspn(text + length, " \t");
+    }
+    event_close(']');
+}
+
+static void event_processor(const char *cpu_text) {
+    static char features[1 << 14];
+    char model[200];
+    const bool named = find_entry(cpu_text, "model name", model, sizeof model) ||
+                       find_entry(cpu_text, "Hardware", model, sizeof model) ||
+                       find_entry(cpu_text, "uarch", model, sizeof model) ||
+                       read_text(AT_FDCWD, "/proc/device-tree/model", model, sizeof model) > 0;
+    event_string("cpu_model", named ? model : NULL);
+    const bool featured = find_entry(cpu_text, "flags", features, sizeof features) ||
+                          find_entry(cpu_text, "Features", features, sizeof features) ||
+                          find_entry(cpu_text, "isa", features, sizeof features);
+    event_words("features", featured ? features : "");
+}
+
+static void event_memory(void) {
+    char text[4096], value[64];
+    if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof text) > 0 &&
+        find_entry(text, "MemTotal", value, sizeof value)) {
+        event_number("memory_bytes", strtod(value, NULL) * 1024);
+    } else {
+        event_null("memory_bytes");
+    }
+}
+
+void event_machine(void) {
+    static char cpu_text[1 << 16];
+    struct utsname system;
+    if (uname(&system) != 0) fail_io("The system does not tell its name");
+    if (read_text(AT_FDCWD, "/proc/cpuinfo", cpu_text, sizeof cpu_text) < 0) cpu_text[0] = 0;
+    event_string("kernel", system.release);
+    event_string("machine", system.machine);
+    event_boolean("android", is_android());
+    event_system();
+    event_boolean("emulated", is_emulated(cpu_text));
+    event_processor(cpu_text);
+    event_memory();
+}

@@ -1,0 +1,150 @@
+/* What the device is: for its profile, and for people. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+enum { MAX_CACHES_OF_CORE = 10, MAX_CACHES = 4096, NAME_BYTES = 64 };
+
+/* A core's cache, and who shares it. */
+struct cache {
+    int level;
+    char type[16];
+    double size_bytes;
+    char shared[256];
+};
+
+/* open (session, lease fields): the lease is taken, the session's folder made, and old ones are deleted. */
+void command_open(const struct request *request) {
+    struct lease lease;
+    struct utsname system;
+    char boot[BOOT_BYTES];
+    cpu_set_t usable;
+    const struct slot slot = need_lease(request, &lease);
+    close(slot.folder);
+    remove_stale_sessions();
+    close(open_session(request));
+    if (uname(&system) != 0) fail_io("The system does not tell its name");
+    boot_identity(boot);
+    usable_cores(&usable);
+    event_begin("result");
+    event_string("boot", boot);
+    event_number("free_bytes", free_bytes());
+    event_string("architecture", system.machine);
+    event_boolean("android", is_android());
+    event_integer("cores", CPU_COUNT(&usable));
+    event_number("lease_expires_in_s", lease.expires_at_s - boot_time_s());
+    event_end();
+}
+
+/* Implementer and part of an Arm core, as in '0x41:0xd0b'; false on others. */
+static bool read_part(int core, char part[32]) {
+    char text[64];
+    if (!read_core_text(core, "regs/identification/midr_el1", text, sizeof text)) return false;
+    const unsigned long long midr = strtoull(text, NULL, 16);
+    snprintf(part, 32, "0x%02llx:0x%03llx", midr >> 24 & 0xff, midr >> 4 & 0xfff);
+    return true;
+}
+
+static void event_core(int core) {
+    char governor[64], part[32];
+    event_open(NULL, '{');
+    event_integer("core", core);
+    event_core_number("min_hz", core, "cpufreq/cpuinfo_min_freq", 1e3);
+    event_core_number("max_hz", core, "cpufreq/cpuinfo_max_freq", 1e3);
+    event_core_number("frequency_hz", core, "cpufreq/scaling_cur_freq", 1e3);
+    event_string("governor",
+                 read_core_text(core, "cpufreq/scaling_governor", governor, sizeof governor) ? governor : NULL);
+    event_string("part", read_part(core, part) ? part : NULL);
+    event_core_number("capacity", core, "cpu_capacity", 1);
+    event_close('}');
+}
+
+/* Bytes of '32K' or '8M'. */
+static double parse_size(const char *text) {
+    char *end;
+    const double size = strtod(text, &end);
+    return *end == 'K' ? size * 1024 : *end == 'M' ? size * 1024 * 1024 : size;
+}
+
+static bool read_cache(int core, int index, struct cache *cache) {
+    char name[NAME_BYTES], size[32];
+    double level;
+    snprintf(name, sizeof name, "cache/index%d/level", index);
+    if (!read_core_number(core, name, 1, &level)) return false;
+    cache->level = level >= 0 && level < 100 ? (int)level : 0;
+    snprintf(name, sizeof name, "cache/index%d/type", index);
+    if (!read_core_text(core, name, cache->type, sizeof cache->type)) return false;
+    snprintf(name, sizeof name, "cache/index%d/shared_cpu_list", index);
+    if (!read_core_text(core, name, cache->shared, sizeof cache->shared)) return false;
+    snprintf(name, sizeof name, "cache/index%d/size", index);
+    cache->size_bytes = read_core_text(core, name, size, sizeof size) ? parse_size(size) : 0;
+    return cache->size_bytes > 0;
+}
+
+/* The cores of a list such as '0-3,8'. */
+static void event_core_list(const char *key, const char *text) {
+    event_open(key, '[');
+    while (*text) {
+        char *end;
+        const unsigned long first = strtoul(text, &end, 10);
+        unsigned long last = first;
+        if (end == text) break;
+        if (*end == '-') last = strtoul(end + 1, &end, 10);
+        for (unsigned long core = first; core <= last && core < MAX_CORES; core++) {
+            event_integer(NULL, (int64_t)core);
+        }
+        if (*end != ',') break;
+        text = end + 1;
+    }
+    event_close(']');
+}
+
+/* Every cache once, however many cores share it. */
+static void event_caches(void) {
+    static struct cache seen[MAX_CACHES];
+    int count = 0;
+    event_open("caches", '[');
+    for (int core = 0; core < core_count(); core++) {
+        for (int index = 0; index < MAX_CACHES_OF_CORE && count < MAX_CACHES; index++) {
+            struct cache *cache = &seen[count];
+            int same = 0;
+            if (!read_cache(core, index, cache)) continue;
+            while (same < count && (seen[same].level != cache->level || strcmp(seen[same].type, cache->type) != 0 ||
+                                    strcmp(seen[same].shared, cache->shared) != 0)) {
+                same++;
+            }
+            if (same < count) continue;
+            count++;
+            event_open(NULL, '{');
+            event_integer("level", cache->level);
+            event_string("type", cache->type);
+            event_number("size_bytes", cache->size_bytes);
+            event_core_list("shared_cores", cache->shared);
+            event_close('}');
+        }
+    }
+    event_close(']');
+}
+
+/* probe: what cannot be found out is null. */
+void command_probe(const struct request *request) {
+    char boot[BOOT_BYTES];
+    (void)request;
+    boot_identity(boot);
+    event_begin("result");
+    event_machine();
+    event_open("cores", '[');
+    for (int core = 0; core < core_count(); core++) {
+        event_core(core);
+    }
+    event_close(']');
+    event_caches();
+    event_temperatures("temperature_zones");
+    event_string("boot", boot);
+    event_number("uptime_s", boot_time_s());
+    event_end();
+}

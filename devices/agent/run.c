@@ -1,0 +1,229 @@
+/* A run: one program, watched to its end. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+enum { TAIL_BYTES = 64 * 1024, PIECE_BYTES = 3 * 1024 };
+
+static const double LONGEST_RUN_S = 30 * 24 * 3600.0, KILL_PATIENCE_S = 5.0;
+
+struct run {
+    struct child child;
+    struct slot slot;
+    double started_at_s, ended_at_s, deadline_s, renew_at_s;
+    bool ended;
+    int status;
+    bool timed_out;
+    bool unheard;
+    bool interrupted;
+    bool lease_lost;
+    struct lease lease;
+    uint64_t output_bytes;
+    char tail[TAIL_BYTES]; /* a ring */
+};
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_signal(int number) {
+    if (number != SIGCHLD) told_to_end = 1;
+}
+
+static const int ENDING_SIGNALS[] = {SIGHUP, SIGINT, SIGTERM};
+enum { ENDING_SIGNAL_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
+
+/* Signals come only while the run waits, so that none is missed between looking and waiting. */
+static void hold_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
+    sigaction(SIGCHLD, &action, NULL);
+    for (int i = 0; i < ENDING_SIGNAL_COUNT; i++) {
+        sigaddset(&held, ENDING_SIGNALS[i]);
+        sigaction(ENDING_SIGNALS[i], &action, NULL);
+    }
+    sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
+/* With the program gone nothing is left to tidy up: what ends the agent may end it at once. */
+static void let_signals_through(void) {
+    sigset_t none;
+    for (int i = 0; i < ENDING_SIGNAL_COUNT; i++) {
+        signal(ENDING_SIGNALS[i], SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void drain(struct run *run) {
+    static char piece[TAIL_BYTES];
+    for (int i = 0; i < 16; i++) { /* not for ever: the clocks want to be looked at */
+        const ssize_t got = read(run->child.output, piece, sizeof piece);
+        if (got <= 0) return;
+        for (ssize_t at = 0; at < got;) {
+            const size_t place = (size_t)(run->output_bytes % TAIL_BYTES);
+            const size_t room = TAIL_BYTES - place, left = (size_t)(got - at);
+            const size_t taken = left < room ? left : room;
+            memcpy(run->tail + place, piece + at, taken);
+            run->output_bytes += taken;
+            at += (ssize_t)taken;
+        }
+    }
+}
+
+static void reap(struct run *run) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid != run->child.pid) continue;
+        run->ended = true;
+        run->status = status;
+        run->ended_at_s = monotonic_s();
+    }
+}
+
+static void wait_for_something(struct run *run, bool *output_open) {
+    const double now_s = monotonic_s();
+    double wait_s = 1.0;
+    if (run->deadline_s - now_s < wait_s) wait_s = run->deadline_s - now_s;
+    if (wait_s < 0) wait_s = 0;
+    const struct timespec timeout = {(time_t)wait_s, (long)((wait_s - (double)(time_t)wait_s) * 1e9)};
+    struct pollfd watched[2] = {{STDOUT_FILENO, 0, 0}, {*output_open ? run->child.output : -1, POLLIN, 0}};
+    sigset_t none;
+    sigemptyset(&none);
+    if (ppoll(watched, 2, &timeout, &none) <= 0) return;
+    if (watched[0].revents) run->unheard = true;
+    if (watched[1].revents & POLLIN) {
+        drain(run);
+    } else if (watched[1].revents) {
+        *output_open = false; /* closed by all who had it, while the program goes on */
+    }
+}
+
+static void renew(struct run *run) {
+    if (boot_time_s() < run->renew_at_s) return;
+    run->renew_at_s = boot_time_s() + run->slot.ttl_s / 3;
+    if (!hold_lease(&run->slot, false, &run->lease)) run->lease_lost = true;
+}
+
+/* Waits until the program has ended or has to. */
+static void watch(struct run *run) {
+    bool output_open = true;
+    while (!run->ended) {
+        wait_for_something(run, &output_open);
+        reap(run);
+        if (run->ended) break;
+        run->timed_out = monotonic_s() >= run->deadline_s;
+        run->interrupted = told_to_end;
+        report_alive();
+        run->unheard = run->unheard || listener_is_gone();
+        if (run->timed_out || run->interrupted || run->unheard) break;
+        renew(run);
+        if (run->lease_lost) break;
+    }
+}
+
+/* Kills all that descends from this process; what they had printed is kept. */
+static void clean_up(struct run *run) {
+    const double until_s = monotonic_s() + KILL_PATIENCE_S;
+    if (!run->ended) kill(-run->child.pid, SIGKILL); /* most of them at once */
+    for (;;) {
+        const bool none_left = kill_children();
+        reap(run);
+        if ((none_left && run->ended) || monotonic_s() > until_s) break;
+        drain(run);
+        nap_ms(2);
+    }
+    drain(run);
+    if (!run->ended) run->ended_at_s = monotonic_s(); /* stuck in the kernel: nothing ends it */
+}
+
+/* Whatever ends this process early, no child outlives it. */
+static void end_children(void) {
+    const double until_s = monotonic_s() + KILL_PATIENCE_S;
+    while (!kill_children() && monotonic_s() < until_s) {
+        nap_ms(2);
+    }
+}
+
+static void send_output(const struct run *run) {
+    static char straight[TAIL_BYTES];
+    const size_t length = run->output_bytes < TAIL_BYTES ? (size_t)run->output_bytes : TAIL_BYTES;
+    const size_t start = (size_t)((run->output_bytes - length) % TAIL_BYTES);
+    memcpy(straight, run->tail + start, length < TAIL_BYTES - start ? length : TAIL_BYTES - start);
+    if (length > TAIL_BYTES - start) memcpy(straight + TAIL_BYTES - start, run->tail, length - (TAIL_BYTES - start));
+    for (size_t at = 0; at < length; at += PIECE_BYTES) {
+        event_begin("output");
+        event_base64("data", straight + at, length - at < PIECE_BYTES ? length - at : PIECE_BYTES);
+        event_end();
+    }
+}
+
+static void send_result(const struct run *run, const double *canary_s) {
+    char boot[BOOT_BYTES];
+    boot_identity(boot);
+    const bool signalled = run->ended && WIFSIGNALED(run->status);
+    event_begin("result");
+    event_integer("exit_code", run->ended && WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0);
+    event_integer("signal", signalled ? WTERMSIG(run->status) : run->ended ? 0 : SIGKILL);
+    event_boolean("timed_out", run->timed_out);
+    event_number("duration_s", run->ended_at_s - run->started_at_s);
+    event_integer("output_bytes", (int64_t)run->output_bytes);
+    event_number("canary_before_s", canary_s[0]);
+    event_number("canary_after_s", canary_s[1]);
+    event_string("boot", boot);
+    event_number("lease_expires_in_s", run->lease.expires_at_s - boot_time_s());
+    event_end();
+}
+
+/* The agent keeps off the program's cores where it can. */
+static void step_aside(const cpu_set_t *all, const cpu_set_t *cores) {
+    cpu_set_t others;
+    CPU_XOR(&others, all, cores);
+    use_cores(CPU_COUNT(cores) > 0 && CPU_COUNT(&others) > 0 ? &others : all);
+}
+
+/* run (session, program, arg*, env*, time_s, memory_bytes, cores, canary, lease fields): renews the lease, ends an
+ * earlier run of the slot, and runs a program of the session's folder in a session of its own. It is killed, with all
+ * that descends from it, at its deadline, when this process is told to end, and when nobody listens any more. */
+void command_run(const struct request *request) {
+    static struct run run;
+    cpu_set_t all, cores;
+    char mark[MARK_BYTES];
+    double canary_s[2] = {1.0 / 0.0, 1.0 / 0.0}; /* written as null */
+    const double time_s = need_number(request, "time_s", 0, LONGEST_RUN_S);
+    const bool canary = need_flag(request, "canary");
+    usable_cores(&all);
+    need_cores(request, "cores", &cores);
+    const int session = open_session(request);
+    futimens(session, NULL); /* in use: not to be swept away */
+    run.slot = need_lease(request, &run.lease);
+    hold_signals();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    atexit(end_children);
+    take_slot(&run.slot);
+    run_mark(&run.slot, mark);
+    if (canary) canary_s[0] = time_canary(&cores);
+    if (CPU_COUNT(&cores) > 0 && !use_cores(&cores)) fail_io("The cores cannot be used");
+    run.started_at_s = monotonic_s();
+    run.child = start_child(request, session, mark);
+    run.deadline_s = run.started_at_s + time_s;
+    run.renew_at_s = boot_time_s() + run.slot.ttl_s / 3;
+    step_aside(&all, &cores);
+    watch(&run);
+    clean_up(&run);
+    let_signals_through();
+    if (run.unheard) exit(EXIT_UNHEARD);
+    if (run.interrupted) fail("lease", "The run was ended by another use of the slot.");
+    if (run.lease_lost) fail_leased(&run.lease);
+    if (canary && !run.timed_out) canary_s[1] = time_canary(&cores);
+    send_output(&run);
+    send_result(&run, canary_s);
+}

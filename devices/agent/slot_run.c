@@ -1,0 +1,83 @@
+/* One run at a time in a slot: the lock that a run holds, and the end of an earlier one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+static const double PATIENCE_S = 5.0, LAST_PATIENCE_S = 3.0;
+
+void run_mark(const struct slot *slot, char mark[MARK_BYTES]) {
+    struct stat status;
+    if (fstat(slot->folder, &status) != 0) fail_io("The lease folder cannot be looked at");
+    snprintf(mark, MARK_BYTES, "HALIDE_AUTOTUNE_SLOT=%llu-%llu-%d", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino, slot->number);
+}
+
+static int open_run_lock(const struct slot *slot) {
+    char name[32];
+    snprintf(name, sizeof name, "run-%d", slot->number);
+    const int file = open_shared_file(slot->folder, name);
+    if (file < 0) fail_io("The slot's lock cannot be opened");
+    return file;
+}
+
+static struct flock whole_file(void) { return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; }
+
+/* The run that holds the slot, from the kernel rather than from a file that anyone may write; 0 when it is free. */
+static pid_t slot_holder(int file) {
+    struct flock lock = whole_file();
+    if (fcntl(file, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
+    if (lock.l_pid <= 1) fail("lease", "A run that cannot be seen from here holds the slot.");
+    return lock.l_pid;
+}
+
+/* The agent that holds the slot is asked to end, with all its children; then made to. True when there was one. */
+static bool end_holder(int file) {
+    const double start_s = monotonic_s();
+    pid_t asked = 0, killed = 0, holder;
+    while ((holder = slot_holder(file)) != 0) {
+        const double waited_s = monotonic_s() - start_s;
+        if (waited_s > PATIENCE_S + LAST_PATIENCE_S) fail("lease", "The earlier run of the slot does not end.");
+        const bool last_resort = waited_s > PATIENCE_S;
+        pid_t *told = last_resort ? &killed : &asked;
+        if (*told != holder && kill(holder, last_resort ? SIGKILL : SIGTERM) != 0 && errno == EPERM) {
+            fail("lease", "Another user's run holds the slot.");
+        }
+        *told = asked = holder;
+        report_alive();
+        nap_ms(10);
+    }
+    return asked != 0;
+}
+
+void take_slot(const struct slot *slot) {
+    char mark[MARK_BYTES];
+    const int file = open_run_lock(slot);
+    struct flock lock = whole_file();
+    for (int tries = 0; fcntl(file, F_SETLK, &lock) != 0; tries++) {
+        if ((errno != EAGAIN && errno != EACCES) || tries > 100) fail_io("The slot cannot be locked");
+        end_holder(file);
+    }
+    /* What a killed agent left behind. The lock stays with this process: `file` is never closed. */
+    run_mark(slot, mark);
+    kill_marked(mark);
+}
+
+/* halt (lease fields): ends a run of the slot. */
+void command_halt(const struct request *request) {
+    char mark[MARK_BYTES];
+    struct lease lease;
+    const struct slot slot = need_lease(request, &lease);
+    const int file = open_run_lock(&slot);
+    const bool halted = end_holder(file);
+    run_mark(&slot, mark);
+    kill_marked(mark);
+    event_begin("result");
+    event_boolean("halted", halted);
+    event_end();
+}

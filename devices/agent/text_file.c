@@ -1,0 +1,70 @@
+/* Small text files: the kernel's, and those that several users of a device share. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+ssize_t read_text(int folder, const char *path, char *text, size_t size) {
+    const int file = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return -1;
+    size_t length = 0;
+    while (length < size - 1) {
+        const ssize_t got = read(file, text + length, size - 1 - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            close(file);
+            return -1;
+        }
+        if (got == 0) break;
+        length += (size_t)got;
+    }
+    close(file);
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' ' || text[length - 1] == 0)) {
+        length--;
+    }
+    text[length] = 0;
+    return (ssize_t)length;
+}
+
+bool read_number_file(const char *path, double *value) {
+    char text[64], *end;
+    if (read_text(AT_FDCWD, path, text, sizeof text) <= 0) return false;
+    *value = strtod(text, &end);
+    return end != text && *end == 0 && *value - *value == 0;
+}
+
+void boot_identity(char boot[BOOT_BYTES]) {
+    char text[8192];
+    if (read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, BOOT_BYTES) > 0) return;
+    /* Some phones keep that file to themselves; the time of the start is second best. */
+    const char *line = read_text(AT_FDCWD, "/proc/stat", text, sizeof text) > 0 ? strstr(text, "\nbtime ") : NULL;
+    snprintf(boot, BOOT_BYTES, "btime-%lld", line ? atoll(line + 7) : 0);
+}
+
+int open_shared_file(int folder, const char *name) {
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    /* The kernel lets nobody open another user's file in a shared folder with O_CREAT. */
+    int file = openat(folder, name, flags);
+    if (file < 0 && errno == ENOENT) {
+        file = openat(folder, name, flags | O_CREAT | O_EXCL, 0666);
+        if (file >= 0) fchmod(file, 0666); /* the umask is for files of one's own */
+        if (file < 0 && errno == EEXIST) file = openat(folder, name, flags);
+    }
+    struct stat status;
+    if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1)) {
+        close(file);
+        errno = EINVAL; /* somebody's trap */
+        return -1;
+    }
+    return file;
+}
+
+bool write_shared_file(int file, const char *text, size_t length) {
+    const ssize_t written = pwrite(file, text, length, 0);
+    if (written >= 0 && (size_t)written != length) errno = ENOSPC;
+    return written == (ssize_t)length && ftruncate(file, (off_t)length) == 0;
+}

@@ -1,0 +1,328 @@
+"""Programs on a device behind a wire, run by the agent there."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devices.agent_program import AgentProgram
+from devices.agent_session import AgentError, AgentSession, Reply
+from devices.back_off import PASSING_KINDS, with_back_off
+from devices.device import Device
+from devices.device_lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
+from devices.device_link import DeviceLink
+from devices.device_probe import DeviceProbe, probe_device
+from devices.device_sense import DeviceSense, core_list, sense_device, time_canary
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.file_name import check_name
+from devices.lease_heartbeat import LeaseHeartbeat
+from devices.session_files import SessionFiles
+from devices.transport import RunOutcome
+from targets.errors import DeviceError, SdkError
+from targets.stop_signal import StopSignal
+
+_KERNEL_MEMORY_BYTES = 8 * 2**30
+_LONGEST_RUN_S = 30 * 24 * 3600.0
+# What the agent may take beside the program itself: an earlier run to end, two canaries, a slow line.
+_RUN_SPARE_S = 120.0
+_RECONNECTIONS = 3
+_CLOSING_S = 10.0
+_KILLED = -9
+
+
+@dataclass(frozen=True)
+class OpenedDevice:
+    """What opening a device tells.
+
+    Attributes:
+        boot: identifies the time since it was last switched on.
+        free_bytes: of the storage that the SDK works in.
+        architecture: as `uname -m` says.
+        governor_set: its cores run with the performance governor while it is open.
+    """
+
+    boot: str
+    free_bytes: float
+    architecture: str
+    governor_set: bool
+
+
+class AgentTransport:
+    """The transport of a device behind SSH or ADB; holds the lease of its slot from `open` to `close`.
+
+    Looking at the device (`probe`, `sense`, `canary`, `lease_show`) takes no lease and makes no folder. Connections
+    are made when they are needed and made again when they were lost; a run is never repeated.
+
+    Args:
+        link: the wire; used by nobody else.
+        agent: gives the agent's program for what the device's `uname -m` says.
+        owner: who holds the lease, for people.
+        token: a lease taken before; without one the lease is this transport's own, and ends with `close`.
+        lease_ttl_s: how long the lease outlives this process.
+    """
+
+    def __init__(
+        self,
+        link: DeviceLink,
+        device: Device,
+        agent: Callable[[str], AgentProgram],
+        owner: str,
+        token: str | None = None,
+        *,
+        lease_ttl_s: float = 120.0,
+    ) -> None:
+        if device.remote is None:
+            raise ValueError(f"{device.name} is not behind a link")
+        self._device = device
+        self._place = device.remote
+        self._session = AgentSession(link, device, agent)
+        self._own_lease = token is None
+        self._claim = LeaseClaim(
+            self._place.slot, self._place.lease_folder, token or secrets.token_hex(16), owner, lease_ttl_s
+        )
+        self._name = secrets.token_hex(8)
+        self._files = SessionFiles(self._session, device.name, self._name, self._claim.fields())
+        self._opened: OpenedDevice | None = None
+        self._generation = -1
+        self._governor_touched = False
+        self._lost_lease: DeviceTrouble | None = None
+        self._lock = threading.RLock()
+        self._heartbeat: LeaseHeartbeat | None = None
+        self._closed = False
+
+    def open(self) -> OpenedDevice:
+        """Connect, take the lease, make the folder, and ask for the performance governor where that is wanted.
+
+        Raises:
+            DeviceTrouble: LEASED, someone else holds the slot; UNREACHABLE and the like after four attempts.
+        """
+        with self._operation():
+            if self._opened is None or self._generation != self._session.generation:
+                with_back_off(self._open_once)
+            if self._heartbeat is None:
+                self._heartbeat = LeaseHeartbeat(self._beat, self._claim.ttl_s / 3)
+            assert self._opened is not None  # set by what has just succeeded
+            return self._opened
+
+    def push(self, source: Path, name: str) -> None:
+        """See `Transport.push`; a connection lost on the way is made again up to three times."""
+        check_name(name)
+        with self._operation():
+            for reconnections_left in range(_RECONNECTIONS, -1, -1):
+                try:
+                    self.open()
+                    return self._files.push(source, name)
+                except DeviceTrouble as trouble:
+                    # A link that is down gets connected anew; one that is up has done all it can.
+                    passing = trouble.kind in PASSING_KINDS and not isinstance(trouble, AgentError)
+                    if not passing or trouble.kind is TroubleKind.GARBLED or not reconnections_left:
+                        raise
+            raise AssertionError("the last attempt returns or raises")
+
+    def pull(self, name: str, destination: Path) -> None:
+        """See `Transport.pull`."""
+        check_name(name)
+        with self._operation():
+            self.open()
+            self._files.pull(name, destination)
+
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
+        """See `Transport.run`; the time limit is kept by the agent, on the device."""
+        check_name(name)
+        with self._operation():
+            self.open()
+            started_s = time.monotonic()
+            limit_s = min(max(time_s, 0.0), _LONGEST_RUN_S)
+            fields = [
+                ("session", self._name),
+                *self._claim.fields(),
+                ("program", name),
+                *(("arg", argument) for argument in arguments),
+                *(("env", f"{key}={value}") for key, value in self._place.environment),
+                ("time_s", f"{limit_s:.3f}"),
+                ("memory_bytes", str(_KERNEL_MEMORY_BYTES)),
+                ("cores", core_list(self._place.cores)),
+                ("canary", "0" if self._device.is_emulated else "1"),
+            ]
+            reply = self._session.call("run", fields, stop=stop, limit_s=limit_s + _RUN_SPARE_S)
+            if reply is None:
+                self._halt()
+                return RunOutcome(_KILLED, False, True, "", time.monotonic() - started_s)
+            return _run_outcome(reply)
+
+    def remove(self, name: str) -> None:
+        """See `Transport.remove`."""
+        check_name(name)
+        with self._operation():
+            self.open()
+            self._files.remove(name)
+
+    def probe(self) -> DeviceProbe:
+        """What the device is.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return probe_device(session)
+
+    def sense(self) -> DeviceSense:
+        """The state of the device just now, and of the cores that kernels run on.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return sense_device(session, self._place.cores)
+
+    def canary(self) -> float:
+        """Seconds of a fixed piece of work on the cores that kernels run on: how fast the device is just now.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return time_canary(session, self._place.cores)
+
+    def clear(self) -> None:
+        """Delete the files of this session.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            self._files.forget()
+            session.ask("clear", [("session", self._name)])
+
+    def lease_show(self) -> tuple[SlotLease, ...]:
+        """The leases of the device's slots that are held, by whomever.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return show_leases(session, self._place)
+
+    def lease_take(self, force: bool = False) -> SlotLease:
+        """Take or renew the slot's lease with this transport's token; `force` takes it from whoever holds it.
+
+        Raises:
+            DeviceTrouble: LEASED, another one holds it; or of any kind.
+        """
+        with self._looking() as session:
+            return take_lease(session, self._claim, force=force)
+
+    def lease_release(self) -> bool:
+        """Give the slot's lease up; false when this transport's token did not hold it.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return release_lease(session, self._claim)
+
+    def close(self) -> None:
+        """See `Transport.close`: leaves the device as it was. Quiet, and soon over, when it is dead."""
+        until_s = time.monotonic() + _CLOSING_S
+        if self._heartbeat is not None:
+            self._heartbeat.end(_CLOSING_S)
+        held = self._lock.acquire(timeout=max(0.0, until_s - time.monotonic()))
+        try:
+            if not self._closed and self._opened is not None:
+                # One failure is enough: each would wait for the same silent device.
+                with contextlib.suppress(SdkError):
+                    self._tidy_up(until_s)
+            self._closed = True
+            self._session.close()
+        finally:
+            if held:
+                self._lock.release()
+
+    def _tidy_up(self, until_s: float) -> None:
+        session, lease, name = self._session, self._claim.fields(), [("session", self._name)]
+
+        def left_s() -> float:
+            return max(0.5, until_s - time.monotonic())
+
+        session.connect()
+        session.ask("clear", name, limit_s=left_s())
+        if self._governor_touched:
+            session.ask("governor", [*lease, ("set", "restore"), ("cores", "")], limit_s=left_s())
+        if self._own_lease:
+            release_lease(session, self._claim, limit_s=left_s())
+
+    @contextlib.contextmanager
+    def _operation(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise DeviceError(f"{self._device.name} has been closed.")
+            if self._lost_lease is not None:
+                trouble, self._lost_lease = self._lost_lease, None
+                raise trouble
+            yield
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[AgentSession]:
+        with self._operation():
+            with_back_off(self._session.connect)
+            yield self._session
+
+    def _open_once(self) -> None:
+        self._session.connect()
+        fields = self._session.ask("open", [("session", self._name), *self._claim.fields()])
+        boot = fields.text("boot")
+        if self._opened is not None and self._opened.boot != boot:
+            self._files.forget()
+        governor_set = self._place.performance_mode and self._set_performance()
+        free_bytes, architecture = fields.number("free_bytes"), fields.text("architecture")
+        self._opened = OpenedDevice(boot, free_bytes, architecture, governor_set)
+        self._generation = self._session.generation
+
+    def _set_performance(self) -> bool:
+        """Whether the cores run with the performance governor now; a device need not allow it."""
+        fields = [*self._claim.fields(), ("set", "performance"), ("cores", core_list(self._place.cores))]
+        try:
+            reply = self._session.ask("governor", fields)
+        except AgentError as error:
+            if error.kind is TroubleKind.LEASED:
+                raise
+            return False
+        self._governor_touched = True
+        return reply.flag("permitted")
+
+    def _halt(self) -> None:
+        """Hanging up has told the agent already; this waits for it."""
+        with contextlib.suppress(DeviceError):
+            self._session.ask("halt", self._claim.fields(), limit_s=_CLOSING_S)
+
+    def _beat(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            return  # what is going on keeps the lease
+        try:
+            if self._session.connected and not self._closed:
+                take_lease(self._session, self._claim)
+        except DeviceTrouble as trouble:
+            if trouble.kind is TroubleKind.LEASED:
+                self._lost_lease = trouble
+        finally:
+            self._lock.release()
+
+
+def _run_outcome(reply: Reply) -> RunOutcome:
+    fields = reply.fields
+    signal_number = fields.integer("signal")
+    canary_s = (fields.optional_number("canary_before_s"), fields.optional_number("canary_after_s"))
+    return RunOutcome(
+        exit_code=-signal_number if signal_number else fields.integer("exit_code"),
+        timed_out=fields.flag("timed_out"),
+        stopped=False,
+        output=reply.output.decode("utf-8", "replace"),
+        duration_s=fields.number("duration_s"),
+        canary_s=tuple(time_s for time_s in canary_s if time_s is not None),
+        boot=fields.text("boot"),
+    )

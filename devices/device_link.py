@@ -1,0 +1,64 @@
+"""The protocol between what the SDK does on a device and the wire to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+_SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
+
+
+class DeviceLink(Protocol):
+    """Files to and from one device, and programs started there. Used by one thread at a time.
+
+    Paths on the device are relative to the folder that sessions start in (the home folder over SSH), or absolute.
+    Every method raises DeviceTrouble; after one of kind LOST, SILENT or GARBLED the link is closed, and `connect`
+    makes it anew.
+    """
+
+    def connect(self) -> None:
+        """Connect and authenticate, unless connected already. Tries once; who calls decides about trying again."""
+        ...
+
+    def put(self, source: Path, path: str) -> None:
+        """Copy a local file to `path`, executable by its owner; its folder is made when missing.
+
+        What is at `path` after a failure is undefined: callers put beside, check, and rename.
+        """
+        ...
+
+    def get(self, path: str, destination: Path) -> None:
+        """Copy the device's file `path` to the local path `destination`; a partial file may be left after a failure."""
+        ...
+
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        """Start a program and yield what it prints (both streams) as it comes, until it ends.
+
+        Yields b'' at least every 0.25 s while nothing comes, so that the caller can look at its clocks. Closing the
+        iterator early hangs up: the program is told by the end of its connection.
+
+        Args:
+            words: program and arguments, each one accepted by `join_words`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection; quiet when there is none."""
+        ...
+
+
+def join_words(words: Sequence[str]) -> str:
+    """The command line of `words` for a remote shell.
+
+    SSH and ADB carry one string to a shell. Nothing is ever quoted: words are made of letters, digits and harmless
+    marks, and whatever a user may name travels base64-encoded inside one of them.
+
+    Raises:
+        ValueError: a word has another character. That is a fault of the SDK.
+    """
+    for word in words:
+        if not _SAFE_WORD.fullmatch(word):
+            raise ValueError(f"{word!r} must not reach a shell")
+    return " ".join(words)

@@ -1,0 +1,101 @@
+"""Where a device on the other end of a wire is, and how it is to be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+
+class PasswordSource(Enum):
+    """Where the password or the key's passphrase of an SSH device comes from."""
+
+    NONE = "none"
+    PROMPT = "prompt"
+    KEYRING = "keyring"
+
+
+@dataclass(frozen=True)
+class SshAddress:
+    """An SSH server.
+
+    Attributes:
+        host: a name, an address, or a Host of the user's SSH configuration.
+        port, user: None takes the configuration's, else 22 and this user.
+        identity_file: a private key; None takes the configuration's, the agent's, and the usual files.
+        jump: hosts on the way, each [user@]host[:port], outermost first; empty takes the configuration's ProxyJump.
+        password_source: where a password comes from, when keys are not enough.
+    """
+
+    host: str
+    port: int | None = None
+    user: str | None = None
+    identity_file: Path | None = None
+    jump: tuple[str, ...] = ()
+    password_source: PasswordSource = PasswordSource.NONE
+
+    def describe(self) -> str:
+        """As a user would write it: [user@]host[:port]."""
+        user = "" if self.user is None else f"{self.user}@"
+        return f"{user}{self.host}" + ("" if self.port is None else f":{self.port}")
+
+
+@dataclass(frozen=True)
+class AdbAddress:
+    """An Android device: over TCP when `host` is given, else over USB.
+
+    Attributes:
+        serial: of a USB device; None with exactly one plugged in. Over TCP, checked against the device's when given.
+    """
+
+    host: str | None = None
+    port: int = 5555
+    serial: str | None = None
+
+    def describe(self) -> str:
+        """As adb names it: host:port, or the serial."""
+        return f"{self.host}:{self.port}" if self.host is not None else self.serial or "USB"
+
+
+@dataclass(frozen=True)
+class RemotePlace:
+    """A slot of a device behind SSH or ADB.
+
+    Attributes:
+        folder: where the SDK works on the device; None takes its usual place.
+        lease_folder: where the device's leases lie, shared by all its users; None takes the usual place.
+        slot: which of the device's slots, from 0.
+        cores: the cores that kernels run on; empty for all.
+        environment: what kernels see beside the session's own environment.
+        performance_mode: ask for the performance governor while the device is in use.
+    """
+
+    address: SshAddress | AdbAddress
+    folder: str | None = None
+    lease_folder: str | None = None
+    slot: int = 0
+    cores: tuple[int, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    performance_mode: bool = True
+
+
+@dataclass(frozen=True)
+class ConnectionSettings:
+    """What of this machine connections are made with.
+
+    Attributes:
+        ssh_config_file, known_hosts_file: the user's; they need not exist.
+        identity_files: private keys tried where an address names none; they need not exist.
+        adb_key_file: the RSA key shown to Android devices; made at first use.
+        lease_owner: who holds a lease, for people: user@host.
+        token_folder: where leases taken by hand are remembered.
+        secrets: passwords that were asked for, by device name; never written anywhere.
+    """
+
+    ssh_config_file: Path
+    known_hosts_file: Path
+    identity_files: tuple[Path, ...]
+    adb_key_file: Path
+    lease_owner: str
+    token_folder: Path
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)

@@ -1,0 +1,53 @@
+"""For tests: an agent's transport to this very machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_transport import AgentTransport
+from devices.device import Clock, Device
+from devices.remote_place import RemotePlace, SshAddress
+from targets.content_cache import ContentCache
+from tests.contract.local_link import LocalLink
+
+
+def agent_for(machine: str, cache: ContentCache) -> AgentProgram:
+    return build_agent(agent_triple(machine), cache)
+
+
+def local_device(home: Path, slot: int = 0, **place: object) -> Device:
+    settings: dict[str, object] = {
+        "folder": "work",
+        "lease_folder": str(home / "leases"),
+        "slot": slot,
+        "performance_mode": False,
+        **place,
+    }
+    remote = RemotePlace(SshAddress("here"), **settings)  # type: ignore[arg-type]
+    return Device("bench", "ssh", "host", Clock.WALL, 1, uses_host_cores=False, remote=remote)
+
+
+def local_transport(
+    home: Path,
+    cache: ContentCache,
+    *,
+    link: LocalLink | None = None,
+    slot: int = 0,
+    token: str | None = None,
+    owner: str = "tester@here",
+    lease_ttl_s: float = 120.0,
+    agent: Callable[[str], AgentProgram] | None = None,
+    **place: object,
+) -> AgentTransport:
+    home.mkdir(parents=True, exist_ok=True)
+    return AgentTransport(
+        link or LocalLink(home),
+        local_device(home, slot, **place),
+        agent or partial(agent_for, cache=cache),
+        owner,
+        token,
+        lease_ttl_s=lease_ttl_s,
+    )
