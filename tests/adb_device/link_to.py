@@ -1,0 +1,33 @@
+"""An AdbLink to an emulated device, with a key of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from devices.adb_limits import AdbLimits
+from devices.adb_link import AdbLink
+from devices.remote_place import AdbAddress, ConnectionSettings
+
+# Long enough for a machine that is busy with other work, short enough to wait for in a test.
+SHORT_LIMITS = AdbLimits(connect_s=10.0, silence_s=3.0, allow_s=20.0, poll_s=0.1)
+
+
+def link_to(
+    port: int,
+    folder: Path,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    serial: str | None = None,
+    limits: AdbLimits = SHORT_LIMITS,
+) -> AdbLink:
+    """An unconnected link to a device on the loopback; its key lies below `folder`."""
+    connections = ConnectionSettings(
+        ssh_config_file=folder / "none",
+        known_hosts_file=folder / "none",
+        identity_files=(),
+        adb_key_file=folder / "adb" / "adbkey",
+        lease_owner="someone@somewhere",
+        token_folder=folder / "tokens",
+    )
+    return AdbLink("phone", AdbAddress("127.0.0.1", port, serial), connections, tell, limits=limits)
