@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache
 from targets.errors import GeneratorError, ToolchainError
 from targets.executable import Executable, KernelObject, link_executable
@@ -18,7 +19,6 @@ from targets.halide_runtime import build_runtime_object
 from targets.process_outcome import ProcessLimits
 from targets.profile import TargetProfile
 from targets.schedule_choice import ScheduleChoice
-from targets.zig_toolchain import ZigToolchain
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 _SHIPPED = ("object", "static_library", "c_header")
@@ -30,7 +30,7 @@ class BuildTools:
 
     halide: HalideInstall
     cache: ContentCache
-    toolchain: ZigToolchain
+    toolchain: CToolchain
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,14 @@ class Artifacts:
     Attributes:
         object, static_library: with Halide's runtime inside.
         benchmark: runs the kernel on the target: checks and times it.
+        toolchain: what the benchmark was linked with, in words.
     """
 
     object: Path
     static_library: Path
     header: Path
     benchmark: Path
+    toolchain: str
 
 
 def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Artifacts:
@@ -70,7 +72,7 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
 
     Raises:
         GeneratorError: the generator or the schedule fails; the sentence shows the fix.
-        ToolchainError: Halide, zig or the disk fails.
+        ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name = recipe.function_name
     try:
@@ -83,7 +85,7 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
             placed = [output / path.name for path in made]
             for path, target in zip(made, placed, strict=True):
                 os.replace(path, target)
-            return Artifacts(*placed)
+            return Artifacts(placed[0], placed[1], placed[2], placed[3], tools.toolchain.describe())
     except OSError as error:
         raise ToolchainError(f"{output} cannot be written: {error.strerror or error}.") from error
 
@@ -111,7 +113,7 @@ def link_kernels(kernels: list[KernelObject], profile: TargetProfile, tools: Bui
     """Link kernels with the runner and Halide's runtime.
 
     Raises:
-        ToolchainError: zig or Halide fails.
+        ToolchainError: the C toolchain or Halide fails.
     """
     runtime = build_runtime_object(profile.halide_target, tools.cache, tools.halide)
     return link_executable(kernels, runtime, tools.toolchain, tools.cache, tools.halide, output)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache, file_sha256
 from targets.errors import ToolchainError
 from targets.halide_install import HalideInstall
-from targets.zig_toolchain import ZigToolchain
 
 RUNNER_DIR = Path(__file__).parent / "runner"
 RUNNER_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra")
@@ -56,7 +56,7 @@ class Executable:
 def link_executable(
     kernels: Sequence[KernelObject],
     runtime_object: Path,
-    toolchain: ZigToolchain,
+    toolchain: CToolchain,
     cache: ContentCache,
     halide: HalideInstall,
     output: Path,
@@ -149,11 +149,11 @@ def _name_culprit(error: ToolchainError, kernels: Sequence[KernelObject]) -> Too
     return error
 
 
-def _runner_objects(toolchain: ZigToolchain, cache: ContentCache, halide: HalideInstall) -> list[Path]:
+def _runner_objects(toolchain: CToolchain, cache: ContentCache, halide: HalideInstall) -> list[Path]:
     headers = [RUNNER_DIR / "runner.h", halide.include_dir / "HalideRuntime.h"]
     shared = [toolchain.fingerprint(), *RUNNER_FLAGS, *(file_sha256(path) for path in headers)]
     objects = []
-    for source in sorted(RUNNER_DIR.glob("*.c")):
+    for source in (*sorted(RUNNER_DIR.glob("*.c")), *toolchain.companion_sources):
 
         def build(output: Path, source: Path = source) -> None:
             toolchain.compile_c(source, output, [RUNNER_DIR, halide.include_dir], RUNNER_FLAGS)
@@ -163,9 +163,7 @@ def _runner_objects(toolchain: ZigToolchain, cache: ContentCache, halide: Halide
     return objects
 
 
-def _compile_table(
-    kernels: Sequence[KernelObject], folder: Path, toolchain: ZigToolchain, halide: HalideInstall
-) -> Path:
+def _compile_table(kernels: Sequence[KernelObject], folder: Path, toolchain: CToolchain, halide: HalideInstall) -> Path:
     source, compiled = folder / "kernels.c", folder / "kernels.o"
     source.write_text(_table_source([kernel.name for kernel in kernels]))
     toolchain.compile_c(source, compiled, [RUNNER_DIR, halide.include_dir], RUNNER_FLAGS)

@@ -43,10 +43,17 @@ class AutoschedulerChoice:
 
 @dataclass(frozen=True)
 class ToolchainChoice:
-    """The C toolchain of the target side: its kind (`zig`) and the triple it compiles for."""
+    """The C toolchain of the target side.
+
+    Attributes:
+        kind: `zig`; or `android`, the NDK's compiler where there is an NDK, else zig's.
+        triple: zig's name of the target; for `android`, of what is linked without an NDK.
+        android_api_level: of the oldest Android that programs of the NDK are to run on; None for `zig`.
+    """
 
     kind: str
     triple: str
+    android_api_level: int | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,11 @@ class TargetProfile:
                 "name": self.autoscheduler.name,
                 "parameters": dict(sorted(self.autoscheduler.parameters.items())),
             },
-            "toolchain": {"kind": self.toolchain.kind, "triple": self.toolchain.triple},
+            "toolchain": {
+                "kind": self.toolchain.kind,
+                "triple": self.toolchain.triple,
+                "android_api_level": self.toolchain.android_api_level,
+            },
             "device_kind": self.device_kind,
             "emulator": None if self.emulator is None else _emulator_dict(self.emulator),
             "start_weights": self.start_weights,

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
+from targets.android import ANDROID_TRIPLES
 from targets.errors import ProfileError
-from targets.halide_target import parse_halide_target
+from targets.halide_target import HalideTarget, parse_halide_target
 from targets.profile import (
     BASELINE_WEIGHTS,
     AutoschedulerChoice,
@@ -26,7 +27,7 @@ from targets.profile import (
 Fields = Mapping[str, object]
 
 DEVICE_KINDS = ("local", "qemu")
-TOOLCHAIN_KINDS = ("zig",)
+TOOLCHAIN_KINDS = ("zig", "android")
 PARAMETER_PREFIX = "autoscheduler.parameters."
 
 # Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts
@@ -128,13 +129,6 @@ def make_profile(fields: Fields, *, name: str, source: str, where: str) -> Targe
             raise ProfileError(f"{where}: the key '{key}' is missing; expected {_EXAMPLES[key]}.")
     halide_target = _text_of(fields, "halide_target")
     target = parse_halide_target(halide_target)
-    triple = _text_of(fields, "toolchain.triple")
-    expected = _TRIPLE_ARCHITECTURES.get((target.architecture, target.bits), ())
-    if expected and triple.split("-")[0] not in expected:
-        raise ProfileError(
-            f"{where}: key 'toolchain.triple': '{triple}' is for another architecture than the Halide target "
-            f"'{halide_target}'; expected a triple that starts with {expected[0]}-."
-        )
     return TargetProfile(
         name=name,
         description=_text_of(fields, "description"),
@@ -147,7 +141,7 @@ def make_profile(fields: Fields, *, name: str, source: str, where: str) -> Targe
             vector_bits=_number_of(fields, "machine.vector_bits") or target.vector_bits,
         ),
         autoscheduler=_autoscheduler(fields, where),
-        toolchain=ToolchainChoice(_text_of(fields, "toolchain.kind"), triple),
+        toolchain=_toolchain(fields, target, where),
         device_kind=_text_of(fields, "device_kind"),
         emulator=_emulator(fields, where),
         start_weights=_text_of(fields, "start_weights") or BASELINE_WEIGHTS,
@@ -163,6 +157,33 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
 
 class _Unfit(Exception):
     """A value is not what its key wants; the text says what was expected and what was found."""
+
+
+def _toolchain(fields: Fields, target: HalideTarget, where: str) -> ToolchainChoice:
+    kind, triple = _text_of(fields, "toolchain.kind"), _text_of(fields, "toolchain.triple")
+    architecture = triple.split("-")[0]
+    expected = _TRIPLE_ARCHITECTURES.get((target.architecture, target.bits), ())
+    if expected and architecture not in expected:
+        raise ProfileError(
+            f"{where}: key 'toolchain.triple': '{triple}' is for another architecture than the Halide target "
+            f"'{target.text}'; expected a triple that starts with {expected[0]}-."
+        )
+    if kind != "android":
+        return ToolchainChoice(kind, triple)
+    if target.operating_system != "android" or architecture not in ANDROID_TRIPLES:
+        raise ProfileError(
+            f"{where}: key 'toolchain.kind': 'android' does not fit the Halide target '{target.text}'; "
+            "expected 'zig', or a target such as arm-64-android."
+        )
+    if not triple.split("-")[-1].startswith("musl"):
+        raise ProfileError(
+            f"{where}: key 'toolchain.triple' must be for musl, such as {architecture}-linux-musl, not '{triple}': "
+            "it is linked statically where there is no Android NDK."
+        )
+    key = "toolchain.android_api_level"
+    if key not in fields:
+        raise ProfileError(f"{where}: the key '{key}' is missing; expected {_EXAMPLES[key]}.")
+    return ToolchainChoice(kind, triple, _number_of(fields, key))
 
 
 def _autoscheduler(fields: Fields, where: str) -> AutoschedulerChoice:
@@ -354,6 +375,7 @@ _CHECKS: Mapping[str, Callable[[object], object]] = {
     "autoscheduler.name": _one_of(tuple(AUTOSCHEDULER_PARAMETERS)),
     "toolchain.kind": _one_of(TOOLCHAIN_KINDS),
     "toolchain.triple": _triple,
+    "toolchain.android_api_level": _whole_number(21, 99),
     "emulator.command": _command,
     "emulator.system_root": _absolute_folder,
     "emulator.arguments": _list_of(_text),
@@ -375,5 +397,6 @@ _EXAMPLES = {
     "autoscheduler.name": f"one of {', '.join(AUTOSCHEDULER_PARAMETERS)}, in [autoscheduler]",
     "toolchain.kind": f"one of {', '.join(TOOLCHAIN_KINDS)}, in [toolchain]",
     "toolchain.triple": "a zig target such as aarch64-linux-gnu.2.28, in [toolchain]",
+    "toolchain.android_api_level": "the API level of the oldest Android to run on, such as 28, in [toolchain]",
     "emulator.command": "a program such as qemu-aarch64, in [emulator]",
 }

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from targets.compiler_run import run_compiler
 from targets.errors import ToolchainError
 from targets.limited_process import run_limited
 from targets.process_outcome import ProcessLimits
+from targets.stop_signal import StopSignal
 
-# The first use of a target builds its C library, which can take minutes on a slow machine.
-_LIMITS = ProcessLimits(time_s=900.0, memory_bytes=8 * 2**30)
-_ERROR_LINES = 15
+_VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
+_MUSL_COMPANION = Path(__file__).parent / "musl_companion.c"
 
 # zig cc turns the undefined-behaviour sanitizer on unless the code is optimised.
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fno-sanitize=all")
 _LINK_FLAGS = ("-O2", "-s")
+_LIBRARIES = ("m", "pthread", "dl")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,45 @@ class ZigToolchain:
     python: Path = field(default_factory=lambda: Path(sys.executable))
     extra_flags: tuple[str, ...] = ()
 
+    @property
+    def companion_sources(self) -> tuple[Path, ...]:
+        """For musl, what it lacks of what Halide's runtimes call."""
+        return (_MUSL_COMPANION,) if self._is_musl else ()
+
+    @property
+    def _is_musl(self) -> bool:
+        return self.triple.split("-")[-1].startswith("musl")
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the target's C library was built; zig does that at the first link, for up to minutes (musl)."""
+        return self._mark.exists()
+
+    def prepare(self, stop: StopSignal | None = None) -> None:
+        """Build the target's C library, where that was not done yet; returns early once `stop` is set.
+
+        Raises:
+            ToolchainError: zig is missing, or cannot build it; its last lines are given.
+        """
+        if self.is_prepared:
+            return
+        failure = f"The C library for {self.triple} cannot be built"
+        try:
+            self.cache_dir.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".preparing-", dir=self.cache_dir) as folder:
+                source = Path(folder).absolute() / "empty.c"
+                source.write_text("int main(void) { return 0; }\n")
+                arguments = [*_COMPILE_FLAGS, *_LINK_FLAGS, str(source), "-o", str(source.with_suffix(""))]
+                self._run([*arguments, *_library_flags(_LIBRARIES)], failure, stop)
+            if stop is None or not stop.is_set():
+                self._mark.touch()
+        except OSError as error:
+            raise ToolchainError(f"{failure}: {error}.") from error
+
+    @property
+    def _mark(self) -> Path:
+        return self.cache_dir / f"prepared-{hashlib.sha256(self.fingerprint().encode()).hexdigest()[:16]}"
+
     def version(self) -> str:
         """zig's own version.
 
@@ -53,6 +96,14 @@ class ZigToolchain:
         """
         return " ".join(("zig", self.version(), self.triple, *_COMPILE_FLAGS, *_LINK_FLAGS, *self.extra_flags))
 
+    def describe(self) -> str:
+        """Such as 'zig 0.15.1 for aarch64-linux-musl, static'.
+
+        Raises:
+            ToolchainError: `ziglang` is not installed in `python`.
+        """
+        return f"zig {self.version()} for {self.triple}" + (", static" if self._is_musl else "")
+
     def compile_c(
         self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
     ) -> None:
@@ -61,53 +112,46 @@ class ZigToolchain:
         Raises:
             ToolchainError: zig is missing, or the source does not compile; its last lines are given.
         """
-        includes = [f"-I{folder}" for folder in include_dirs]
-        arguments = [*_COMPILE_FLAGS, *flags, *includes, "-c", str(source), "-o", str(object_path)]
-        self._run(arguments, f"{source.name} does not compile for {self.triple}")
+        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
+        paths = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
+        self._run([*_COMPILE_FLAGS, *flags, *includes, *paths], f"{source.name} does not compile for {self.triple}")
 
-    def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = ("m", "pthread", "dl")) -> None:
+    def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = _LIBRARIES) -> None:
         """Link objects and system libraries into an executable.
 
         Raises:
             ToolchainError: zig is missing, or the link fails; the linker's last lines are given.
         """
-        arguments = [*_LINK_FLAGS, *(str(path) for path in objects), "-o", str(output)]
-        arguments += [f"-l{library}" for library in libraries]
-        self._run(arguments, f"{output.name} does not link for {self.triple}")
+        arguments = [*_LINK_FLAGS, *(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
+        self._run([*arguments, *_library_flags(libraries)], f"{output.name} does not link for {self.triple}")
 
-    def _run(self, arguments: Sequence[str], failure: str) -> None:
+    def _run(self, arguments: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
         version = self.version()
-        command = [
-            str(self.python),
-            "-m",
-            "ziglang",
-            "cc",
-            "-target",
-            self.triple,
-            *self.extra_flags,
-            *arguments,
-        ]
-        try:
-            self.cache_dir.mkdir(parents=True, exist_ok=True)
-            outcome = run_limited(command, _LIMITS, environment=_environment(self.cache_dir))
-        except OSError as error:
-            raise ToolchainError(f"{failure}: {error}.") from error
-        if not outcome.succeeded:
-            lines = "\n".join(outcome.log.splitlines()[-_ERROR_LINES:])
-            raise ToolchainError(f"{failure} (zig {version} {outcome.describe()}):\n{lines}")
+        command = [*_zig(self.python), "cc", "-target", self.triple, *self.extra_flags, *arguments]
+        # For musl zig's cache depends on the working directory where zig itself lies below it, and builds all again.
+        folder = self.cache_dir
+        run_compiler(command, _environment(folder), failure, f"zig {version}", folder=folder, stop=stop)
+
+
+def _zig(python: Path) -> list[str]:
+    return [str(python), "-P", "-m", "ziglang"]  # -P: a ziglang.py in the working directory is not it
+
+
+def _library_flags(libraries: Sequence[str]) -> list[str]:
+    return [f"-l{library}" for library in libraries]
 
 
 def _environment(cache_dir: Path) -> dict[str, str]:
-    folder = str(cache_dir)
+    folder = str(cache_dir.absolute())
     return {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder, "HOME": folder, "LC_ALL": "C"}
 
 
 @lru_cache(maxsize=8)
 def _zig_version(python: Path) -> str:
     next_step = f"Install it with: {python} -m pip install ziglang"
-    command = [str(python), "-m", "ziglang", "version"]
+    command = [*_zig(python), "version"]
     try:
-        outcome = run_limited(command, _LIMITS, environment={"LC_ALL": "C"})
+        outcome = run_limited(command, _VERSION_LIMITS, environment={"LC_ALL": "C"})
     except OSError as error:
         raise ToolchainError(f"{python} cannot be run: {error}.", next_step=next_step) from error
     if outcome.succeeded and outcome.log.strip():

@@ -107,6 +107,13 @@ static void check_together(const struct options *options) {
     if (options->reference && options->write_reference) {
         fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be given together.");
     }
+    if (options->threads && options->simulated_cores) {
+        fail(EXIT_USAGE, "usage", "--threads and --simulated-cores cannot be given together.");
+    }
+    if (options->simulated_cores > MAX_SIMULATED_CORES) {
+        fail(EXIT_USAGE, "usage", "--simulated-cores got %d; expected at most %d.", options->simulated_cores,
+             MAX_SIMULATED_CORES);
+    }
     if (timing->min_repetitions < 1 || timing->max_repetitions < timing->min_repetitions) {
         fail(EXIT_USAGE, "usage", "Expected 1 <= --min-repetitions <= --max-repetitions; got %d and %d.",
              timing->min_repetitions, timing->max_repetitions);
@@ -122,6 +129,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--kernel", TEXT, &options->kernel},
         {"--seed", SEED, &options->seed},
         {"--threads", COUNT, &options->threads},
+        {"--simulated-cores", COUNT, &options->simulated_cores},
         {"--size", NAME_VALUE, &options->sizes},
         {"--scalar", NAME_VALUE, &options->scalars},
         {"--input", NAME_VALUE, &options->inputs},

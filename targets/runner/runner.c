@@ -1,18 +1,22 @@
 /* The on-device runner's main: checks one kernel's output and times it.
  *
  *     runner --list
- *     runner --kernel NAME [--seed N] [--threads N] [--size ARG=E0xE1x…] [--scalar NAME=VALUE] [--input NAME=FILE]
+ *     runner --kernel NAME [--seed N] [--threads N | --simulated-cores N] [--size ARG=E0xE1x…] [--scalar NAME=VALUE]
+ *            [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
+ *
+ * With simulated cores the tasks of a parallel loop run one after the other, and the loop takes the time that so many
+ * cores would need: for clocks that can follow one thread only.
  *
  * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000 repetitions,
  * 10 s, never giving up (0), repetitions of 0.0005 s.
  *
  * Output: JSON, one event a line, written out at once:
  *     kernel    --list: name, target, arguments
- *     start     kernel, target, seed, threads (0: Halide's choice)
+ *     start     kernel, target, seed, threads (0: Halide's choice), simulated_cores (0: threads run)
  *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
  *     reference path: the outputs were written there
  *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
@@ -42,6 +46,7 @@ static void report_start(const struct invocation *invocation, const struct optio
     event_string("target", invocation->meta->target);
     event_unsigned("seed", options->seed);
     event_integer("threads", options->threads);
+    event_integer("simulated_cores", options->simulated_cores);
     event_end();
 }
 
@@ -104,7 +109,8 @@ static void write_reference(struct invocation *invocation, const char *path) {
 
 static void run_kernel(const struct options *options) {
     static struct invocation invocation; /* too large for the small stacks of some devices */
-    set_up_halide(options->threads);
+    set_up_halide(options->simulated_cores ? 1 : options->threads);
+    if (options->simulated_cores) simulate_cores(options->simulated_cores);
     prepare_arguments(&invocation, find_kernel(options->kernel), options);
     report_start(&invocation, options);
     ask_kernel_for_shapes(&invocation);

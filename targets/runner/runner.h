@@ -30,7 +30,7 @@ enum {
     EXIT_RESOURCES = 5 /* memory or files */
 };
 
-enum { MAX_DIMENSIONS = 8, MAX_ARGUMENTS = 128, MAX_OVERRIDES = 128 };
+enum { MAX_DIMENSIONS = 8, MAX_ARGUMENTS = 128, MAX_OVERRIDES = 128, MAX_SIMULATED_CORES = 256 };
 
 /* NAME=VALUE of an option that may be given several times; the strings are the program's own arguments. */
 struct override {
@@ -68,7 +68,8 @@ struct options {
     bool time;
     const char *kernel;
     uint64_t seed;
-    int threads; /* 0: Halide's own choice */
+    int threads;         /* 0: Halide's own choice */
+    int simulated_cores; /* 0: parallel loops run in threads */
     struct overrides sizes, scalars, inputs;
     const char *write_reference;
     const char *reference;
@@ -166,8 +167,12 @@ bool compare_outputs(const struct invocation *invocation, const char *path, cons
 void set_up_halide(int threads);
 void call_once(struct invocation *invocation);
 void copy_outputs_to_host(struct invocation *invocation);
-/* CLOCK_MONOTONIC */
+/* CLOCK_MONOTONIC, less what simulated cores have saved */
 int64_t now_ns(void);
+
+/* simulated_cores.c: parallel loops run serially from here on, and cost what they would on so many cores */
+void simulate_cores(int cores);
+int64_t saved_by_cores_ns(void);
 
 /* timing.c; `first_call_s` is the time of a call made before, or negative */
 void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s);

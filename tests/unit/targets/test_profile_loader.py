@@ -44,7 +44,7 @@ def refusal(file: Path, user_folder: Path | None = None) -> str:
 
 def test_the_built_in_profiles() -> None:
     listings = list_profiles()
-    assert [listing.name for listing in listings] == ["host", "arm64", "x86-64", "x86-64-avx512"]
+    assert [listing.name for listing in listings] == ["host", "arm64", "arm64-android", "x86-64", "x86-64-avx512"]
     assert all(listing.error is None for listing in listings)
     arm64 = load_profile("arm64")
     assert arm64.halide_target == "arm-64-linux"
@@ -58,6 +58,16 @@ def test_the_built_in_profiles() -> None:
     avx512 = load_profile("x86-64-avx512")
     assert (avx512.machine.parallelism, avx512.machine.vector_bits) == (16, 512)
     assert avx512.toolchain.triple == "x86_64-linux-gnu.2.28"
+
+
+def test_the_profile_of_phones() -> None:
+    phone = load_profile("arm64-android")
+    assert phone.halide_target == "arm-64-android"
+    assert (phone.machine.parallelism, phone.machine.vector_bits) == (4, 128)
+    assert (phone.toolchain.kind, phone.toolchain.triple) == ("android", "aarch64-linux-musl")
+    assert phone.toolchain.android_api_level == 28
+    assert phone.device_kind == "qemu"
+    assert phone.emulator is not None and phone.emulator.system_root is None
 
 
 def test_host_is_this_machine() -> None:
@@ -74,7 +84,7 @@ def test_the_triple_compiles_with_zig(tmp_path: Path) -> None:
 
     source = tmp_path / "empty.c"
     source.write_text("int answer(void) { return 42; }\n")
-    for name in ("host", "arm64", "x86-64"):
+    for name in ("host", "arm64", "arm64-android", "x86-64"):
         toolchain = ZigToolchain(load_profile(name).toolchain.triple, tmp_path / "zig")
         toolchain.compile_c(source, tmp_path / f"{name}.o", [])
         assert (tmp_path / f"{name}.o").stat().st_size > 0
@@ -192,6 +202,36 @@ def test_refusals_name_file_key_and_expectation(tmp_path: Path, change: tuple[st
 def test_parameters_are_those_of_the_autoscheduler(tmp_path: Path, line: str, expected: str) -> None:
     file = write(tmp_path, "board", GOOD + "[autoscheduler.parameters]\n" + line)
     assert expected in refusal(file)
+
+
+PHONE = 'extends = "arm64-android"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[toolchain]\nandroid_api_level = 20", "'toolchain.android_api_level' must be an integer from 21 to 99"),
+        ('[toolchain]\nandroid_api_level = "28"', "not a string"),
+        ('[toolchain]\ntriple = "aarch64-linux-gnu.2.28"', "'toolchain.triple' must be for musl, such as aarch64-"),
+        ('halide_target = "arm-64-linux"', "'android' does not fit the Halide target 'arm-64-linux'"),
+        ('[toolchain]\nkind = "androit"', "the nearest is 'android'"),
+    ],
+)
+def test_the_android_toolchain_fits_its_profile(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in refusal(write(tmp_path, "phone", PHONE + text))
+
+
+def test_the_android_toolchain_wants_an_api_level(tmp_path: Path) -> None:
+    text = GOOD.replace("arm-64-linux", "arm-64-android").replace('"zig"', '"android"')
+    file = write(tmp_path, "phone", text.replace("linux-gnu.2.28", "linux-musl"))
+    assert "the key 'toolchain.android_api_level' is missing" in refusal(file)
+
+
+def test_a_phone_of_another_api_level_or_toolchain(tmp_path: Path) -> None:
+    newer = load_profile(str(write(tmp_path, "newer", PHONE + "[toolchain]\nandroid_api_level = 34")))
+    assert newer.toolchain.android_api_level == 34
+    always_static = load_profile(str(write(tmp_path, "static", PHONE + '[toolchain]\nkind = "zig"')))
+    assert always_static.toolchain.android_api_level is None
 
 
 def test_toml_errors_have_the_line(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from targets.errors import ToolchainError
+from targets.stop_signal import StopSignal
 from targets.zig_toolchain import ZigToolchain
 from tests.unit.targets.conftest import X86, Workshop
 
@@ -40,6 +41,44 @@ def test_keeps_to_its_cache_folder(workshop: Workshop, tmp_path: Path) -> None:
     toolchain.compile_c(source, tmp_path / "empty.o", [])
     assert folder.is_dir()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.c", "empty.o", "zig"]
+
+
+def test_paths_may_be_relative_and_nothing_of_the_working_directory_is_run(
+    toolchain: ZigToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.c").write_text('#include "a.h"\nint main(void) { return A; }\n')
+    (tmp_path / "a.h").write_text("#define A 0\n")
+    (tmp_path / "ziglang.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    toolchain.compile_c(Path("a.c"), Path("a.o"), [Path()])
+    toolchain.link([Path("a.o")], Path("a"))
+    assert os.access(tmp_path / "a", os.X_OK)
+
+
+def test_it_is_prepared_once(toolchain: ZigToolchain, workshop: Workshop) -> None:
+    toolchain.prepare()
+    assert toolchain.is_prepared
+    again = workshop.toolchain(X86)
+    assert again.is_prepared
+
+
+def test_a_stopped_preparation_is_no_error_and_not_done(tmp_path: Path) -> None:
+    stop = StopSignal()
+    stop.set()
+    toolchain = ZigToolchain("aarch64-linux-musl", tmp_path / "zig")
+    assert not toolchain.is_prepared
+    toolchain.prepare(stop)
+    assert not toolchain.is_prepared
+
+
+def test_a_library_that_cannot_be_built_is_an_error(tmp_path: Path) -> None:
+    toolchain = ZigToolchain("aarch64-linux-musl", tmp_path, extra_flags=("-no-such-flag-of-a-compiler",))
+    with pytest.raises(ToolchainError, match="The C library for aarch64-linux-musl cannot be built"):
+        toolchain.prepare()
+    assert not toolchain.is_prepared
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolchainError, match="cannot be built"):
+        ZigToolchain("aarch64-linux-musl", tmp_path / "file").prepare()
 
 
 def test_a_compiler_error_is_passed_on(toolchain: ZigToolchain, tmp_path: Path) -> None:

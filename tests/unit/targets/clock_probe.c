@@ -1,0 +1,106 @@
+/* What the tests of the simulated clock run under the emulator: one task, timed by the program's own clock.
+ *
+ *     clock_probe sleep | clock | thread | fresh | forward | walk STRIDE COUNT
+ *
+ * Prints nanoseconds, one number a line. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000 };
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void print_ns(int64_t time_ns) {
+    printf("%lld\n", (long long)time_ns);
+}
+
+static void walk(size_t stride, long count) {
+    volatile char *memory = malloc(WALKED_BYTES);
+    memset((void *)memory, 1, WALKED_BYTES);
+    size_t place = 0;
+    const int64_t start_ns = now_ns();
+    for (long i = 0; i < count; i++) {
+        (void)memory[place];
+        place = (place + stride) % WALKED_BYTES;
+    }
+    print_ns(now_ns() - start_ns);
+}
+
+static int64_t touch_ns(volatile char *memory) {
+    const int64_t start_ns = now_ns();
+    for (int page = 0; page < PAGES; page++) memory[(size_t)page * PAGE_BYTES] = 1;
+    return now_ns() - start_ns;
+}
+
+/* The first touch, the second, one after the memory was given back, and one of a new mapping in its place. */
+static void touch_pages(void) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    const size_t size = (size_t)PAGES * PAGE_BYTES;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    print_ns(touch_ns(memory));
+    print_ns(touch_ns(memory));
+    madvise(memory, size, MADV_DONTNEED);
+    print_ns(touch_ns(memory));
+    munmap(memory, size);
+    memory = mmap(memory, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+    print_ns(touch_ns(memory));
+}
+
+/* Vectors read right after they were written: as one vector, then as the halves of two. */
+static void forward(void) {
+    static int32_t __attribute__((aligned(64))) memory[64];
+    typedef int32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
+    for (int offset = 0; offset <= 2; offset += 2) {
+        vector sum = {0};
+        const int64_t start_ns = now_ns();
+        for (int i = 0; i < FORWARDED; i++) {
+            *(volatile vector *)memory = sum;
+            *(volatile vector *)(memory + 4) = sum;
+            sum += *(volatile vector *)(memory + offset);
+        }
+        print_ns(now_ns() - start_ns);
+    }
+}
+
+static void sleep_a_little(void) {
+    const struct timespec wanted = {.tv_nsec = 20000000};
+    const int64_t start_ns = now_ns();
+    nanosleep(&wanted, NULL);
+    print_ns(now_ns() - start_ns);
+}
+
+static void *nothing(void *argument) {
+    return argument;
+}
+
+int main(int count, char **arguments) {
+    const char *task = count > 1 ? arguments[1] : "";
+    if (strcmp(task, "walk") == 0 && count > 3) {
+        walk((size_t)atol(arguments[2]), atol(arguments[3]));
+    } else if (strcmp(task, "fresh") == 0) {
+        touch_pages();
+    } else if (strcmp(task, "forward") == 0) {
+        forward();
+    } else if (strcmp(task, "sleep") == 0) {
+        sleep_a_little();
+    } else if (strcmp(task, "clock") == 0) {
+        for (int i = 0; i < READINGS; i++) print_ns(now_ns());
+    } else if (strcmp(task, "thread") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, nothing, NULL);
+        pthread_join(thread, NULL);
+        puts("joined");
+    } else {
+        return 2;
+    }
+    return 0;
+}
