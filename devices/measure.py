@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devices.device import Device
+from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.file_name import check_name
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -90,7 +91,27 @@ def measure_kernel(
     try:
         outcome = session.transport.run(executable, arguments, settings.run_limit_s, stop)
     except DeviceError as error:
-        return MeasureFailure(kernel, session.device.name, MeasureFailureReason.DEVICE, str(error), "")
+        return device_failure(kernel, session.device.name, error, under_way=True)
+    return _judged(session, kernel, outcome, output_checked=reference is not None)
+
+
+def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_way: bool) -> MeasureFailure:
+    """A schedule that has no time because of its device."""
+    kind = error.kind if isinstance(error, DeviceTrouble) else TroubleKind.BROKEN
+    return MeasureFailure(
+        kernel,
+        device_name,
+        MeasureFailureReason.DEVICE,
+        str(error),
+        "",
+        trouble=kind,
+        under_way=under_way and kind in (TroubleKind.LOST, TroubleKind.SILENT),
+    )
+
+
+def _judged(
+    session: Session, kernel: str, outcome: RunOutcome, *, output_checked: bool
+) -> Measurement | MeasureFailure:
     events = _events(outcome.output)
     timed = next((event for event in events if event.get("event") == "timed"), None)
     if outcome.exit_code != 0 or outcome.timed_out or outcome.stopped or timed is None:
@@ -105,7 +126,8 @@ def measure_kernel(
         clock=session.device.clock,
         repetitions_s=repetitions_s,
         stopped_by=_text(timed.get("stopped_by", "")),
-        output_checked=reference is not None,
+        output_checked=output_checked,
+        canary_s=outcome.canary_s,
     )
 
 

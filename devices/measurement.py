@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from devices.device import Clock
+from devices.device_trouble import TroubleKind
 
 
 class MeasureFailureReason(Enum):
@@ -20,6 +21,7 @@ class MeasureFailureReason(Enum):
     BAD_REPORT = "unreadable report"
     WRONG_ARGUMENTS = "wrong arguments"
     DEVICE = "device trouble"
+    KILLS_DEVICE = "kills devices"
     STOPPED = "stopped"
 
 
@@ -34,6 +36,8 @@ class Measurement:
         repetitions_s: seconds of one call, for every repetition.
         stopped_by: why repeating ended: 'precision', 'time', 'repetitions' or 'gave_up'.
         output_checked: the output was compared with the reference's.
+        canary_s: times of a fixed piece of work right before and after; empty where the device has none.
+        factor: what its times are multiplied with to be compared with those of the run's first device.
     """
 
     kernel: str
@@ -42,11 +46,18 @@ class Measurement:
     repetitions_s: tuple[float, ...]
     stopped_by: str
     output_checked: bool
+    canary_s: tuple[float, ...] = ()
+    factor: float = 1.0
 
     @property
     def median_s(self) -> float:
         """Median of the repetitions."""
         return statistics.median(self.repetitions_s)
+
+    @property
+    def comparable_median_s(self) -> float:
+        """The median as the run's first device would have it."""
+        return self.median_s * self.factor
 
     @property
     def minimum_s(self) -> float:
@@ -67,6 +78,8 @@ class MeasureFailure:
     Attributes:
         sentence: what happened, for the user.
         log: what the runner printed, its end.
+        trouble: what is wrong with the device, where the reason is DEVICE.
+        under_way: the device went away while the schedule was running on it.
     """
 
     kernel: str
@@ -74,3 +87,5 @@ class MeasureFailure:
     reason: MeasureFailureReason
     sentence: str
     log: str
+    trouble: TroubleKind | None = None
+    under_way: bool = False

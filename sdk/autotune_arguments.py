@@ -25,6 +25,8 @@ class AutotuneArguments:
     input: list[str] | None = None
     input_seed: int = 0
     device: list[str] | None = None
+    inventory: Path | None = None
+    device_patience: str = "10m"
     parallelism: int | None = None
     num_batches: int = TuneRequest.rounds
     batch_size: int = _SAMPLING.batch_size

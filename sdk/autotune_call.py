@@ -39,8 +39,10 @@ class AutotuneCall:
     """
 
     generator: str
-    target: str
-    device: str | None
+    target: str | None
+    devices: tuple[str, ...]
+    inventory: Path | None
+    patience_s: float
     parameters: tuple[str, ...]
     argsets: tuple[tuple[str, ...], ...]
     function_name: str | None
@@ -74,8 +76,11 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
     parse_parameters(parameters)
     return AutotuneCall(
         generator=_from_here(project.resolve(given.generator)),
-        target=given.target or project.default_target or "host",
-        device=_device(given.device or []),
+        # The project's default gives way to devices that are named.
+        target=given.target or (None if given.device else project.default_target),
+        devices=tuple(given.device or ()),
+        inventory=given.inventory,
+        patience_s=_named("--device-patience", parse_duration_s, given.device_patience),
         parameters=parameters,
         argsets=((),) if sets is None else parse_argument_sets(sets),
         function_name=None if given.function_name is None else check_function_name(given.function_name),
@@ -100,15 +105,6 @@ def _from_here(generator: str) -> str:
     """A path below the current folder, or beside it, as a user would write it."""
     here = Path.cwd()
     return os.path.relpath(generator, here) if Path(generator).is_relative_to(here) else generator
-
-
-def _device(devices: list[str]) -> str | None:
-    if len(devices) > 1:
-        raise UsageError(
-            f"--device was given {len(devices)} times ({', '.join(devices)}), but a run times on one device.",
-            next_step="Give one, and start a run for each of the others.",
-        )
-    return devices[0] if devices else None
 
 
 def _run_folder(given: AutotuneArguments) -> Path | None:

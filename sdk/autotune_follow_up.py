@@ -21,6 +21,8 @@ _OPTIONS = {
     "input": "--input",
     "input_seed": "--input-seed",
     "device": "--device",
+    "inventory": "--inventory",
+    "device_patience": "--device-patience",
     "parallelism": "--parallelism",
     "batch_size": "--batch-size",
     "budget": "--budget",
@@ -42,15 +44,15 @@ _OPTIONS = {
 def follow_up(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> FollowUp:
     """What to type next: a build with each winner, and the same run again."""
     return FollowUp(
-        build=tuple(_build(call, tuned) for tuned in result.tuned),
+        build=tuple(_build(call, tuned, call.target or result.target) for tuned in result.tuned),
         resume=None if result.outcome is Outcome.EXHAUSTED else _resume(given, call, result),
     )
 
 
-def _build(call: AutotuneCall, tuned: TunedSchedule) -> str | None:
+def _build(call: AutotuneCall, tuned: TunedSchedule, target: str) -> str | None:
     if tuned.header is None:
         return None
-    words = ["sdk", "build", call.generator, "--target", call.target]
+    words = ["sdk", "build", call.generator, "--target", target]
     for key, value in tuned.argset.items():
         words += ["-p", f"{key}={value}"]
     if call.function_name is not None:
@@ -59,7 +61,7 @@ def _build(call: AutotuneCall, tuned: TunedSchedule) -> str | None:
 
 
 def _resume(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> str:
-    words = ["sdk", "autotune", call.generator, "--target", call.target]
+    words = ["sdk", "autotune", call.generator, "--target", call.target or result.target]
     for field in fields(AutotuneArguments):
         value = getattr(given, field.name)
         if field.name in _OPTIONS and value != field.default:

@@ -15,6 +15,7 @@ from pathlib import Path
 from sdk.settings import Settings
 from targets.errors import SdkError, ToolchainError
 from targets.halide_install import find_halide_install
+from targets.open_toolchain import ANDROID_KIND, describe_toolchains
 from targets.profile import EmulatorChoice, ProfileListing, TargetProfile
 
 OLDEST_PYTHON = (3, 11)
@@ -54,7 +55,9 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     checks = [_python(), *_halide(listings), _cpp_compiler(settings), _zig(settings), _tensorflow()]
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here))
-    return [*checks, _disk(settings.cache_folder), _memory()]
+        if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
+            checks.append(_android_toolchain(settings, listing.profile))
+    return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
 
 
 def _python() -> MachineCheck:
@@ -99,6 +102,15 @@ def _zig(settings: Settings) -> MachineCheck:
         return MachineCheck("C toolchain (zig)", True, toolchain.version())
     except ToolchainError as error:
         return MachineCheck("C toolchain (zig)", False, error.message, error.next_step)
+
+
+def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineCheck:
+    """Say whether bionic or static musl is linked; a variable that names no NDK is a fault, none is not."""
+    name = f"C toolchain ({profile.name})"
+    try:
+        return MachineCheck(name, True, describe_toolchains(profile, settings.cache_folder, settings.ndk_root))
+    except ToolchainError as error:
+        return MachineCheck(name, False, error.message, error.next_step)
 
 
 def _tensorflow() -> MachineCheck:
@@ -165,6 +177,19 @@ def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Machin
         return MachineCheck(name, False, " and ".join(missing), fix)
     root = f" with {emulator.system_root}" if emulator.system_root else ""
     return MachineCheck(name, True, f"{command}{root}")
+
+
+def _inventory(settings: Settings) -> MachineCheck:
+    from sdk.inventory_lookup import open_inventory
+
+    try:
+        inventory = open_inventory(None, settings)
+    except SdkError as error:
+        return MachineCheck("inventory", False, error.message, error.next_step or "Correct the file.")
+    count = len(inventory.devices)
+    if count == 0:
+        return MachineCheck("inventory", True, "no devices beside this machine and its emulators")
+    return MachineCheck("inventory", True, f"{count} device{'s' * (count > 1)} in {inventory.file}")
 
 
 def _disk(cache_folder: Path) -> MachineCheck:

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import autotune, bench, build, doctor, retrain, targets
+from sdk.commands import autotune, bench, build, devices, doctor, retrain, targets
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so
@@ -25,6 +25,7 @@ from targets.errors import SdkError
 _COMMANDS = (
     autotune,
     targets,
+    devices,
     build,
     bench,
     retrain,

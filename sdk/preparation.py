@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.device import Device
-from devices.open_device import choose_device
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.errors import UsageError
@@ -17,9 +14,7 @@ from targets.generator_program import GeneratorProgram
 from targets.generator_reference import GeneratorReference, parse_generator
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.host_cpp_compiler import HostCppCompiler
-from targets.host_probe import probe_host
 from targets.open_generator import open_generator, resolve_name
-from targets.profile import TargetProfile
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -69,24 +64,6 @@ def open_named_generator(
     except BaseException:
         program.close()
         raise
-
-
-def pick_device(profile: TargetProfile, kind: str | None, parallelism: int | None) -> tuple[Device, int]:
-    """The device to time on and its number of threads.
-
-    On this machine its own cores count, not the profile's.
-
-    Raises:
-        UsageError: no such device, or a parallelism below one.
-        DeviceError, EmulatorError: it cannot run the profile's code.
-    """
-    if parallelism is not None and parallelism < 1:
-        raise UsageError(f"--parallelism must be at least 1, not {parallelism}.")
-    if parallelism is None:
-        parallelism = profile.machine.parallelism
-        if (kind or profile.device_kind) == "local":
-            parallelism = min(parallelism, len(os.sched_getaffinity(0)))
-    return choose_device(profile, kind, parallelism, probe_host()), parallelism
 
 
 def parse_duration_s(text: str) -> float:

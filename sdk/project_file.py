@@ -9,7 +9,7 @@ from pathlib import Path
 from targets.errors import UsageError
 
 FILE_NAME = "sdk.toml"
-_KEYS = {"default_generator": str, "default_target": str, "budget": str, "generators": dict}
+_KEYS = {"default_generator": str, "default_target": str, "budget": str, "inventory": str, "generators": dict}
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,14 @@ class Project:
         default_generator: a name of `generators`, or a GENERATOR; None when the file names none.
         generators: name → GENERATOR.
         default_target, budget: used where the command line gives none.
+        inventory: the path of the devices' file; None when the file names none.
     """
 
     folder: Path
     default_generator: str | None = None
     default_target: str | None = None
     budget: str | None = None
+    inventory: str | None = None
     generators: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, generator: str | None) -> str:
@@ -80,5 +82,6 @@ def _read(path: Path) -> Project:
         default_generator=table.get("default_generator"),
         default_target=table.get("default_target"),
         budget=table.get("budget"),
+        inventory=table.get("inventory"),
         generators=generators,
     )

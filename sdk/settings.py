@@ -3,21 +3,25 @@
 SDK_CACHE_DIR      compiled files that can be made again   $XDG_CACHE_HOME/halide-autotune-sdk
 SDK_CONFIG_DIR     the user's own settings                 $XDG_CONFIG_HOME/halide-autotune-sdk
 SDK_PROFILE_DIR    the user's own target profiles          SDK_CONFIG_DIR/profiles
+ANDROID_NDK_ROOT   the Android NDK                         ANDROID_NDK_HOME, ANDROID_NDK, newest of ANDROID_HOME/ndk
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from targets.android import NDK_VARIABLES, SDK_VARIABLE
 from targets.errors import UsageError
 
 _FOLDER_NAME = "halide-autotune-sdk"
 # These change what Halide compiles, what its searches find, or what an emulator runs, behind the back of a
 # run that records everything it was asked (HL_TARGET, HL_SEED, HL_RANDOMIZE_WEIGHTS, QEMU_CPU …).
 _HIDDEN_PREFIXES = ("HL_", "QEMU_")
+_NDK_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12}){0,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Settings:
         cache_folder: files that can be made again, and the reports of unexpected errors.
         config_folder: the user's own settings.
         profile_folder: the user's own target profiles.
+        ndk_root: the Android NDK's folder, which may not be one; None where no variable names one.
         environment: this process's environment, without what would silently change a result.
     """
 
@@ -35,6 +40,7 @@ class Settings:
     config_folder: Path
     profile_folder: Path
     environment: Mapping[str, str] = field(hash=False, repr=False)
+    ndk_root: Path | None = None
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
@@ -54,6 +60,7 @@ def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
         config_folder=config_folder,
         profile_folder=_absolute(profile_folder) if profile_folder else config_folder / "profiles",
         environment={key: value for key, value in values.items() if not key.startswith(_HIDDEN_PREFIXES)},
+        ndk_root=_ndk_root(values),
     )
 
 
@@ -73,6 +80,20 @@ def _folder(values: Mapping[str, str], own_variable: str, xdg_variable: str, bel
     except RuntimeError as error:
         raise UsageError("This user has no home folder.", next_step=f"Set {own_variable} to a folder.") from error
     return home.absolute() / below_home / _FOLDER_NAME
+
+
+def _ndk_root(values: Mapping[str, str]) -> Path | None:
+    for variable in NDK_VARIABLES:
+        if given := values.get(variable):
+            return _absolute(given)
+    installed = _absolute(values[SDK_VARIABLE]) / "ndk" if values.get(SDK_VARIABLE) else None
+    try:
+        folders = [] if installed is None else [path for path in installed.iterdir() if path.is_dir()]
+    except OSError:
+        return None
+    versions = {path: _NDK_VERSION.fullmatch(path.name) for path in folders}
+    numbers = {path: [int(part) for part in found[0].split(".")] for path, found in versions.items() if found}
+    return max(numbers, key=lambda path: numbers[path], default=None)
 
 
 def _absolute(text: str) -> Path:

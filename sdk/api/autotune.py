@@ -6,29 +6,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.events import Listener, ignore
+from autotune_loop.events import Listener, Notice, ignore
 from autotune_loop.result import TuneResult
 from autotune_loop.tune_request import Folders, LearningOptions, SamplingOptions, TuneRequest
 from devices.measure_settings import KernelInputs
+from sdk.chosen_devices import device_names, find_devices
 from sdk.preparation import (
     check_function_name,
     free_run_folder,
     open_named_generator,
     open_workbench,
-    pick_device,
 )
 from sdk.run_folders import newest_run_folder
 from sdk.settings import Settings, read_settings
 from targets.generator_reference import parse_parameters
-from targets.profile_loader import load_profile
 from targets.stop_signal import StopSignal
 
 
 def autotune(
     generator: str,
     *,
-    target: str = "host",
-    device: str | None = None,
+    target: str | None = None,
+    device: str | Sequence[str] | None = None,
+    inventory: Path | None = None,
     parameters: Iterable[str] = (),
     argsets: Sequence[Iterable[str]] = ((),),
     function_name: str | None = None,
@@ -45,6 +45,7 @@ def autotune(
     search_limit_s: float = 60.0,
     full_search_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
+    patience_s: float = TuneRequest.patience_s,
     listen: Listener = ignore,
     stop: StopSignal | None = None,
     settings: Settings | None = None,
@@ -53,8 +54,11 @@ def autotune(
 
     Args:
         generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`.
-        target: name or path of a target profile.
-        device: 'local' or 'qemu'; None takes the profile's default.
+        target: name or path of a target profile; None takes the devices', else this machine's.
+        device: 'local', 'qemu', a device of the inventory, or label:LABEL; several to share the work. None takes the
+            free devices of the inventory that have the profile, else the profile's default.
+        inventory: a devices.toml; None looks for one as the command line does.
+        patience_s: how long the run waits when no device is left.
         parameters: generator parameters, each `key=value`.
         argsets: further parameters, one collection for each argument set; every set is tuned.
         function_name: name of the tuned function; None takes the generator's.
@@ -71,8 +75,10 @@ def autotune(
         SdkError: one of its children, for everything that a user can mend.
     """
     settings = settings or read_settings()
-    profile = load_profile(target, settings.profile_folder)
-    chosen_device, threads = pick_device(profile, device, parallelism)
+    chosen = find_devices(
+        target, device_names(device), parallelism, inventory, settings, lambda text: listen(Notice(text))
+    )
+    profile, threads = chosen.choice.profile, chosen.choice.parallelism
     if run_folder is None and function_name is not None:
         # Before the generator is built, so that a missing run is said at once.
         run_folder = _run_folder(check_function_name(function_name), profile.name, resume)
@@ -85,7 +91,7 @@ def autotune(
         reference=replace(reference, parameters={}),
         function_name=name,
         profile=profile,
-        device=chosen_device,
+        devices=chosen.choice.devices,
         parallelism=threads,
         run_folder=run_folder or _run_folder(name, profile.name, resume),
         argsets=tuple({**reference.parameters, **parse_parameters(argset)} for argset in argsets),
@@ -100,11 +106,21 @@ def autotune(
         search_limit_s=search_limit_s,
         full_search_limit_s=full_search_limit_s,
         memory_limit_bytes=memory_limit_bytes,
+        connections=chosen.connections,
+        patience_s=patience_s,
     )
     # Imported here: the engine costs half a second that a wrong argument need not pay.
     from autotune_loop.tuning import tune
 
-    folders = Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
+    if chosen.choice.note:
+        listen(Notice(chosen.choice.note))
+    folders = Folders(
+        settings.cache_folder,
+        settings.cache_folder / "locks",
+        settings.environment,
+        chosen.report_health,
+        settings.ndk_root,
+    )
     return tune(request, folders, listen, stop or StopSignal())
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from sdk.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
 from targets.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
+from targets.open_toolchain import open_toolchain
 from targets.profile_loader import load_profile
 from targets.schedule_choice import OWN_SCHEDULE, resolve_schedule
-from targets.zig_toolchain import ZigToolchain
 
 
 def build(
@@ -40,6 +40,8 @@ def build(
     """
     settings = settings or read_settings()
     profile = load_profile(target, settings.profile_folder)
+    toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root)
+    toolchain.version()  # a broken one is found out before anything is built
     bench = open_workbench(settings)
     reference, program = open_named_generator(generator, parameters, bench, settings)
     with contextlib.closing(program):
@@ -48,5 +50,4 @@ def build(
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
         name = check_function_name(function_name or reference.name)
         recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice)
-        toolchain = ZigToolchain(profile.toolchain.triple, settings.cache_folder / "zig")
         return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from targets.stop_signal import StopSignal
 
 _INTERRUPTED = 130
+_FAILED = 1
 
 
 def register(application: typer.Typer) -> None:
@@ -39,6 +40,8 @@ def autotune(
     input: options.Inputs = None,
     input_seed: options.InputSeed = DEFAULTS.input_seed,
     device: options.Devices = None,
+    inventory: options.Inventory = None,
+    device_patience: options.DevicePatience = DEFAULTS.device_patience,
     parallelism: options.Parallelism = None,
     num_batches: options.Rounds = DEFAULTS.num_batches,
     batch_size: options.BatchSize = DEFAULTS.batch_size,
@@ -91,6 +94,8 @@ def _run(given: AutotuneArguments) -> None:
     display.finish(result, follow_up(given, call, result))
     if result.outcome is Outcome.INTERRUPTED:
         raise typer.Exit(_INTERRUPTED)
+    if result.outcome is Outcome.DEVICES_LOST:
+        raise typer.Exit(_FAILED)
 
 
 def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> TuneResult:
@@ -101,7 +106,9 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
         return tune(
             call.generator,
             target=call.target,
-            device=call.device,
+            device=call.devices,
+            inventory=call.inventory,
+            patience_s=call.patience_s,
             parameters=call.parameters,
             argsets=call.argsets,
             function_name=call.function_name,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sdk.commands.devices_options import complete_device_names
 from sdk.options import complete_target_names
 
 _WHAT = "What is tuned"
@@ -20,11 +21,12 @@ _LIMITS = "Limits of one candidate"
 _OUTPUT = "What is printed"
 
 
-def complete_devices(incomplete: str) -> list[str]:
-    """Return the kinds of devices that start with `incomplete`, for the shell."""
+def complete_devices(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the kinds and names of devices that start with `incomplete`, for the shell."""
     from devices.open_device import DEVICE_KINDS
 
-    return [kind for kind in DEVICE_KINDS if kind.startswith(incomplete)]
+    kinds = [kind for kind in DEVICE_KINDS if kind.startswith(incomplete)]
+    return [*kinds, *complete_device_names(context, incomplete)]
 
 
 def complete_losses(incomplete: str) -> list[str]:
@@ -80,8 +82,27 @@ Devices = Annotated[
         "--device",
         "-r",
         metavar="DEVICE",
-        help="local or qemu; the profile's by default.",
+        help="A device of the inventory, label:LABEL, local or qemu; repeat to share the work. By default the free"
+        " devices of the target, else this machine or its emulator.",
         autocompletion=complete_devices,
+        rich_help_panel=_DEVICE,
+    ),
+]
+Inventory = Annotated[
+    Path | None,
+    typer.Option(
+        "--inventory",
+        metavar="FILE",
+        help="The devices.toml that names the devices; found as `sdk devices` does by default.",
+        rich_help_panel=_DEVICE,
+    ),
+]
+DevicePatience = Annotated[
+    str,
+    typer.Option(
+        "--device-patience",
+        metavar="TIME",
+        help="How long the run waits when no device is left.",
         rich_help_panel=_DEVICE,
     ),
 ]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options import GeneratorArgument, JsonOption, ParameterOption, TargetOption
+from sdk.commands.autotune_options import Devices, Inventory, OptionalTarget
+from sdk.options import GeneratorArgument, JsonOption, ParameterOption
 
 if TYPE_CHECKING:
     from autotune_loop.comparison import ComparedSchedule
@@ -20,7 +21,7 @@ def register(application: typer.Typer) -> None:
 
 def bench(
     generator: GeneratorArgument = None,
-    target: TargetOption = "host",
+    target: OptionalTarget = None,
     schedules: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,9 +31,8 @@ def bench(
         ),
     ] = None,
     parameters: ParameterOption = None,
-    device: Annotated[
-        str | None, typer.Option("--device", "-r", help="local or qemu; the profile's by default.")
-    ] = None,
+    device: Devices = None,
+    inventory: Inventory = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", help="Threads of the device.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
     as_json: JsonOption = False,
@@ -52,6 +52,7 @@ def bench(
             schedules or ["own"],
             target=target,
             device=device,
+            inventory=inventory,
             parameters=parameters or (),
             parallelism=parallelism,
             turns=turns,
@@ -67,40 +68,44 @@ def bench(
 
 def _as_dict(result: ComparedSchedule) -> dict[str, object]:
     return {
+        "device": result.device,
         "schedule": result.label,
         "median_ms": result.median_ms,
         "minimum_ms": result.minimum_ms,
         "spread_ms": result.spread_ms,
         "clock": result.turns[0].clock.value if result.turns else None,
         "output_compared_with": result.reference,
+        "toolchain": result.toolchain,
         "failure": None if result.failure is None else result.failure.sentence,
         "turns_s": [list(turn.repetitions_s) for turn in result.turns],
     }
 
 
 def _print_table(results: list[ComparedSchedule]) -> None:
+    """One table for each device: times of two devices are not set against each other."""
+    devices = dict.fromkeys(result.device for result in results)
+    for device in devices:
+        _print_device(device, [result for result in results if result.device == device])
+    for result in results:
+        if result.failure is not None:
+            place = f" on {result.device}" if len(devices) > 1 else ""
+            typer.echo(f"{result.label}{place}: {result.failure.sentence}", err=True)
+
+
+def _print_device(device: str, results: list[ComparedSchedule]) -> None:
     from rich.table import Table
 
     from sdk.output import make_console
 
     label = next((r.turns[0].clock.label for r in results if r.turns), "")
-    table = Table(title=f"time of one call{label}" if label else None)
-    for column, justify in (
-        ("schedule", "left"),
-        ("median ms", "right"),
-        ("spread", "right"),
-        ("minimum ms", "right"),
-    ):
-        table.add_column(column, justify="right" if justify == "right" else "left")
-    for column in ("repetitions", "against the first", "output"):
-        table.add_column(column, justify="left" if column == "output" else "right")
-    first_ms = results[0].median_ms
+    table = Table(title=f"time of one call on {device}{label}")
+    table.add_column("schedule")
+    for column in ("median ms", "spread", "minimum ms", "repetitions", "against the first"):
+        table.add_column(column, justify="right")
+    table.add_column("output")
     for result in results:
-        table.add_row(*_row(result, first_ms))
+        table.add_row(*_row(result, results[0].median_ms))
     make_console().print(table)
-    for result in results:
-        if result.failure is not None:
-            typer.echo(f"{result.label}: {result.failure.sentence}", err=True)
 
 
 def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:

@@ -59,7 +59,8 @@ def build(
         "benchmark": made.benchmark,
     }
     if as_json:
-        print_json({kind: str(path) for kind, path in files.items()})
+        print_json({**{kind: str(path) for kind, path in files.items()}, "toolchain": made.toolchain})
         return
     for kind, path in files.items():
         typer.echo(f"{kind.replace('_', ' '):15} {path}")
+    typer.echo(f"{'linked with':15} {made.toolchain}")

@@ -9,6 +9,7 @@ import typer
 from sdk.options import JsonOption, complete_target_names
 
 if TYPE_CHECKING:
+    from sdk.settings import Settings
     from targets.profile import ProfileListing, TargetProfile
 
 
@@ -61,11 +62,26 @@ def show(
     from sdk.settings import read_settings
     from targets.profile_loader import load_profile
 
-    profile = load_profile(name, read_settings().profile_folder)
+    settings = read_settings()
+    profile = load_profile(name, settings.profile_folder)
+    shown = _profile_dict(profile) | _detected(profile, settings)
     if as_json or context.obj:
-        print_json(_profile_dict(profile))
+        print_json(shown)
     else:
-        _print_profile(profile)
+        _print_profile(shown)
+
+
+def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
+    """Which toolchain is used, where that is found out on this machine and not said by the profile."""
+    from targets.errors import ToolchainError
+    from targets.open_toolchain import ANDROID_KIND, describe_toolchains
+
+    if profile.toolchain.kind != ANDROID_KIND:
+        return {}
+    try:
+        return {"toolchain_in_use": describe_toolchains(profile, settings.cache_folder, settings.ndk_root)}
+    except ToolchainError as error:
+        return {"toolchain_in_use": str(error)}
 
 
 def _profile_dict(profile: TargetProfile) -> dict[str, object]:
@@ -107,7 +123,7 @@ def _print_table(listings: list[ProfileListing], folder: str) -> None:
     console.print(Text(f"Your own profiles go into {folder}.", style="dim"))
 
 
-def _print_profile(profile: TargetProfile) -> None:
+def _print_profile(shown: dict[str, object]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -116,7 +132,7 @@ def _print_profile(profile: TargetProfile) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, value in _flat(_profile_dict(profile)):
+    for key, value in _flat(shown):
         table.add_row(key, Text(value))
     make_console().print(table)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autotune_loop.events import (
     BatchDone,
     BestImproved,
+    DeviceChanged,
     Event,
     Notice,
     PlayOff,
@@ -38,6 +39,8 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
             return [_trained_line(event)]
         case BatchDone():
             return [_batch_line(event, progress)]
+        case DeviceChanged():
+            return [_one_line(event.text)]
         case PlayOff():
             others = count_text(event.contenders, "schedule")
             line = f"play-off: the best are timed again beside the default, {others} in turns"

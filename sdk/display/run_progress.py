@@ -13,6 +13,7 @@ from autotune_loop.events import (
     BatchDone,
     BestImproved,
     BuildProgress,
+    DeviceChanged,
     Event,
     Notice,
     PlayOff,
@@ -107,6 +108,8 @@ class RunProgress:
                 self.training = event
             case BatchDone():
                 self._batch_done(event)
+            case DeviceChanged():
+                self.add_notice(event.text, warning=event.state != "in service")
             case PlayOff():
                 note = f"{event.contenders} schedules in turns"
                 self._set("play-off", 0, event.argset_index, event.turn - 1, event.turns, note)

@@ -19,6 +19,7 @@ _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",
     Outcome.BUDGET_SPENT: "the budget is spent",
     Outcome.INTERRUPTED: "interrupted, everything measured is saved",
+    Outcome.DEVICES_LOST: "no device was left; everything measured is saved",
     Outcome.EXHAUSTED: "every schedule that the search still finds has been tried",
 }
 
@@ -78,7 +79,17 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
         time = _timed(tuned.tuned_ms, tuned.tuned_spread_ms, label)
         yield _row("tuned", f"{time}; {tuned.sample}")
         yield _row("speed-up", *_verdict(tuned, unconfirmed))
+    yield from _device_lines(tuned, label)
     yield _row("header", _shown(tuned.header))
+
+
+def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
+    """What the winner gains on every device, where there are several."""
+    if len(tuned.by_device) < 2:
+        return
+    for device, (default_ms, tuned_ms) in tuned.by_device.items():
+        gain = "" if default_ms is None else f", {speed_up_text(default_ms / tuned_ms)}"
+        yield _row(device, f"{time_text(tuned_ms, label)}{gain}")
 
 
 def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
@@ -103,6 +114,12 @@ def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator
     failures = ", ".join(f"{count} {kind}" for kind, count in result.failures.items()) or "none"
     not_done = f"; {result.not_done} more were chosen and not timed" if result.not_done else ""
     yield _row("failed", f"{failures}{not_done}")
+    if len(result.devices) > 1:
+        parts = [f"{use.name}: {use.timed} in {duration_text(use.held_s)}" for use in result.devices]
+        yield _row("devices", "; ".join(parts))
+    if result.incidents:
+        incidents = ", ".join(f"{count} {kind}" for kind, count in result.incidents.items())
+        yield _row("incidents", f"{incidents}; their schedules were handed out again")
     yield _row("ended", f"after {duration_text(result.duration_s)}: {_OUTCOMES[result.outcome]}")
 
 

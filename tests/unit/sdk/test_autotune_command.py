@@ -54,7 +54,7 @@ def test_the_parameters_are_the_fields() -> None:
 def test_nothing_but_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given("blur.py", monkeypatch) == replace(DEFAULTS, generator="blur.py")
     call = call_for("blur.py", monkeypatch)
-    assert (call.generator, call.target, call.device) == ("blur.py", "host", None)
+    assert (call.generator, call.target, call.devices, call.inventory) == ("blur.py", None, (), None)
     assert (call.parameters, call.argsets, call.function_name) == ((), ((),), None)
     assert (call.rounds, call.budget_s, call.run_folder, call.resume) == (TuneRequest.rounds, None, None, False)
     assert (call.sampling, call.learning) == (SamplingOptions(), LearningOptions())
@@ -71,7 +71,7 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = given(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
-        " --input-seed 5 -r qemu --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
+        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
         " --diversity 0 -j 3 --search-limit 30 --full-search-limit 2m --memory-limit 4G --json --quiet",
         monkeypatch,
@@ -80,7 +80,9 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_arguments(arguments, Project(folder)) == AutotuneCall(
         generator="blur.py:blur",
         target="arm64",
-        device="qemu",
+        devices=("pi", "label:lab"),
+        inventory=Path("lab.toml"),
+        patience_s=3600.0,
         parameters=("radius=3", "tiles=true"),
         argsets=(("a=1", "b=2"), ("a=3",)),
         function_name="tuned_blur",
@@ -144,7 +146,9 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--generator-arg-sets 'a=1 b'", "--generator-arg-sets: Generator parameter 'b' is not of the form"),
         ("--generator-arg-sets 'a=1;a=2'", "--generator-arg-sets: the set 'a=1;a=2' names a parameter twice."),
         ("--generator-arg-sets 'a=1 a=1'", "--generator-arg-sets: the set 'a=1' is there twice."),
-        ("-r qemu -r local", "--device was given 2 times (qemu, local), but a run times on one device."),
+        ("-r qemu -r local", "--device qemu cannot be joined by another device: their times do not compare."),
+        ("-r pluto", "There is no device 'pluto'"),
+        ("--device-patience long", "--device-patience: 'long' is not a duration."),
         ("--size in=", "--size 'in=' is not of the form NAME=VALUE. Such as input=1920x1080."),
         ("--size in=axb", "--size in=axb: 'axb' is not a size. Write it as 1920x1080"),
         ("--size in=4x4 --size in=5x5", "--size names in twice."),

@@ -58,6 +58,7 @@ def test_build_gives_files_that_run(run: Run, blur: Path, tmp_path: Path) -> Non
     done = run("build", blur, *SMALL, "-o", "out", "-f", "my_blur", "--json")
     assert done.code == 0, done.err
     files = json.loads(done.out)
+    assert files.pop("toolchain").startswith("zig ")
     assert (
         {Path(path).name for path in files.values()}
         == {

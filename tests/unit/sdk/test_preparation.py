@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,9 @@ from sdk.preparation import (
     open_named_generator,
     open_workbench,
     parse_duration_s,
-    pick_device,
 )
 from sdk.settings import Settings
-from targets.errors import DeviceError, GeneratorError, UsageError
-from targets.profile_loader import load_profile
+from targets.errors import GeneratorError, UsageError
 from tests.process_state import has_ended
 
 
@@ -63,24 +60,6 @@ def test_a_run_folder_that_is_free(tmp_path: Path) -> None:
     (tmp_path / "tuned" / "blur-arm64-1").mkdir(parents=True)
     (tmp_path / "tuned" / "blur-arm64-2").touch()
     assert free_run_folder(tmp_path, "blur", "arm64").name == "blur-arm64-3"
-
-
-def test_the_device_has_no_more_threads_than_this_machine_has_cores(settings: Settings) -> None:
-    profile = load_profile("host", settings.profile_folder)
-    device, threads = pick_device(profile, None, None)
-    assert (device.kind, device.threads) == ("local", threads) and threads <= len(os.sched_getaffinity(0))
-    assert pick_device(profile, "local", 3)[1] == 3
-
-
-@pytest.mark.parametrize(("kind", "parallelism"), [("moon", None), ("", 0), (None, 0), (None, -3), ("qemu", 1)])
-def test_a_device_that_there_is_not_is_refused(settings: Settings, kind: str | None, parallelism: int | None) -> None:
-    with pytest.raises(UsageError):
-        pick_device(load_profile("host", settings.profile_folder), kind, parallelism)
-
-
-def test_code_of_another_architecture_does_not_run_here(settings: Settings) -> None:
-    with pytest.raises(DeviceError, match="cannot run arm-64 code of profile arm64"):
-        pick_device(load_profile("arm64", settings.profile_folder), "local", None)
 
 
 def test_a_wrong_name_leaves_no_generator_running(settings: Settings, examples: Path) -> None:

@@ -40,5 +40,27 @@ def test_children_do_not_see_what_would_change_a_result() -> None:
     assert dict(read_settings(variables).environment) == {"HOME": "/h", "PATH": "/bin"}
 
 
+def ndk_root(**variables: str) -> Path | None:
+    return read_settings({"HOME": "/h", **variables}).ndk_root
+
+
+def test_the_ndk_has_three_variables_of_which_the_first_counts() -> None:
+    assert ndk_root() is None
+    assert ndk_root(ANDROID_NDK_ROOT="", ANDROID_NDK="/c") == Path("/c")
+    assert ndk_root(ANDROID_NDK_HOME="/b", ANDROID_NDK="/c") == Path("/b")
+    assert ndk_root(ANDROID_NDK_ROOT="a", ANDROID_NDK_HOME="/b") == Path.cwd() / "a"
+
+
+def test_else_the_newest_ndk_of_the_android_sdk_counts(tmp_path: Path) -> None:
+    assert ndk_root(ANDROID_HOME=str(tmp_path)) is None
+    (tmp_path / "ndk").mkdir()
+    assert ndk_root(ANDROID_HOME=str(tmp_path)) is None
+    for name in ("9.0.1", "26.1.10909125", "26.1.9", ".installing", "side-by-side"):
+        (tmp_path / "ndk" / name).mkdir()
+    (tmp_path / "ndk" / "99.0").write_text("a file")
+    assert ndk_root(ANDROID_HOME=str(tmp_path)) == tmp_path / "ndk" / "26.1.10909125"
+    assert ndk_root(ANDROID_HOME=str(tmp_path), ANDROID_NDK="/c") == Path("/c")
+
+
 def test_no_home_variable_falls_back_on_the_password_file() -> None:
     assert read_settings({}).cache_folder.is_absolute()

@@ -1,0 +1,49 @@
+"""From a device of the inventory to the transport that reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from devices.adb_link import AdbLink
+from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_transport import AgentTransport
+from devices.device import Device
+from devices.device_link import DeviceLink
+from devices.lease_token import read_token
+from devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
+from devices.ssh_link import SshLink
+from targets.content_cache import ContentCache
+
+
+def open_link(
+    name: str,
+    address: SshAddress | AdbAddress,
+    connections: ConnectionSettings,
+    ask: Callable[[str], str] | None = None,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> DeviceLink:
+    """The wire to a device, not yet connected.
+
+    Args:
+        ask: asks a person for a password; None where nobody can be asked.
+        tell: shows a person what must be done at the device.
+    """
+    if isinstance(address, SshAddress):
+        return SshLink(name, address, connections, ask)
+    return AdbLink(name, address, connections, tell)
+
+
+def open_remote(device: Device, connections: ConnectionSettings, cache: ContentCache) -> AgentTransport:
+    """The transport to a device behind SSH or ADB, which connects when it is opened.
+
+    A lease that this user has taken by hand is used, and kept.
+    """
+    place = device.remote
+    assert place is not None, "the device is a remote one"
+
+    def agent(machine: str) -> AgentProgram:
+        return build_agent(agent_triple(machine), cache)
+
+    kept = read_token(connections.token_folder, place)
+    link = open_link(device.name, place.address, connections)
+    return AgentTransport(link, device, agent, connections.lease_owner, None if kept is None else kept.token)

@@ -1,0 +1,142 @@
+"""Everything that a command needs to time on devices: which ones, how they are reached, who hears of their health."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devices.device_health import clear_health, read_health, record_unhealthy
+from devices.device_trouble import DeviceTrouble
+from devices.inventory import InventoryDevice
+from devices.lease_token import read_token
+from devices.open_remote import open_link
+from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
+from sdk.connections import connection_settings, health_folder
+from sdk.device_access import ask_leases, prepare_agents
+from sdk.device_choice import DeviceChoice, choose_devices, profile_of_devices
+from sdk.device_listing import DeviceState, DeviceStatus, ask_devices
+from sdk.device_passwords import ask_on_terminal
+from sdk.inventory_lookup import open_inventory
+from sdk.settings import Settings
+from targets.errors import DeviceError, SdkError, UsageError
+from targets.profile_loader import load_profile
+
+_DEFAULT_TARGET = "host"
+
+
+@dataclass(frozen=True)
+class ChosenDevices:
+    """A choice of devices with what goes with it.
+
+    Attributes:
+        connections: None where every device is this machine.
+        report_health: remembers that a device is unhealthy, or well again.
+    """
+
+    choice: DeviceChoice
+    connections: ConnectionSettings | None
+    report_health: Callable[[str, DeviceTrouble | None], None]
+
+
+def device_names(device: str | Sequence[str] | None) -> tuple[str, ...]:
+    """What a caller gave as device, as a sequence."""
+    return () if device is None else (device,) if isinstance(device, str) else tuple(device)
+
+
+def find_devices(
+    target: str | None,
+    names: Sequence[str],
+    parallelism: int | None,
+    inventory_file: Path | None,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> ChosenDevices:
+    """The devices for --target and --device; without a target, the one that the devices have, else this machine.
+
+    Args:
+        tell: shown what a person must do at a device.
+
+    Raises:
+        UsageError, ProfileError, DeviceError, EmulatorError: as `choose_devices`, `open_inventory`, `load_profile`.
+    """
+    inventory = open_inventory(inventory_file, settings)
+    target = target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
+    profile = load_profile(target, settings.profile_folder)
+    choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings))
+    if not choice.entries:
+        return ChosenDevices(choice, None, lambda name, trouble: None)
+    for entry in choice.entries:
+        if isinstance(entry.address, AdbAddress):
+            _introduce(entry, settings, tell)
+    connections = connection_settings(settings, _ask_passwords(choice.entries))
+    return ChosenDevices(choice, connections, _health_reporter(choice, settings))
+
+
+def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str], None]) -> None:
+    """Connect once while a person can still be told to tap Allow; any other trouble shows when the run starts."""
+    with contextlib.suppress(DeviceError):
+        link = open_link(entry.name, entry.address, connection_settings(settings), tell=tell)
+        try:
+            link.connect()
+        finally:
+            link.close()
+
+
+def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str], ...]:
+    """Slot name and password of each device whose inventory entry says that it is asked for."""
+    secrets: list[tuple[str, str]] = []
+    for entry in entries:
+        if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
+            try:
+                password = ask_on_terminal(f"Password of {entry.name} ({entry.address.describe()}): ")
+            except DeviceError as error:
+                raise UsageError(
+                    f"{entry.name} wants a password, and {error.message}.", next_step=error.next_step
+                ) from error
+            secrets += [(name, password) for name, _ in entry.places()]
+    return tuple(secrets)
+
+
+def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[str, str]:
+    """Ask devices, all at once, which of their slots cannot be had; the reason for each by its name."""
+    prepare_agents(entries, settings)
+    folder = health_folder(settings)
+    states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.address))
+    reasons = {}
+    for state in states:
+        for name, place in state.device.places():
+            if reason := _why_busy(state, place.slot, read_token(_token_folder(settings), place) is not None):
+                reasons[name] = reason
+    return reasons
+
+
+def _token_folder(settings: Settings) -> Path:
+    return connection_settings(settings).token_folder
+
+
+def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
+    if state.status is DeviceStatus.UNHEALTHY and state.health is not None:
+        return f"unhealthy: {state.health.sentence}"
+    if state.status is DeviceStatus.UNREACHABLE:
+        return state.trouble
+    owners = [lease.owner for lease in state.leases if lease.slot == slot]
+    # A lease that this user has taken by hand is for this user's runs.
+    return f"leased by {owners[0]}" if owners and not taken_by_hand else ""
+
+
+def _health_reporter(choice: DeviceChoice, settings: Settings) -> Callable[[str, DeviceTrouble | None], None]:
+    addresses = {device.name: device.remote.address for device in choice.devices if device.remote is not None}
+    folder = health_folder(settings)
+
+    def report(name: str, trouble: DeviceTrouble | None) -> None:
+        # A record that cannot be kept is no reason to end a run.
+        with contextlib.suppress(SdkError):
+            if trouble is None:
+                clear_health(folder, addresses[name])
+            else:
+                record_unhealthy(folder, addresses[name], str(trouble), time.time(), trouble.kind)
+
+    return report

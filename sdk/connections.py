@@ -1,0 +1,61 @@
+"""What of this machine and this user connections to devices are made with."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from pathlib import Path
+
+from devices.remote_place import ConnectionSettings
+from sdk.settings import Settings
+from targets.errors import UsageError
+
+_IDENTITY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+def connection_settings(settings: Settings, secrets: tuple[tuple[str, str], ...] = ()) -> ConnectionSettings:
+    """Return the user's SSH files, the SDK's ADB key and who is asking.
+
+    Args:
+        secrets: passwords that were asked for, by device name.
+
+    Raises:
+        UsageError: this user has no home folder.
+    """
+    ssh_folder = home_folder(settings) / ".ssh"
+    return ConnectionSettings(
+        ssh_config_file=ssh_folder / "config",
+        known_hosts_file=ssh_folder / "known_hosts",
+        identity_files=tuple(ssh_folder / name for name in _IDENTITY_NAMES),
+        adb_key_file=settings.config_folder / "adb" / "adbkey",
+        lease_owner=f"{_user_name()}@{socket.gethostname()}",
+        token_folder=settings.config_folder / "leases",
+        secrets=secrets,
+    )
+
+
+def health_folder(settings: Settings) -> Path:
+    """Return where it is remembered which devices were found unhealthy."""
+    return settings.config_folder / "health"
+
+
+def home_folder(settings: Settings) -> Path:
+    """Return the home folder of the user whose settings these are.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if home := settings.environment.get("HOME"):
+        return Path(home)
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        raise UsageError("This user has no home folder.", next_step="Set HOME to a folder.") from error
+
+
+def _user_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
