@@ -6,10 +6,11 @@ READY := $(VENV)/.ready
 PYTHON_NAMES := python3 python3.13 python3.12 python3.11
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 EMULATOR_PACKAGES := qemu-user libc6-arm64-cross
+PEER_PACKAGES := openssh-server openssh-client adb
 EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup emulator autotune test lint clean
+.PHONY: help setup emulator peers autotune test lint clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -19,7 +20,7 @@ setup: $(READY) emulator ## Make the virtual environment and install the emulato
 autotune: setup ## Tune the example for the emulated arm64 board.
 	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m --batch-size 16 -p width=640 -p height=360
 
-test: setup ## Run the tests.
+test: setup peers ## Run the tests.
 	@$(PYTHON) -m pytest || { code=$$?; \
 		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
 
@@ -48,15 +49,25 @@ $(READY): pyproject.toml
 		echo "setup: pip could not install the packages; see its message above." >&2; exit 1; }
 	@touch $@
 
+# The emulator that runs arm64 programs, and the real peers that the tests talk to.
 emulator:
-	@if command -v qemu-aarch64 >/dev/null && [ -e $(EMULATOR_LOADER) ]; then exit 0; fi; \
-	if ! command -v apt-get >/dev/null; then root=none; \
-	elif [ "$$(id -u)" -eq 0 ]; then root=; \
-	elif sudo -n true 2>/dev/null; then root="sudo -n"; \
-	else root=none; fi; \
-	if [ "$$root" != none ]; then \
-		echo "setup: installing $(EMULATOR_PACKAGES), to run arm64 programs."; \
-		{ $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive \
-			apt-get install -qq -y --no-install-recommends $(EMULATOR_PACKAGES); } >/dev/null && exit 0; fi; \
-	echo "setup: to tune for arm64 without a board, install QEMU's user mode and the arm64 C library yourself;" \
-		"on Debian: apt-get install $(EMULATOR_PACKAGES)" >&2
+	@$(call install,command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ],$(EMULATOR_PACKAGES),to run arm64 programs,\
+		to tune for arm64 without a board)
+
+peers:
+	@$(call install,PATH="$$PATH:/usr/sbin" command -v sshd && command -v adb && command -v ssh-agent,\
+		$(PEER_PACKAGES),for the tests,to test SSH and Android devices)
+
+# install(check, Debian packages, why they are installed, what they are needed for): says so where that is not possible.
+define install
+if { $(1); } >/dev/null; then exit 0; fi; \
+if ! command -v apt-get >/dev/null; then root=none; \
+elif [ "$$(id -u)" -eq 0 ]; then root=; \
+elif sudo -n true 2>/dev/null; then root="sudo -n"; \
+else root=none; fi; \
+if [ "$$root" != none ]; then \
+	echo "setup: installing $(strip $(2)), $(strip $(3))."; \
+	{ $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -qq -y --no-install-recommends $(2); } >/dev/null && exit 0; fi; \
+echo "setup: $(strip $(4)), install what that needs yourself; on Debian: apt-get install $(strip $(2))" >&2
+endef

@@ -126,6 +126,10 @@ class ArgsetState:
             default_spread_ms=None if default_time is None else default_time.spread_ms,
             tuned_spread_ms=winner.spread_ms,
             confirmed=True,
+            by_device={
+                device: (None if default_time is None else default_time.by_device[device], tuned_ms)
+                for device, tuned_ms in winner.by_device.items()
+            },
         )
 
     def unconfirmed(self, store: RunStore) -> TunedSchedule:

@@ -1,27 +1,23 @@
-"""Time a batch on the device, one schedule at a time, and record every result at once."""
+"""Time a batch on the devices and record every result at once."""
 
 from __future__ import annotations
 
 import shutil
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from distributed import Future
-
-from autotune_loop import tasks
+from autotune_loop.attempt import MeasureJob
 from autotune_loop.batch import BuiltBatch
 from autotune_loop.candidate import Candidate
-from autotune_loop.engine import Engine
+from autotune_loop.crew import Crew
 from autotune_loop.events import Listener, SampleMeasured
 from autotune_loop.failure_log import FailureLog
 from autotune_loop.run_database import NOT_DONE
 from autotune_loop.run_store import RunStore
+from autotune_loop.timing import ReferenceRun
 from devices.measure_settings import MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, Measurement
 
-# One measurement runs, one waits: the device is never idle, and the give-up time stays fresh.
-_WINDOW = 2
 # A schedule this many times slower than the best is timed just often enough to learn from.
 _HOPELESS_FACTOR = 4.0
 
@@ -33,18 +29,18 @@ class ArgsetReference:
     """The reference of an argument set.
 
     Attributes:
-        file: its outputs, on the device; None when there is none to compare with.
+        run: how its outputs get onto a device; None when there is none to compare with.
         tolerance: how far an output may be from it.
         pipeline_id: what samples of this argument set are grouped by in training.
     """
 
-    file: str | None
+    run: ReferenceRun | None
     tolerance: Tolerance
     pipeline_id: int
 
 
 class BatchMeasurer:
-    """Submits measurements to the engine and writes what comes back.
+    """Gives a batch to the crew and writes what comes back.
 
     Args:
         enough: asked before each measurement, with how many the batch has: true ends the batch early.
@@ -52,13 +48,13 @@ class BatchMeasurer:
 
     def __init__(
         self,
-        engine: Engine,
+        crew: Crew,
         store: RunStore,
         settings: MeasureSettings,
         listen: Listener,
         enough: Callable[[int], bool],
     ) -> None:
-        self._engine = engine
+        self._crew = crew
         self._store = store
         self._settings = settings
         self._listen = listen
@@ -73,46 +69,40 @@ class BatchMeasurer:
         """
         if batch.executable is None:
             return 0, 0
-        waiting = deque(batch.candidates)
-        under_way: deque[tuple[Candidate, Future[tuple[Measurement | MeasureFailure, float]]]] = deque()
-        measured = failed = 0
-        while waiting or under_way:
-            while waiting and len(under_way) < _WINDOW and not self._enough(measured):
-                candidate = waiting.popleft()
-                under_way.append((candidate, self._submit(batch, candidate, reference)))
-            if not under_way:
-                break
-            candidate, future = under_way.popleft()
-            result, held_s = future.result()
+        by_symbol = {candidate.symbol: candidate for candidate in batch.candidates}
+        counts = {"measured": 0, "failed": 0}
+
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+            candidate = by_symbol[job.symbol]
             if isinstance(result, Measurement):
-                measured += 1
+                counts["measured"] += 1
                 self._keep(candidate, result, held_s, reference)
                 on_measured(candidate, result)
-                self._tell(candidate, result, measured + failed, len(batch.candidates))
+                self._tell(candidate, result, sum(counts.values()), len(by_symbol))
             else:
-                failed += int(result.reason.value != NOT_DONE)
+                counts["failed"] += int(result.reason.value != NOT_DONE)
                 self._failures.candidate_failed(candidate, "measure", result.reason.value, result.sentence, result.log)
                 shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
-        self._engine.submit_measure(tasks.forget, batch.executable).result()
-        batch.executable.path.unlink(missing_ok=True)
-        return measured, failed
 
-    def _submit(
-        self, batch: BuiltBatch, candidate: Candidate, reference: ArgsetReference
-    ) -> Future[tuple[Measurement | MeasureFailure, float]]:
-        assert batch.executable is not None
-        settings = self._settings
-        best_s = self._best_s.get(candidate.argset_index)
-        if best_s is not None:
-            settings = replace(settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
-        return self._engine.submit_measure(
-            tasks.measure, batch.executable, candidate.symbol, settings, reference.file, reference.tolerance
-        )
+        executable, argset_index = batch.executable, batch.argset_index
+        jobs = [
+            MeasureJob(executable, symbol, argset_index, reference.run, reference.tolerance) for symbol in by_symbol
+        ]
+        self._crew.sense("before")
+        self._crew.run(jobs, self._settings_now, finish, lambda: self._enough(counts["measured"]))
+        self._crew.sense("after")
+        self._crew.forget(executable)
+        executable.path.unlink(missing_ok=True)
+        return counts["measured"], counts["failed"]
+
+    def _settings_now(self, job: MeasureJob) -> MeasureSettings:
+        best_s = self._best_s.get(job.argset_index)
+        return self._settings if best_s is None else replace(self._settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
 
     def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference) -> None:
         self._store.database.add_measurement(measurement, "sample", held_s)
         place = (candidate.folder, candidate.round_index, candidate.sample_index)
-        self._store.write_sample(*place, measurement.median_s * 1e3, reference.pipeline_id)
+        self._store.write_sample(*place, measurement.comparable_median_s * 1e3, reference.pipeline_id)
         best_s = self._best_s.get(candidate.argset_index)
         if best_s is None or measurement.median_s < best_s:
             self._best_s[candidate.argset_index] = measurement.median_s
@@ -123,9 +113,10 @@ class BatchMeasurer:
             argset_index=candidate.argset_index,
             sample_index=candidate.sample_index,
             origin=candidate.point.origin.value,
-            median_ms=measurement.median_s * 1e3,
+            median_ms=measurement.comparable_median_s * 1e3,
             predicted_ms=candidate.predicted_ms,
             clock=measurement.clock.value,
+            device=measurement.device,
             done=done,
             wanted=wanted,
         )

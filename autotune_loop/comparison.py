@@ -12,22 +12,28 @@ from pathlib import Path
 
 from autotune_loop.featurization import Featurization, read_featurization
 from autotune_loop.output_tolerance import output_tolerance
+from autotune_loop.station import Station
+from autotune_loop.timing import ReferenceRun
 from autotune_loop.tune_request import Folders
 from devices.core_plan import plan_cores
 from devices.core_turns import CoreTurns
 from devices.device import Device
-from devices.measure import Session, measure_kernel, write_reference
-from devices.measure_settings import KernelInputs, MeasureSettings
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.open_device import open_transport
+from devices.open_remote import open_remote
+from devices.remote_place import ConnectionSettings
+from devices.transport import Transport
 from targets.artifacts import BuildTools, KernelRecipe, build_kernel, emit_featurization, link_kernels
-from targets.errors import GeneratorError, UsageError
+from targets.errors import DeviceError, GeneratorError, UsageError
 from targets.executable import Executable
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.schedule_choice import ScheduleChoice
+from targets.stop_signal import StopSignal
 
 _REFERENCE_LIMIT_S = 600.0
 _REFERENCE_FILE = "reference.raw"
+_TRIES = 3
 
 Progress = Callable[[str], None]
 
@@ -37,16 +43,20 @@ class ComparedSchedule:
     """One schedule's part in a comparison.
 
     Attributes:
+        device: where it was timed.
         label: as the user named it.
         turns: its measurements, one a turn; empty when it failed.
         failure: why it has no time.
         reference: the autoscheduler whose output it was compared with; None when there was none.
+        toolchain: what it was linked with, in words.
     """
 
+    device: str
     label: str
     turns: tuple[Measurement, ...]
     failure: MeasureFailure | None
     reference: str | None
+    toolchain: str = ""
 
     @property
     def median_ms(self) -> float | None:
@@ -72,40 +82,65 @@ class ComparedSchedule:
 def compare_schedules(
     recipe: KernelRecipe,
     schedules: Sequence[ScheduleChoice],
-    device: Device,
+    devices: Sequence[Device],
     inputs: KernelInputs,
     settings: MeasureSettings,
     turns: int,
     tools: BuildTools,
     folders: Folders,
+    connections: ConnectionSettings | None,
     progress: Progress,
 ) -> list[ComparedSchedule]:
-    """Build every schedule and an independent reference, then check and time them in turns.
+    """Build every schedule and an independent reference, then check and time them in turns on each device.
 
     Raises:
         GeneratorError: a schedule cannot be built.
         ToolchainError, DeviceError, EmulatorError: what is missing or broken.
     """
     usable = frozenset(os.sched_getaffinity(0))
-    cores = plan_cores(usable, min(device.threads, len(usable)) if device.uses_host_cores else 0)
+    here = max((device.threads for device in devices if device.uses_host_cores), default=0)
+    cores = plan_cores(usable, min(here, len(usable)))
     core_turns = CoreTurns(folders.locks) if cores.take_turns else None
     with tempfile.TemporaryDirectory(prefix="sdk-bench-") as folder:
         with core_turns.building() if core_turns else contextlib.nullcontext():
             progress("looking at the pipeline")
-            tolerance = output_tolerance(_features(recipe, device, tools, Path(folder)))
-            executable, symbols, reference = _build(recipe, schedules, device, tools, Path(folder), progress)
-        transport = open_transport(
-            device, recipe.profile, Path(folder) / "device", folders.environment, cores.measure or None
-        )
-        with (
-            contextlib.closing(transport),
-            core_turns.measuring() if core_turns else contextlib.nullcontext(),
-        ):
-            session = Session(device, transport, inputs, tolerance)
-            session.push_inputs()
-            transport.push(executable.path, executable.path.name)
-            checked = _reference_outputs(session, executable, reference, progress)
-            return _time(session, executable, symbols, schedules, settings, turns, checked, progress)
+            tolerance = output_tolerance(_features(recipe, devices[0], tools, Path(folder)))
+            executable, symbols, reference = _build(recipe, schedules, devices[0], tools, Path(folder), progress)
+        compared = []
+        for device in devices:
+
+            def open_it(device: Device = device) -> Transport:
+                if device.remote is not None:
+                    assert connections is not None, "remote devices come with connections"
+                    return open_remote(device, connections, tools.cache)
+                return open_transport(
+                    device, recipe.profile, Path(folder) / "device", folders.environment, cores.measure or None
+                )
+
+            station = Station(device, open_it, inputs)
+            with (
+                contextlib.closing(station),
+                core_turns.measuring() if core_turns else contextlib.nullcontext(),
+            ):
+                progress(f"opening {device.name}")
+                station.open()
+                run = _reference_run(station, executable, reference, settings, progress)
+                kernels = _Kernels(executable, symbols, schedules, tolerance, reference if run else None, run)
+                compared += _time(station, kernels, settings, turns, progress)
+        toolchain = tools.toolchain.describe()
+        return [replace(result, toolchain=toolchain) for result in compared]
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """What is timed on every device."""
+
+    executable: Executable
+    symbols: list[str]
+    schedules: Sequence[ScheduleChoice]
+    tolerance: Tolerance
+    reference_name: str | None
+    reference: ReferenceRun | None
 
 
 def _features(recipe: KernelRecipe, device: Device, tools: BuildTools, folder: Path) -> Featurization:
@@ -145,45 +180,57 @@ def _reference_symbol(function_name: str) -> str:
     return f"{function_name}_reference"
 
 
-def _reference_outputs(
-    session: Session, executable: Executable, reference: str | None, progress: Progress
-) -> str | None:
-    """The name of the autoscheduler whose outputs now lie on the device; None when there are none."""
+def _reference_run(
+    station: Station, executable: Executable, reference: str | None, settings: MeasureSettings, progress: Progress
+) -> ReferenceRun | None:
+    """Put the reference's outputs on the device; None when there are none."""
     if reference is None:
         return None
-    progress("running the reference")
-    symbol = executable.kernels[-1]
-    failure = write_reference(session, executable.path.name, symbol, _REFERENCE_FILE, _REFERENCE_LIMIT_S)
-    if failure is not None and failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
-        raise UsageError(f"The kernel cannot be called as asked. {failure.sentence}")
-    return reference if failure is None else None
+    progress(f"running the reference on {station.device.name}")
+    run = ReferenceRun(executable, executable.kernels[-1], _REFERENCE_FILE, _REFERENCE_LIMIT_S)
+    failure = station.reference(run, settings, StopSignal())
+    if isinstance(failure, MeasureFailure):
+        if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+            raise UsageError(f"The kernel cannot be called as asked. {failure.sentence}")
+        if failure.reason is MeasureFailureReason.DEVICE:
+            raise DeviceError(failure.sentence)
+        return None
+    return run
 
 
 def _time(
-    session: Session,
-    executable: Executable,
-    symbols: list[str],
-    schedules: Sequence[ScheduleChoice],
-    settings: MeasureSettings,
-    turns: int,
-    reference: str | None,
-    progress: Progress,
+    station: Station, kernels: _Kernels, settings: MeasureSettings, turns: int, progress: Progress
 ) -> list[ComparedSchedule]:
-    timed: dict[str, list[Measurement]] = {symbol: [] for symbol in symbols}
+    timed: dict[str, list[Measurement]] = {symbol: [] for symbol in kernels.symbols}
     failures: dict[str, MeasureFailure] = {}
-    file = None if reference is None else _REFERENCE_FILE
     for turn in range(turns):
-        for symbol in symbols:
+        for symbol in kernels.symbols:
             if symbol in failures:
                 continue
-            progress(f"timing, turn {turn + 1} of {turns}")
-            result = measure_kernel(session, executable.path.name, symbol, settings, file)
+            progress(f"timing on {station.device.name}, turn {turn + 1} of {turns}")
+            result = _measure(station, kernels, symbol, settings)
             if isinstance(result, Measurement):
                 timed[symbol].append(result)
             else:
                 failures[symbol] = result
                 timed[symbol].clear()
     return [
-        ComparedSchedule(schedule.label, tuple(timed[symbol]), failures.get(symbol), reference)
-        for symbol, schedule in zip(symbols, schedules, strict=True)
+        ComparedSchedule(
+            station.device.name, schedule.label, tuple(timed[symbol]), failures.get(symbol), kernels.reference_name
+        )
+        for symbol, schedule in zip(kernels.symbols, kernels.schedules, strict=True)
     ]
+
+
+def _measure(
+    station: Station, kernels: _Kernels, symbol: str, settings: MeasureSettings
+) -> Measurement | MeasureFailure:
+    """A device's trouble is given a few chances to pass."""
+    for _ in range(_TRIES):
+        timing = station.measure(
+            kernels.executable, symbol, settings, kernels.reference, kernels.tolerance, StopSignal()
+        )
+        result = timing.result
+        if isinstance(result, Measurement) or result.reason is not MeasureFailureReason.DEVICE:
+            break
+    return result

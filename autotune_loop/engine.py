@@ -83,19 +83,22 @@ class Engine:
         shared = {"protocol": "inproc://", "dashboard": False, "memory_limit": 0}
         shared["local_directory"] = str(self._context.work_folder / "dask")
         build = {"nthreads": self._build_slots, "resources": {_BUILD_RESOURCE: self._build_slots}}
-        device = {"nthreads": 1, "resources": {device_resource(self._context.device.name): 1}}
-        return {
-            "build": {"cls": _PortlessWorker, "options": {**shared, **build}},
-            "measure": {"cls": _PortlessWorker, "options": {**shared, **device}},
-        }
+        workers = {"build": {"cls": _PortlessWorker, "options": {**shared, **build}}}
+        for device in self._context.devices:
+            resource = device_resource(device.name)
+            options = {**shared, "nthreads": 1, "resources": {resource: 1}}
+            workers[resource] = {"cls": _PortlessWorker, "options": options}
+        return workers
 
     def submit_build(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:
         """Run `task` on a worker that builds."""
         return self._client.submit(task, *args, **kwargs, pure=False, resources={_BUILD_RESOURCE: 1})
 
-    def submit_measure(self, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> DaskFuture[_R]:
+    def submit_measure(
+        self, device_name: str, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs
+    ) -> DaskFuture[_R]:
         """Run `task` on the worker that holds the device, alone on it."""
-        resources = {device_resource(self._context.device.name): 1}
+        resources = {device_resource(device_name): 1}
         return self._client.submit(task, *args, **kwargs, pure=False, resources=resources, priority=_MEASURE_PRIORITY)
 
     def interrupt(self) -> None:

@@ -73,6 +73,7 @@ class SampleMeasured:
     clock: str
     done: int
     wanted: int
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,21 @@ class BatchDone:
 
 
 @dataclass(frozen=True)
+class DeviceChanged:
+    """A device is in service again, out of it, or unhealthy: it fails again and again."""
+
+    kind: ClassVar[str] = "device_changed"
+    device: str
+    state: str
+    sentence: str
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        return f"{self.device} is {self.state}" + (f": {self.sentence}" if self.sentence else ".")
+
+
+@dataclass(frozen=True)
 class PlayOff:
     """The best candidates and the default are being timed again, taking turns."""
 
@@ -148,6 +164,7 @@ Event = (
     | Trained
     | BatchDone
     | PlayOff
+    | DeviceChanged
 )
 Listener = Callable[[Event], None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +53,9 @@ class Learner:
             environment={**environment, "TMPDIR": str(store.work)},
         )
         self._samples = 0
+        # Kept here until the next training, so that the thread that measures never waits for the model.
+        self._new: list[TrainingSample] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Learner:
         self._process.start()
@@ -63,12 +67,21 @@ class Learner:
             return self._process.predict(featurizations)
 
     def add_sample(self, featurization: Path, runtime_ms: float, pipeline_id: int) -> None:
-        """A schedule with its time, for the next training."""
-        self._samples += 1
-        self._process.add_samples([TrainingSample(featurization, runtime_ms, pipeline_id)])
+        """A schedule with its time, for the next training; returns at once."""
+        with self._lock:
+            self._new.append(TrainingSample(featurization, runtime_ms, pipeline_id))
+
+    @property
+    def has_new_samples(self) -> bool:
+        """Whether a training would learn from anything that the last one did not."""
+        return bool(self._new)
 
     def train(self, round_index: int) -> None:
         """Train on every sample of the run; keep the weights if they rank the held-out share no worse."""
+        with self._lock:
+            new, self._new = self._new, []
+        self._samples += len(new)
+        self._process.add_samples(new)
         output = self._store.work / "trained.weights"
         with self._turn():
             report = self._process.train(

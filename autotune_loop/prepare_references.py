@@ -14,6 +14,7 @@ from autotune_loop import tasks
 from autotune_loop.argset_state import ArgsetState, Timed
 from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.crew import Crew
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, Notice
 from autotune_loop.featurization import Featurization, read_featurization
@@ -21,15 +22,17 @@ from autotune_loop.output_tolerance import output_tolerance
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import greedy_point
+from autotune_loop.timing import ReferenceRun
 from devices.measure_settings import MeasureSettings
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import GeneratorError, SdkError, UsageError
+from targets.errors import DeviceError, GeneratorError, SdkError, UsageError
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
 
 def prepare_references(
     engine: Engine,
+    crew: Crew,
     store: RunStore,
     context: RunContext,
     settings: MeasureSettings,
@@ -50,7 +53,7 @@ def prepare_references(
         built = reference.result()
         if features is None or stop.is_set():
             return []
-        states.append(_state(engine, store, context, settings, index, features, built, listen))
+        states.append(_state(engine, crew, store, context, settings, index, features, built, listen, stop))
     return states
 
 
@@ -87,6 +90,7 @@ def _probe_features(result: SearchedSchedule | SearchFailure, stop: StopSignal) 
 
 def _state(
     engine: Engine,
+    crew: Crew,
     store: RunStore,
     context: RunContext,
     settings: MeasureSettings,
@@ -94,6 +98,7 @@ def _state(
     features: Featurization,
     built: tasks.BuiltReference | GeneratorFailure | None,
     listen: Listener,
+    stop: StopSignal,
 ) -> ArgsetState:
     """An argument set's state, with the first reference that can be built and does run.
 
@@ -104,12 +109,15 @@ def _state(
     state = ArgsetState(index, argset, context.function_name, reference)
     trouble = ""
     while isinstance(built, tasks.BuiltReference):
-        result = _run_reference(engine, context, settings, index, built)
-        if not isinstance(result, MeasureFailure):
-            state.reference = replace(reference, file=_reference_file(index))
-            if result is not None and built.header_compiles:
-                _let_compete(state, store, built, result, listen)
+        run = _reference_run(engine, context, index, built)
+        timing = crew.prepare(run, index, settings)
+        if timing is None or isinstance(timing.result, Measurement):
+            state.reference = replace(reference, run=run)
+            if timing is not None and isinstance(timing.result, Measurement) and built.header_compiles:
+                _let_compete(state, store, built, timing.result, listen)
             return state
+        result = timing.result
+        _check_reference_failure(result, stop)
         trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
         built = _submit_reference(engine, store, context, index, built.position + 1).result()
     if isinstance(built, GeneratorFailure):
@@ -141,33 +149,30 @@ def _let_compete(
     )
 
 
-def _reference_file(index: int) -> str:
-    return f"reference_{index}.raw"
-
-
-def _run_reference(
-    engine: Engine, context: RunContext, settings: MeasureSettings, index: int, built: tasks.BuiltReference
-) -> MeasureFailure | Measurement | None:
-    """Put the reference's outputs on the device; see `tasks.prepare_reference` for what is returned.
-
-    Raises:
-        UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
-    """
+def _reference_run(engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference) -> ReferenceRun:
+    """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
     output = context.work_folder / "executables" / f"reference_{index}"
     output.parent.mkdir(parents=True, exist_ok=True)
     executable = engine.submit_build(tasks.link, [built.kernel], output).result()
     if isinstance(executable, SdkError):
         raise executable
-    result: MeasureFailure | Measurement | None = engine.submit_measure(
-        tasks.prepare_reference, executable, built.kernel.name, _reference_file(index), settings
-    ).result()
-    output.unlink(missing_ok=True)
-    if isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+    return ReferenceRun(executable, built.kernel.name, f"reference_{index}.raw", context.limits.reference_run_s)
+
+
+def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
+    """Raise what another reference would not mend.
+
+    Raises:
+        UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
+        DeviceError: no device is left.
+    """
+    if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
         raise UsageError(
-            f"The kernel cannot be called as asked. {result.sentence}",
+            f"The kernel cannot be called as asked. {failure.sentence}",
             next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
         )
-    return result
+    if failure.reason is MeasureFailureReason.DEVICE and not stop.is_set():
+        raise DeviceError(failure.sentence)
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:

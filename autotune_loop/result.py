@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -15,6 +15,7 @@ class Outcome(Enum):
     BUDGET_SPENT = "budget spent"
     INTERRUPTED = "interrupted"
     EXHAUSTED = "no new schedules"
+    DEVICES_LOST = "no device left"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class TunedSchedule:
         default_ms, tuned_ms: medians of the play-off, by the same clock; None when it was not timed.
         default_spread_ms, tuned_spread_ms: robust standard deviations.
         confirmed: the two were timed again, taking turns, before this was said.
+        by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
     """
 
     argset: Mapping[str, str]
@@ -39,6 +41,7 @@ class TunedSchedule:
     default_spread_ms: float | None
     tuned_spread_ms: float | None
     confirmed: bool
+    by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
 
     @property
     def speed_up(self) -> float | None:
@@ -46,6 +49,20 @@ class TunedSchedule:
         if self.default_ms is None or self.tuned_ms is None:
             return None
         return self.default_ms / self.tuned_ms
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """What a device did in a run.
+
+    Attributes:
+        timed: schedules timed on it, repetitions in the play-off included.
+        held_s: seconds that they held it.
+    """
+
+    name: str
+    timed: int
+    held_s: float
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,8 @@ class TuneResult:
         failures: count by 'stage: reason'.
         not_done: candidates that were chosen and not timed because the run ended.
         stages_s: seconds by stage; stages overlap, so they may add up to more than `duration_s`.
+        incidents: troubles of devices by 'device: trouble'; their schedules were handed out again.
+        devices: what every device did.
     """
 
     outcome: Outcome
@@ -74,6 +93,8 @@ class TuneResult:
     not_done: int
     stages_s: Mapping[str, float]
     duration_s: float
+    incidents: Mapping[str, int] = field(default_factory=dict)
+    devices: tuple[DeviceUse, ...] = ()
 
     @property
     def best(self) -> TunedSchedule:

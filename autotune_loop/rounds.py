@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.argset_state import ArgsetState
 from autotune_loop.batch import BuiltBatch
 from autotune_loop.batch_builder import BatchBuilder
 from autotune_loop.batch_measurer import BatchMeasurer
 from autotune_loop.candidate import Candidate
+from autotune_loop.crew import Crew
 from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
@@ -21,7 +22,7 @@ from autotune_loop.learner import Learner
 from autotune_loop.play_off import MIN_TURNS, play_off
 from autotune_loop.prepare_references import prepare_references
 from autotune_loop.recovery import account_for_unfinished, recover
-from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_setup import measure_settings
 from autotune_loop.run_store import RunStore
@@ -49,6 +50,7 @@ class Rounds:
     context: RunContext
     build_slots: int
     engine: Engine
+    crew: Crew
     learner: Learner
     deadline: Deadline
     listen: Listener
@@ -57,6 +59,7 @@ class Rounds:
     states: list[ArgsetState] = field(default_factory=list)
     finished: threading.Event = field(default_factory=threading.Event)
     batches_done: int = 0
+    newest_round: int = 0
     device_held_s: float = 0.0
 
     def run(self, started_s: float) -> TuneResult:
@@ -93,13 +96,17 @@ class Rounds:
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.request)
-        self.states = prepare_references(self.engine, self.store, self.context, settings, self.listen, self.stop)
+        self.crew.open()
+        self.states = prepare_references(
+            self.engine, self.crew, self.store, self.context, settings, self.listen, self.stop
+        )
         if self.stop.is_set():
             return Outcome.INTERRUPTED
         first_round = recover(self.store, self.states, self.learner, self.listen)
+        self.newest_round = max(0, first_round - 1)
         for state in self.states:
             self._publish_first(state)
-        measurer = BatchMeasurer(self.engine, self.store, settings, self.listen, self._measured_enough)
+        measurer = BatchMeasurer(self.crew, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,
             self.store,
@@ -122,10 +129,12 @@ class Rounds:
                 return upcoming
 
             try:
-                return self._pipeline(start_next, measurer)
+                outcome = self._pipeline(start_next, measurer)
             finally:
                 if upcoming is not None:
                     self._abandon(upcoming)
+        self._learn()
+        return outcome
 
     def _pipeline(self, start_next: Callable[[], ThreadFuture[BuiltBatch] | None], measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
@@ -136,9 +145,11 @@ class Rounds:
                 return Outcome.BUDGET_SPENT
             self.states[batch.argset_index].exhausted |= batch.exhausted
             upcoming = start_next()
-            self._measure_and_learn(batch, measurer)
+            self._measure(batch, measurer)
             if self.stop.is_set():
                 return Outcome.INTERRUPTED
+            if self.crew.is_lost:
+                return Outcome.DEVICES_LOST
         if all(state.exhausted for state in self.states):
             self.listen(Notice("Every schedule that the search still finds has been tried."))
             return Outcome.EXHAUSTED
@@ -153,8 +164,20 @@ class Rounds:
         round_index, argset_index = step
         full_search_s = self.states[argset_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
-        weights = self.store.updated_weights
-        return producer.submit(builder.build, round_index, argset_index, weights, full_search=full)
+        return producer.submit(self._learn_and_build, builder, round_index, argset_index, full)
+
+    def _learn_and_build(self, builder: BatchBuilder, round_index: int, argset_index: int, full: bool) -> BuiltBatch:
+        """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
+        learn_s = self._learn()
+        batch = builder.build(round_index, argset_index, self.store.updated_weights, full_search=full)
+        return replace(batch, stages_s={"learn": learn_s, **batch.stages_s})
+
+    def _learn(self) -> float:
+        """Train on what has been timed since the last training; returns the seconds that it took."""
+        started_s = time.monotonic()
+        if self.learner.has_new_samples and not self.stop.is_set():
+            self.learner.train(self.newest_round)
+        return time.monotonic() - started_s
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
         """The batch, or None when the run was stopped or the budget ran out first."""
@@ -177,10 +200,11 @@ class Rounds:
 
     def _measured_enough(self, measured: int) -> bool:
         """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
-        spent = measured >= _MIN_TIMED and self.deadline.within(self._reserve_s())
+        nothing_to_come = measured >= _MIN_TIMED or not self.crew.in_service
+        spent = nothing_to_come and self.deadline.within(self._reserve_s())
         return spent or self.stop.is_set()
 
-    def _measure_and_learn(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
+    def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
         state = self.states[batch.argset_index]
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
@@ -191,15 +215,12 @@ class Rounds:
 
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
-        started = time.monotonic()
-        if measured and not self.stop.is_set():
-            self.learner.train(batch.round_index)
-        stages_s["learn"] = time.monotonic() - started
         self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
         state.prune(self.store, _PLAY_OFF_CONTENDERS)
         self.batches_done += 1
+        self.newest_round = batch.round_index
         self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
-        if batch.round_index == 0 and not measured and not self.stop.is_set():
+        if batch.round_index == 0 and not measured and not (self.stop.is_set() or self.crew.is_lost):
             counts = ", ".join(f"{n} × {kind}" for kind, n in self.store.database.failure_counts().items())
             raise GeneratorError(
                 f"No schedule of the first batch could be timed ({counts}).",
@@ -208,18 +229,18 @@ class Rounds:
 
     def _publish_first(self, state: ArgsetState) -> None:
         """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
-        clock = self.request.device.clock.value
+        clock = self.request.clock.value
         state.publish_best(self.store, clock)
         if state.timed and not self.request.resume:
             best = state.timed[0]
             self.listen(BestImproved(state.argset_index, best.sample, best.median_ms, state.default_ms, clock))
 
     def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
-        median_ms = measurement.median_s * 1e3
+        median_ms = measurement.comparable_median_s * 1e3
         # The slowest of the best few decides how long a turn of the play-off takes: the longest run is a safe guess.
         self.device_held_s = max(self.device_held_s, sum(measurement.repetitions_s))
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
-        if not state.add(candidate, median_ms, measurement.spread_s * 1e3):
+        if not state.add(candidate, median_ms, measurement.spread_s * measurement.factor * 1e3):
             return
         state.publish_best(self.store, measurement.clock.value)
         sample = state.timed[0].sample
@@ -233,11 +254,12 @@ class Rounds:
     def _decide(self, state: ArgsetState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
         contenders = state.contenders(self.store, _PLAY_OFF_CONTENDERS)
-        if self.stop.is_set() or not contenders:
+        if self.stop.is_set() or self.crew.is_lost or not contenders:
             return state.unconfirmed(self.store)
         try:
             times = play_off(
                 self.engine,
+                self.crew,
                 self.store,
                 measure_settings(self.request),
                 contenders,
@@ -250,7 +272,7 @@ class Rounds:
         except SdkError as error:
             self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
             times = []
-        return state.decide(self.store, times, self.request.device.clock.value)
+        return state.decide(self.store, times, self.request.clock.value)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database
@@ -259,14 +281,16 @@ class Rounds:
             outcome=outcome,
             generator=self.request.reference.name or "",
             target=self.request.profile.name,
-            device=self.request.device.name,
-            clock=self.request.device.clock.value,
+            device=self.request.device_names,
+            clock=self.request.clock.value,
             tuned=tuned,
             run_folder=self.store.folder,
             weights=self.store.updated_weights,
             rounds=database.next_round(),
             samples_timed=len(database.measured()),
             failures=database.failure_counts(),
+            incidents=database.incident_counts(),
+            devices=tuple(DeviceUse(name, *use) for name, use in database.device_use().items()),
             not_done=database.not_done_count(),
             stages_s=database.stage_totals_s(),
             duration_s=duration_s,

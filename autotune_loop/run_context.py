@@ -9,6 +9,7 @@ from pathlib import Path
 from devices.core_plan import CorePlan
 from devices.device import Device
 from devices.measure_settings import KernelInputs
+from devices.remote_place import ConnectionSettings
 from targets.generator_reference import GeneratorReference
 from targets.profile import TargetProfile
 
@@ -40,10 +41,12 @@ class RunContext:
         function_name: the name the tuned function is built under.
         argsets: generator parameters of every argument set, the user's `-p` included.
         parallelism: threads of the device, as the autoscheduler is told.
+        connections: what of this machine SSH and ADB connections are made with; None where there are none.
         cache_folder: content-addressed files kept across runs.
         work_folder: scratch space of the run.
         lock_folder: where building and measuring take turns.
         environment: of every child process.
+        ndk_root: the Android NDK to link with; None where there is none, or where its programs would not run.
     """
 
     reference: GeneratorReference
@@ -51,20 +54,26 @@ class RunContext:
     argsets: tuple[Mapping[str, str], ...]
     profile: TargetProfile
     parallelism: int
-    device: Device
+    devices: tuple[Device, ...]
     inputs: KernelInputs
+    connections: ConnectionSettings | None
     cores: CorePlan
     limits: BuildLimits
     cache_folder: Path
     work_folder: Path
     lock_folder: Path
     environment: Mapping[str, str]
+    ndk_root: Path | None = None
 
     @property
     def generator_name(self) -> str:
         """The registered name."""
         assert self.reference.name is not None, "the reference is resolved before a run starts"
         return self.reference.name
+
+    def device(self, name: str) -> Device:
+        """The device of that name."""
+        return next(device for device in self.devices if device.name == name)
 
     @property
     def kernel_target(self) -> str:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate
-from devices.measurement import Measurement
+from devices.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # A damaged file may hold text that is none, even in SQLite's own messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
@@ -32,10 +32,19 @@ CREATE TABLE IF NOT EXISTS builds (
 CREATE TABLE IF NOT EXISTS measurements (
     symbol TEXT NOT NULL, purpose TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL,
     median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
-    stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL, at_unix_s REAL NOT NULL);
+    stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
+    factor REAL NOT NULL, canary_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
     symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, sentence TEXT NOT NULL, log TEXT NOT NULL,
     round INTEGER NOT NULL, argset INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS incidents (
+    symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, sentence TEXT NOT NULL,
+    under_way INTEGER NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS calibrations (
+    argset INTEGER NOT NULL, device TEXT NOT NULL, era TEXT NOT NULL, reference_ms REAL NOT NULL,
+    spread_ms REAL NOT NULL, factor REAL NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS device_states (
+    device TEXT NOT NULL, moment TEXT NOT NULL, state TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS weights (
     round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
     report TEXT NOT NULL, at_unix_s REAL NOT NULL);
@@ -58,6 +67,17 @@ class MeasuredCandidate:
     median_ms: float
     spread_ms: float
     clock: str
+
+
+@dataclass(frozen=True)
+class CalibrationRow:
+    """What times of a device in an era are multiplied with, and the reference's time that it comes from."""
+
+    argset_index: int
+    device: str
+    era: str
+    reference_ms: float
+    factor: float
 
 
 class RunDatabase:
@@ -149,7 +169,7 @@ class RunDatabase:
     def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
         """A kernel was timed; `purpose` is 'sample' or 'play-off'."""
         self._add(
-            "INSERT INTO measurements VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO measurements VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 measurement.kernel,
                 purpose,
@@ -162,6 +182,8 @@ class RunDatabase:
                 measurement.stopped_by,
                 int(measurement.output_checked),
                 device_held_s,
+                measurement.factor,
+                json.dumps(measurement.canary_s),
                 time.time(),
             ),
         )
@@ -184,6 +206,43 @@ class RunDatabase:
             (symbol, stage, reason, sentence, log, round_index, argset_index, seed, time.time()),
         )
 
+    def add_incident(self, failure: MeasureFailure) -> None:
+        """A device failed under a schedule, which is handed out again."""
+        trouble = "" if failure.trouble is None else failure.trouble.value
+        values = (failure.kernel, failure.device, trouble, failure.sentence, int(failure.under_way), time.time())
+        self._add("INSERT INTO incidents VALUES (?,?,?,?,?,?)", values)
+
+    def add_calibration(
+        self, argset_index: int, device: str, era: str, reference_ms: float, spread_ms: float, factor: float
+    ) -> None:
+        """A device's times can be brought to the run's scale."""
+        values = (argset_index, device, era, reference_ms, spread_ms, factor, time.time())
+        self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?)", values)
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All of them, oldest first."""
+        rows = self._rows("SELECT argset, device, era, reference_ms, factor FROM calibrations ORDER BY rowid")
+        with self._converting():
+            return [
+                CalibrationRow(int(str(a)), str(device), str(era), float(str(ms)), float(str(factor)))
+                for a, device, era, ms, factor in rows
+            ]
+
+    def add_device_state(self, device: str, moment: str, state: object) -> None:
+        """What a device's sensors said at a moment, 'before' or 'after' a batch."""
+        self._add("INSERT INTO device_states VALUES (?,?,?,?)", (device, moment, json.dumps(state), time.time()))
+
+    def incident_counts(self) -> dict[str, int]:
+        """Devices' troubles by 'device: trouble'."""
+        rows = self._rows("SELECT device || ': ' || trouble, count(*) FROM incidents GROUP BY 1 ORDER BY 2 DESC")
+        return {str(kind): int(str(count)) for kind, count in rows}
+
+    def device_use(self) -> dict[str, tuple[int, float]]:
+        """Device → schedules timed on it and the seconds that they held it."""
+        rows = self._rows("SELECT device, count(*), sum(device_held_s) FROM measurements GROUP BY device")
+        with self._converting():
+            return {str(device): (int(str(count)), float(str(held_s))) for device, count, held_s in rows}
+
     def add_weights(self, round_index: int, sha256: str, accepted: bool, reason: str, report: object) -> None:
         """A training ended."""
         values = (round_index, sha256, int(accepted), reason, json.dumps(report), time.time())
@@ -203,7 +262,8 @@ class RunDatabase:
         """Every candidate that was timed as a sample, in the order of timing."""
         rows = self._rows(
             "SELECT c.symbol, c.round, c.argset, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
-            " m.median_ms, m.spread_ms, m.clock FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+            " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock"
+            " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
             " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
             (argset_index, argset_index),
         )

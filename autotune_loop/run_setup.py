@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from pathlib import Path
 
-from autotune_loop.events import RunStarted
+from autotune_loop.events import Listener, Notice, RunStarted
 from autotune_loop.run_context import BuildLimits, RunContext
 from autotune_loop.run_record import RunRecord
 from autotune_loop.tune_request import Folders, TuneRequest
@@ -17,7 +18,9 @@ from devices.measure_settings import MeasureSettings
 from targets.content_cache import file_sha256
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
+from targets.open_toolchain import fallback_notice, open_toolchain
 from targets.profile import BASELINE_WEIGHTS
+from targets.stop_signal import StopSignal
 from weights.baseline import baseline_weights
 from weights.network import Network
 from weights.weights_file import Weights, read_weights, weights_sha256
@@ -58,7 +61,7 @@ def start_weights(request: TuneRequest) -> Weights:
 
 def measure_settings(request: TuneRequest) -> MeasureSettings:
     """How kernels are timed on the run's device."""
-    if request.device.clock is Clock.EMULATED:
+    if request.clock is Clock.EMULATED:
         return MeasureSettings(
             precision=request.precision,
             max_time_s=request.max_time_s * _EMULATED_TIME_FACTOR,
@@ -68,8 +71,12 @@ def measure_settings(request: TuneRequest) -> MeasureSettings:
     return MeasureSettings(precision=request.precision, max_time_s=request.max_time_s, run_limit_s=_RUN_LIMIT_S)
 
 
-def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
-    """What must agree when the run is resumed, and what it was asked beside."""
+def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunRecord:
+    """What must agree when the run is resumed, and what it was asked beside.
+
+    Raises:
+        ToolchainError: Halide or the target's C toolchain is missing or broken.
+    """
     halide = find_halide_install()
     profile = request.profile
     identity = {
@@ -81,12 +88,13 @@ def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
         "profile": profile.name,
         "halide_target": profile.halide_target,
         "halide_version": halide.version,
+        "toolchain": open_toolchain(profile, folders.cache, _usable_ndk(request, folders)).describe(),
         "autoscheduler": profile.autoscheduler.name,
         "autoscheduler_parameters": json.dumps(dict(profile.autoscheduler.parameters)),
         "plugin_sha256": halide.plugin_sha256(profile.autoscheduler.name),
         "parallelism": str(request.parallelism),
-        "device": request.device.name,
-        "clock": request.device.clock.value,
+        "device": _device_identity(request),
+        "clock": request.clock.value,
         "start_weights_sha256": weights_sha256(weights),
         "seed": str(request.sampling.seed),
         "input_seed": str(request.inputs.seed),
@@ -96,6 +104,7 @@ def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
         "loss": request.learning.loss,
     }
     settings = {
+        "devices": request.device_names,
         "batch_size": str(request.sampling.batch_size),
         "rounds": str(request.rounds),
         "budget_s": str(request.budget_s),
@@ -111,13 +120,48 @@ def run_record(request: TuneRequest, weights: Weights) -> RunRecord:
     return RunRecord(identity, settings)
 
 
+def toolchain_notice(request: TuneRequest, folders: Folders) -> str:
+    """A sentence about a C library that is not the device's own; empty where there is nothing to say."""
+    return fallback_notice(request.profile, folders.ndk_root, runs_here=request.runs_here)
+
+
+def prepare_toolchain(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSignal) -> float:
+    """Build the target's C library before its first use; returns the seconds that took, which are not the run's.
+
+    Raises:
+        ToolchainError: it cannot be built.
+    """
+    toolchain = open_toolchain(request.profile, folders.cache, _usable_ndk(request, folders))
+    if toolchain.is_prepared:
+        return 0.0
+    started_s = time.monotonic()
+    listen(
+        Notice(
+            f"This is the first use of {toolchain.describe()}: its C library is built, once. "
+            "That may take some minutes; the budget begins after it."
+        )
+    )
+    toolchain.prepare(stop)
+    return time.monotonic() - started_s
+
+
+def _usable_ndk(request: TuneRequest, folders: Folders) -> Path | None:
+    return None if request.runs_here else folders.ndk_root
+
+
+def _device_identity(request: TuneRequest) -> str:
+    """A run may go on with other boards of its profile: their times are brought to one scale."""
+    kinds = {"devices of the inventory" if device.remote else device.name for device in request.devices}
+    return ", ".join(sorted(kinds))
+
+
 def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
     """The first event of a run."""
     return RunStarted(
         generator=request.reference.name or "",
         target=request.profile.name,
-        device=request.device.name,
-        clock=request.device.clock.value,
+        device=request.device_names,
+        clock=request.clock.value,
         parallelism=request.parallelism,
         run_folder=str(run_folder),
         batch_size=request.sampling.batch_size,
@@ -131,8 +175,8 @@ def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
 def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tuple[RunContext, int]:
     """What workers need to know, and how many candidates are built at once."""
     usable = frozenset(os.sched_getaffinity(0))
-    device = request.device
-    cores = plan_cores(usable, min(device.threads, len(usable)) if device.uses_host_cores else 0)
+    here = max((device.threads for device in request.devices if device.uses_host_cores), default=0)
+    cores = plan_cores(usable, min(here, len(usable)))
     build_slots = request.build_jobs or len(cores.build)
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = _limits(request, int(memory_bytes * _MEMORY_SHARE / build_slots))
@@ -142,14 +186,16 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
         argsets=request.argsets,
         profile=request.profile,
         parallelism=request.parallelism,
-        device=device,
+        devices=request.devices,
         inputs=request.inputs,
+        connections=request.connections,
         cores=cores,
         limits=limits,
         cache_folder=folders.cache,
         work_folder=work_folder,
         lock_folder=folders.locks,
         environment=folders.environment,
+        ndk_root=_usable_ndk(request, folders),
     )
     return context, build_slots
 

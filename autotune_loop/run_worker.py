@@ -10,19 +10,22 @@ from pathlib import Path
 from distributed import Worker, WorkerPlugin, get_worker
 
 from autotune_loop.run_context import RunContext
+from autotune_loop.station import Station
 from devices.core_turns import CoreTurns
-from devices.measure import Session
-from devices.measure_settings import Tolerance
+from devices.device import Device
 from devices.open_device import open_transport
+from devices.open_remote import open_remote
+from devices.transport import Transport
+from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache
 from targets.errors import ToolchainError
 from targets.generator_program import GeneratorProgram
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.host_cpp_compiler import HostCppCompiler
 from targets.open_generator import open_generator
+from targets.open_toolchain import open_toolchain
 from targets.search_plugin import build_search_plugin
 from targets.stop_signal import StopSignal
-from targets.zig_toolchain import ZigToolchain
 
 PLUGIN_NAME = "sdk-run"
 
@@ -43,7 +46,7 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         self._lock = threading.Lock()
         self._turns = CoreTurns(self.context.lock_folder)
         self._program: GeneratorProgram | None = None
-        self._session: Session | None = None
+        self._stations: dict[str, Station] = {}
         self._search_plugin: Path | None = None
 
     def teardown(self, worker: Worker) -> None:
@@ -51,8 +54,8 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         self.stop.set()
         if self._program is not None:
             self._program.close()
-        if self._session is not None:
-            self._session.transport.close()
+        for station in self._stations.values():
+            station.close()
 
     @property
     def compiler(self) -> HostCppCompiler:
@@ -60,9 +63,9 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         return HostCppCompiler(self.halide, self.cache, self.context.environment)
 
     @property
-    def toolchain(self) -> ZigToolchain:
+    def toolchain(self) -> CToolchain:
         """The target's C compiler and linker."""
-        return ZigToolchain(self.context.profile.toolchain.triple, self.context.cache_folder / "zig")
+        return open_toolchain(self.context.profile, self.context.cache_folder, self.context.ndk_root)
 
     @property
     def search_plugin(self) -> Path | None:
@@ -90,17 +93,25 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
                 )
             return self._program
 
-    def session(self, tolerance: Tolerance) -> Session:
-        """The device, opened at first use, its input files pushed."""
+    def station(self, device_name: str) -> Station:
+        """A device in this run's service, not yet opened at first."""
         with self._lock:
-            if self._session is None:
-                context = self.context
-                cores = context.cores.measure or None
-                folder = context.work_folder / "device"
-                transport = open_transport(context.device, context.profile, folder, context.environment, cores)
-                self._session = Session(context.device, transport, context.inputs, tolerance)
-                self._session.push_inputs()
-            return Session(self._session.device, self._session.transport, self._session.inputs, tolerance)
+            if device_name not in self._stations:
+                device = self.context.device(device_name)
+
+                def open_it() -> Transport:
+                    return self._open_transport(device)
+
+                self._stations[device_name] = Station(device, open_it, self.context.inputs)
+            return self._stations[device_name]
+
+    def _open_transport(self, device: Device) -> Transport:
+        context = self.context
+        if device.remote is not None:
+            assert context.connections is not None, "a run with remote devices has connections"
+            return open_remote(device, context.connections, self.cache)
+        cores = context.cores.measure or None
+        return open_transport(device, context.profile, context.work_folder / "device", context.environment, cores)
 
     def interrupt(self) -> None:
         """Kill what the tasks under way have started; tasks that start later are not affected."""

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from devices.device_sense import DeviceSense
+
 from autotune_loop.candidate import (
     BuiltObject,
     Candidate,
@@ -22,10 +24,11 @@ from autotune_loop.candidate import (
 )
 from autotune_loop.featurization import read_featurization
 from autotune_loop.run_worker import RunWorker, current_run_worker
-from devices.measure import measure_kernel, write_reference
+from autotune_loop.timing import ReferenceRun, Timing
+from devices.measure import device_failure
 from devices.measure_settings import MeasureSettings, Tolerance
-from devices.measurement import MeasureFailure, Measurement
-from targets.errors import SdkError
+from devices.measurement import Measurement
+from targets.errors import DeviceError, SdkError
 from targets.executable import Executable, KernelObject, link_executable
 from targets.generator_run import (
     EMITTED_SUFFIXES,
@@ -222,44 +225,57 @@ def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError
         return error
 
 
-def prepare_reference(
-    executable: Executable, symbol: str, reference_file: str, settings: MeasureSettings
-) -> MeasureFailure | Measurement | None:
-    """Run the reference once; its outputs stay on the device for every candidate of the run.
+def open_device(device_name: str) -> str | DeviceError:
+    """Connect to a device, again after trouble; returns what identifies the time since it was switched on."""
+    worker = current_run_worker()
+    station = worker.station(device_name)
+    try:
+        station.open()
+    except DeviceError as error:
+        return error
+    return station.era.partition("/")[0]
+
+
+def prepare_reference(device_name: str, run: ReferenceRun, settings: MeasureSettings) -> Timing | None:
+    """Run the reference once on a device; its outputs stay there for every candidate of the run.
 
     Returns:
-        Why there are no outputs; or its time; or None when there are outputs and timing it failed.
+        Its time, or why there are no outputs; None when there are outputs and timing it failed.
     """
     worker = current_run_worker()
-    limits = worker.context.limits
-    session = worker.session(Tolerance())
-    name = executable.path.name
-    session.transport.push(executable.path, name)
-    with worker.measuring() as stop:
-        failure = write_reference(session, name, symbol, reference_file, limits.reference_run_s, stop)
-        timed = measure_kernel(session, name, symbol, settings, None, stop) if failure is None else None
-    session.transport.remove(name)
-    return failure or (timed if isinstance(timed, Measurement) else None)
+    station = worker.station(device_name)
+    try:
+        station.open()
+        with worker.measuring() as stop:
+            started = time.monotonic()
+            result = station.reference(run, settings, stop)
+            held_s = time.monotonic() - started
+    except DeviceError as error:
+        return Timing(device_failure(run.symbol, device_name, error, under_way=False), 0.0)
+    if result is None:
+        return None
+    return Timing(result, held_s, station.era, result if isinstance(result, Measurement) else None)
 
 
 def measure(
+    device_name: str,
     executable: Executable,
     symbol: str,
     settings: MeasureSettings,
-    reference_file: str | None,
+    reference: ReferenceRun | None,
     tolerance: Tolerance,
-) -> tuple[Measurement | MeasureFailure, float]:
-    """Check and time one kernel; returns the result and the seconds that it held the device."""
+) -> Timing:
+    """Check and time one kernel on a device."""
     worker = current_run_worker()
-    session = worker.session(tolerance)
-    session.transport.push(executable.path, executable.path.name)
     with worker.measuring() as stop:
-        started = time.monotonic()
-        result = measure_kernel(session, executable.path.name, symbol, settings, reference_file, stop)
-        return result, time.monotonic() - started
+        return worker.station(device_name).measure(executable, symbol, settings, reference, tolerance, stop)
 
 
-def forget(executable: Executable) -> None:
+def sense(device_name: str) -> DeviceSense | None:
+    """What the device's sensors say; None where there are none, or it does not answer."""
+    return current_run_worker().station(device_name).sense()
+
+
+def forget(device_name: str, executable: Executable) -> None:
     """Delete a measured batch's executable from the device."""
-    worker = current_run_worker()
-    worker.session(Tolerance()).transport.remove(executable.path.name)
+    current_run_worker().station(device_name).forget(executable.path.name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devices.device import Device
+from devices.device import Clock, Device
+from devices.device_trouble import DeviceTrouble
 from devices.measure_settings import KernelInputs
+from devices.remote_place import ConnectionSettings
 from targets.generator_reference import GeneratorReference
 from targets.profile import TargetProfile
 
@@ -57,17 +59,20 @@ class TuneRequest:
         reference: the generator, its name resolved.
         function_name: the name the tuned function is built under, and best.<name>.schedule.h is called by.
         argsets: generator parameters of each argument set, the user's `-p` included; at least one.
-        parallelism: threads of the device.
+        devices: at least one; all have one clock.
+        parallelism: threads of a device.
         weights: weights to start from; None takes the profile's, or those inside the plug-in.
         budget_s: wall-clock seconds for everything; None sets no limit.
         build_jobs: candidates built at once; None takes one a core.
+        connections: what of this machine SSH and ADB connections are made with; None where there are none.
+        patience_s: how long the run waits when no device is left.
         search_limit_s, full_search_limit_s, memory_limit_bytes: of one candidate.
     """
 
     reference: GeneratorReference
     function_name: str
     profile: TargetProfile
-    device: Device
+    devices: tuple[Device, ...]
     parallelism: int
     run_folder: Path
     argsets: tuple[Mapping[str, str], ...] = ({},)
@@ -84,12 +89,40 @@ class TuneRequest:
     memory_limit_bytes: int | None = None
     max_time_s: float = 0.3
     precision: float = 0.01
+    connections: ConnectionSettings | None = None
+    patience_s: float = 600.0
+
+    @property
+    def clock(self) -> Clock:
+        """What the devices' times are measured with."""
+        return self.devices[0].clock
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether kernels run on this machine, natively or emulated, if only some of them."""
+        return any(device.remote is None for device in self.devices)
+
+    @property
+    def device_names(self) -> str:
+        """The devices, for people."""
+        return ", ".join(device.name for device in self.devices)
+
+
+def _ignore_health(device: str, trouble: DeviceTrouble | None) -> None:
+    """For those who keep no record."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where the SDK keeps what outlives a run, and what children see as their environment."""
+    """Where the SDK keeps what outlives a run, and what children see as their environment.
+
+    Attributes:
+        ndk_root: the Android NDK's folder; None where there is none.
+        report_health: told a device's name and why it is unhealthy, or None when it is well again.
+    """
 
     cache: Path
     locks: Path
     environment: Mapping[str, str]
+    report_health: Callable[[str, DeviceTrouble | None], None] = _ignore_health
+    ndk_root: Path | None = None

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import time
 
+from autotune_loop.crew import Crew
 from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
-from autotune_loop.events import Listener
+from autotune_loop.events import Listener, Notice
 from autotune_loop.learner import Learner
 from autotune_loop.result import TuneResult
 from autotune_loop.rounds import Rounds
-from autotune_loop.run_setup import run_context, run_record, run_started, start_weights
+from autotune_loop.run_setup import (
+    prepare_toolchain,
+    run_context,
+    run_record,
+    run_started,
+    start_weights,
+    toolchain_notice,
+)
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import Folders, TuneRequest
 from devices.core_turns import CoreTurns
@@ -30,19 +38,24 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
     """
     started_s = time.monotonic()
     weights = start_weights(request)
-    record = run_record(request, weights)
+    record = run_record(request, folders, weights)
     try:
         store = RunStore(request.run_folder, request.function_name, record, resume=request.resume)
         try:
             context, build_slots = run_context(request, folders, store.work)
             listen(run_started(request, store.folder))
+            if notice := toolchain_notice(request, folders):
+                listen(Notice(notice))
+            started_s += prepare_toolchain(request, folders, listen, stop)
             turns = CoreTurns(folders.locks) if context.cores.take_turns else None
             with (
                 Learner(store, weights, request, folders.environment, turns, listen) as learner,
                 Engine(context, build_slots) as engine,
             ):
                 deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
-                rounds = Rounds(request, store, context, build_slots, engine, learner, deadline, listen, stop)
+                names = [device.name for device in request.devices]
+                crew = Crew(engine, names, store.database, listen, request.patience_s, folders.report_health)
+                rounds = Rounds(request, store, context, build_slots, engine, crew, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:
             store.discard_if_unused()

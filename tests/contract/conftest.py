@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +17,16 @@ from devices.transport import Transport
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.zig_toolchain import ZigToolchain
+from tests.contract.local_device import local_transport
+from tests.remote_board import adb_board, ssh_board
 
 PROBE = Path(__file__).parent / "probe.c"
 MEMORY_BYTES = 4 * 2**30
-OpenTransport = Callable[[Path, Settings], Transport]
+# Where servers are is not on every user's path.
+SEARCH_PATH = os.pathsep.join((os.defpath, "/usr/sbin", "/usr/local/sbin"))
+# Gives a transport to a slot of the device.
+OpenTransport = Callable[[int], Transport]
+StartDevice = Callable[[Path, Settings], AbstractContextManager[OpenTransport]]
 
 
 @dataclass(frozen=True)
@@ -26,27 +35,50 @@ class Place:
 
     Attributes:
         triple: what a program for it is compiled for.
+        start: makes such a device, below a folder.
         needs: commands without which its tests are skipped.
     """
 
     name: str
     triple: str
-    open: OpenTransport
+    start: StartDevice
     needs: Sequence[str] = ()
 
 
-def _open_local(folder: Path, settings: Settings) -> Transport:
-    return HostTransport(folder, settings.environment, MEMORY_BYTES)
+@contextlib.contextmanager
+def _local(folder: Path, settings: Settings) -> Iterator[OpenTransport]:
+    yield lambda slot: HostTransport(folder, settings.environment, MEMORY_BYTES)
 
 
-def _open_qemu(folder: Path, settings: Settings) -> Transport:
+@contextlib.contextmanager
+def _qemu(folder: Path, settings: Settings) -> Iterator[OpenTransport]:
     launcher = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")
-    return HostTransport(folder, settings.environment, MEMORY_BYTES, launcher=launcher)
+    yield lambda slot: HostTransport(folder, settings.environment, MEMORY_BYTES, launcher=launcher)
+
+
+@contextlib.contextmanager
+def _agent(folder: Path, settings: Settings) -> Iterator[OpenTransport]:
+    yield lambda slot: local_transport(folder, ContentCache(settings.cache_folder), slot=slot)
+
+
+@contextlib.contextmanager
+def _ssh(folder: Path, settings: Settings) -> Iterator[OpenTransport]:
+    with ssh_board(folder) as board:
+        yield lambda slot: board.transport(ContentCache(settings.cache_folder), slot=slot)
+
+
+@contextlib.contextmanager
+def _adb(folder: Path, settings: Settings) -> Iterator[OpenTransport]:
+    with adb_board(folder) as board:
+        yield lambda slot: board.transport(ContentCache(settings.cache_folder), slot=slot)
 
 
 PLACES = (
-    Place("local", "x86_64-linux-gnu.2.28", _open_local),
-    Place("qemu", "aarch64-linux-gnu.2.28", _open_qemu, ("qemu-aarch64",)),
+    Place("local", "x86_64-linux-gnu.2.28", _local),
+    Place("qemu", "aarch64-linux-gnu.2.28", _qemu, ("qemu-aarch64",)),
+    Place("agent", "x86_64-linux-gnu.2.28", _agent),
+    Place("ssh", "x86_64-linux-gnu.2.28", _ssh, ("sshd",)),
+    Place("adb", "x86_64-linux-gnu.2.28", _adb),
 )
 
 
@@ -54,7 +86,7 @@ PLACES = (
 def place(request: pytest.FixtureRequest) -> Place:
     chosen: Place = request.param
     for command in chosen.needs:
-        if not shutil.which(command):
+        if not shutil.which(command, path=SEARCH_PATH):
             pytest.skip(f"{command} is not installed")
     return chosen
 
@@ -62,7 +94,17 @@ def place(request: pytest.FixtureRequest) -> Place:
 @pytest.fixture
 def probe(place: Place, cache: ContentCache) -> Path:
     """The program of probe.c, compiled for the place; once in a session."""
-    toolchain = ZigToolchain(place.triple, cache.root / "zig")
+    return _compiled_probe(place.triple, cache)
+
+
+@pytest.fixture
+def x86_probe(cache: ContentCache) -> Path:
+    """The program of probe.c for this machine."""
+    return _compiled_probe(PLACES[0].triple, cache)
+
+
+def _compiled_probe(triple: str, cache: ContentCache) -> Path:
+    toolchain = ZigToolchain(triple, cache.root / "zig")
 
     def build(output: Path) -> None:
         compiled = output.with_suffix(".o")
@@ -73,9 +115,16 @@ def probe(place: Place, cache: ContentCache) -> Path:
 
 
 @pytest.fixture
-def transport(place: Place, settings: Settings, tmp_path: Path, probe: Path) -> Iterator[Transport]:
+def open_transport(place: Place, settings: Settings, tmp_path: Path) -> Iterator[OpenTransport]:
+    """Opens transports to one device of the place."""
+    with place.start(tmp_path / "devices", settings) as opener:
+        yield opener
+
+
+@pytest.fixture
+def transport(open_transport: OpenTransport, probe: Path) -> Iterator[Transport]:
     """An open transport with the probe on the device as `probe`."""
-    opened = place.open(tmp_path / "devices", settings)
+    opened = open_transport(0)
     opened.push(probe, "probe")
     yield opened
     opened.close()

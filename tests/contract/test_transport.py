@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from devices.transport import Transport
-from sdk.settings import Settings
 from targets.errors import DeviceError
 from targets.stop_signal import StopSignal
-from tests.contract.conftest import Place
+from tests.contract.conftest import OpenTransport
 
 HOSTILE_NAMES = [
     "",
@@ -241,9 +240,9 @@ def test_after_a_killed_program_the_device_is_as_good_as_before(transport: Trans
 
 
 def test_two_transports_do_not_see_each_others_files(
-    transport: Transport, place: Place, settings: Settings, probe: Path, tmp_path: Path
+    transport: Transport, open_transport: OpenTransport, probe: Path
 ) -> None:
-    other = place.open(tmp_path / "devices", settings)
+    other = open_transport(1)
     other.push(probe, "probe")
     transport.run("probe", ["write", "note", "mine"], TIME_S)
     assert other.run("probe", ["read", "note"], TIME_S).exit_code == 9
@@ -252,9 +251,9 @@ def test_two_transports_do_not_see_each_others_files(
 
 
 def test_after_closing_nothing_works_and_nothing_is_left(
-    place: Place, settings: Settings, probe: Path, tmp_path: Path
+    open_transport: OpenTransport, probe: Path, tmp_path: Path
 ) -> None:
-    opened = place.open(tmp_path / "devices", settings)
+    opened = open_transport(0)
     opened.push(probe, "probe")
     opened.close()
     opened.close()

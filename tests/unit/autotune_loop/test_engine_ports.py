@@ -27,7 +27,8 @@ def _context(folder: Path) -> RunContext:
         argsets=({},),
         profile=load_profile("x86-64"),
         parallelism=1,
-        device=Device("local", "local", "x86-64", Clock.WALL, 1, True),
+        devices=(Device("local", "local", "x86-64", Clock.WALL, 1, True),),
+        connections=None,
         inputs=KernelInputs(),
         cores=plan_cores(usable, 0),
         limits=BuildLimits(),
@@ -65,7 +66,7 @@ def test_no_port_is_opened_and_no_file_is_left(tmp_path: Path, monkeypatch: pyte
 
     with Engine(_context(tmp_path), build_slots=2) as engine:
         assert engine.submit_build(abs, -3).result() == 3
-        assert engine.submit_measure(abs, -4).result() == 4
+        assert engine.submit_measure("local", abs, -4).result() == 4
         assert _listening_sockets() == before
 
     assert list(temporary.iterdir()) == []

@@ -1,0 +1,79 @@
+"""What a run knows of one of its devices: in service, or out of it and since when."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from devices.device_trouble import TroubleKind
+
+_FIRST_CHECK_S = 0.5
+_LONGEST_CHECK_S = 60.0
+# After so many failures in a row a device is called unhealthy, and people are told.
+_UNHEALTHY_AFTER = 3
+
+
+@dataclass
+class Seat:
+    """A device's place in the crew.
+
+    Attributes:
+        in_flight: schedules that it has been handed.
+        boot: identifies the time since it was switched on.
+        failures: times in a row that it failed.
+        out_since_s: monotonic time at which it went out of service; None while it is in service.
+        next_check_s: monotonic time of the next look at it.
+        checking: a look is under way.
+        gone: it needs a person; it is not looked at again.
+        sentence: why it is out of service.
+    """
+
+    name: str
+    in_flight: int = 0
+    boot: str = ""
+    failures: int = 0
+    out_since_s: float | None = None
+    next_check_s: float = 0.0
+    checking: bool = False
+    gone: bool = False
+    sentence: str = ""
+
+    @property
+    def in_service(self) -> bool:
+        """Whether it takes schedules."""
+        return self.out_since_s is None
+
+    @property
+    def out_s(self) -> float:
+        """Seconds that it has been out of service; 0 while it is in service."""
+        return 0.0 if self.out_since_s is None else time.monotonic() - self.out_since_s
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether it fails again and again."""
+        return self.failures >= _UNHEALTHY_AFTER or self.gone
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look at it again."""
+        return not (self.in_service or self.checking or self.gone) and time.monotonic() >= self.next_check_s
+
+    def out_of_service(self, kind: TroubleKind, sentence: str) -> None:
+        """It failed: look at it again after a while that grows with every failure."""
+        self.failures += 1
+        self.sentence = sentence
+        self.out_since_s = self.out_since_s or time.monotonic()
+        self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
+        self.gone = kind.needs_a_person
+
+    def back_in_service(self, boot: str) -> None:
+        """It answers again."""
+        self.boot = boot
+        self.out_since_s = None
+
+    def proved(self) -> bool:
+        """It has timed a schedule; true when it was unhealthy before."""
+        was_unhealthy = self.is_unhealthy
+        self.failures = 0
+        self.sentence = ""
+        return was_unhealthy

@@ -1,0 +1,204 @@
+"""One device in the service of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from devices.agent_transport import AgentTransport
+from devices.device_sense import DeviceSense
+
+from autotune_loop.timing import ReferenceRun, Timing
+from devices.canary_watch import LARGEST_DRIFT, CanaryWatch
+from devices.device import Device
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.measure import Session, device_failure, measure_kernel, write_reference
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.transport import Transport
+from targets.errors import DeviceError
+from targets.executable import Executable
+from targets.stop_signal import StopSignal
+
+_BASELINE_CANARIES = 3
+_COOL_DOWN_POLL_S = 1.0
+_COOL_DOWN_LIMIT_S = 300.0
+
+
+@dataclass
+class Station:
+    """Opens the device when it is first needed, and again after trouble; used by one thread at a time.
+
+    Attributes:
+        open_transport: makes the transport, not yet connected where it is a remote one.
+        inputs: what every kernel is called with.
+    """
+
+    device: Device
+    open_transport: Callable[[], Transport]
+    inputs: KernelInputs
+    _transport: Transport | None = None
+    _ready: bool = False
+    _boot: str = ""
+    _watch: CanaryWatch | None = None
+    _drifted: bool = False
+    _baselines: int = 0
+    _references: dict[str, Measurement | None] = field(default_factory=dict)
+
+    @property
+    def era(self) -> str:
+        """Names the stretch of the device's life since it was switched on, or settled at another speed."""
+        return f"{self._boot}/{self._baselines}" if self._boot else ""
+
+    def open(self) -> Transport:
+        """Connect, take the lease, push the input files; at once when that is done already.
+
+        Raises:
+            DeviceError: the device cannot be used.
+        """
+        if self._transport is None:
+            self._transport = self.open_transport()
+        if not self._ready:
+            if isinstance(self._transport, AgentTransport):
+                self._begin_era(self._transport)
+            self._session(Tolerance()).push_inputs()
+            self._ready = True
+        return self._transport
+
+    def _begin_era(self, transport: AgentTransport) -> None:
+        boot = transport.open().boot
+        if boot != self._boot:
+            self._boot = boot
+            self._watch = None
+            self._references.clear()
+        if self._watch is None and not self.device.is_emulated:
+            self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
+            self._baselines += 1
+            self._drifted = False
+
+    def _session(self, tolerance: Tolerance) -> Session:
+        assert self._transport is not None, "the station is opened first"
+        return Session(self.device, self._transport, self.inputs, tolerance)
+
+    def sense(self) -> DeviceSense | None:
+        """What its sensors say; None where there are none, or it does not answer."""
+        if not self._ready or not isinstance(self._transport, AgentTransport):
+            return None
+        try:
+            return self._transport.sense()
+        except DeviceError:
+            self._ready = False
+            return None
+
+    def forget(self, name: str) -> None:
+        """Delete a file from the device; one that does not answer deletes it later with all the rest."""
+        if self._ready and self._transport is not None:
+            with contextlib.suppress(DeviceError):
+                self._transport.remove(name)
+
+    def close(self) -> None:
+        """Give the device back."""
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+        self._ready = False
+
+    def reference(
+        self, run: ReferenceRun, settings: MeasureSettings, stop: StopSignal
+    ) -> MeasureFailure | Measurement | None:
+        """Put the reference's outputs on the device, unless they are there.
+
+        Returns:
+            Why there are no outputs; or the reference's time; or None when there are outputs and timing it failed.
+
+        Raises:
+            DeviceError: the device cannot be used.
+        """
+        if run.file in self._references:
+            return self._references[run.file]
+        session = self._session(Tolerance())
+        name = run.executable.path.name
+        session.transport.push(run.executable.path, name)
+        failure = write_reference(session, name, run.symbol, run.file, run.limit_s, stop)
+        if failure is not None:
+            return failure
+        timed = measure_kernel(session, name, run.symbol, settings, None, stop)
+        if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
+            return timed
+        self._references[run.file] = timed if isinstance(timed, Measurement) else None
+        return self._references[run.file]
+
+    def measure(
+        self,
+        executable: Executable,
+        symbol: str,
+        settings: MeasureSettings,
+        reference: ReferenceRun | None,
+        tolerance: Tolerance,
+        stop: StopSignal,
+    ) -> Timing:
+        """Check and time one kernel. Trouble with the device is a result, too; what follows opens it anew."""
+        try:
+            transport = self.open()
+            self._cool_down(stop)
+            compared = None if reference is None else self.reference(reference, settings, stop)
+            transport.push(executable.path, executable.path.name)
+        except DeviceError as error:
+            self._ready = False
+            return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
+        if isinstance(compared, MeasureFailure):
+            return Timing(_no_reference(symbol, compared), 0.0)
+        started = time.monotonic()
+        file = None if reference is None else reference.file
+        result = measure_kernel(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
+        held_s = time.monotonic() - started
+        if isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.DEVICE:
+            self._ready = False
+        return Timing(self._steady(result), held_s, self.era, compared)
+
+    def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
+        """The result; or why it does not count: the device was not at its usual speed."""
+        if self._watch is None or not isinstance(result, Measurement) or self._watch.is_steady(result.canary_s):
+            return result
+        self._drifted = True
+        drift = self._watch.drift(result.canary_s)
+        trouble = DeviceTrouble(
+            TroubleKind.DRIFTED,
+            f"{self.device.name} computed {abs(drift):.0%} {'slower' if drift > 0 else 'faster'} than at the start"
+            " while this schedule was timed, so its time does not count.",
+        )
+        return device_failure(result.kernel, self.device.name, trouble, under_way=False)
+
+    def _cool_down(self, stop: StopSignal) -> None:
+        """After a drift, wait until the device is back at its usual speed.
+
+        Raises:
+            DeviceTrouble: it does not come back; a new baseline is taken when the station is opened again.
+        """
+        if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
+            return
+        until_s = time.monotonic() + _COOL_DOWN_LIMIT_S
+        while not self._watch.is_steady([self._transport.canary()]):
+            if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
+                self._watch = None
+                self._references.clear()
+                raise DeviceTrouble(
+                    TroubleKind.DRIFTED,
+                    f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
+                    f" {_COOL_DOWN_LIMIT_S:.0f} s.",
+                    next_step="Look at its temperature and at what else runs on it.",
+                )
+        self._drifted = False
+
+
+_NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOPPED)
+
+
+def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:
+    """A schedule that could not be compared because the reference did not run on this device."""
+    if failure.reason in _NOT_THE_KERNELS_FAULT:
+        return MeasureFailure(symbol, failure.device, failure.reason, failure.sentence, failure.log, failure.trouble)
+    trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.sentence}")
+    return device_failure(symbol, failure.device, trouble, under_way=False)

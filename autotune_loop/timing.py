@@ -1,0 +1,41 @@
+"""What comes back from a device for one schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from devices.measurement import MeasureFailure, Measurement
+from targets.executable import Executable
+
+
+@dataclass(frozen=True)
+class ReferenceRun:
+    """How the outputs that all others are compared with get onto a device.
+
+    Attributes:
+        executable: has the reference's kernel; kept for the whole run, since a device may need it again.
+        symbol: that kernel.
+        file: the name that the outputs have on the device.
+        limit_s: how long one run of it may take.
+    """
+
+    executable: Executable
+    symbol: str
+    file: str
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A schedule's result on one device.
+
+    Attributes:
+        held_s: seconds that it held the device.
+        era: names a stretch of the device's life in which its times can be compared with each other.
+        reference: the reference's own time in that era; None where there is none.
+    """
+
+    result: Measurement | MeasureFailure
+    held_s: float
+    era: str = ""
+    reference: Measurement | None = None

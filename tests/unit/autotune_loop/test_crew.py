@@ -1,0 +1,253 @@
+"""Schedules are handed to devices and none is lost to a device's trouble, nor timed twice."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune_loop import crew as crew_module
+from autotune_loop import seat
+from autotune_loop.attempt import MeasureJob
+from autotune_loop.crew import Crew
+from autotune_loop.events import DeviceChanged, Event
+from autotune_loop.run_database import RunDatabase
+from autotune_loop.timing import Timing
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.measure_settings import MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.errors import DeviceError
+from targets.executable import Executable
+from tests.unit.autotune_loop.scripted_engine import Measure, Open, ScriptedEngine, lost, timed
+
+EXECUTABLE = Executable(Path("batch"), (), "", 0)
+
+
+class Bench:
+    """A crew on scripted devices, with what it said and what came out."""
+
+    def __init__(self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open) -> None:
+        self.engine = ScriptedEngine(measure, open_device)
+        self.events: list[Event] = []
+        self.health: list[tuple[str, str | None]] = []
+        self.results: dict[str, Measurement | MeasureFailure] = {}
+        self.database = database
+        self.crew = Crew(
+            self.engine,  # type: ignore[arg-type] # stands in for the engine
+            devices,
+            database,
+            self.events.append,
+            patience_s=0.5,
+            report_health=lambda name, trouble: self.health.append((name, trouble and str(trouble))),
+        )
+
+    def run(self, symbols: list[str], enough: Callable[[], bool] = lambda: False, device: str | None = None) -> int:
+        jobs = [MeasureJob(EXECUTABLE, symbol, 0, None, Tolerance(), device) for symbol in symbols]
+
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+            assert job.symbol not in self.results, "a schedule has one result"
+            self.results[job.symbol] = result
+
+        return self.crew.run(jobs, lambda job: MeasureSettings(), finish, enough)
+
+    def reasons(self) -> Counter[str]:
+        return Counter(
+            "timed" if isinstance(result, Measurement) else result.reason.value for result in self.results.values()
+        )
+
+
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
+    made: list[Bench] = []
+    database = RunDatabase(tmp_path / "tuning.db")
+
+    def make(devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot") -> Bench:
+        bench = Bench(database, devices, measure, open_device)
+        made.append(bench)
+        bench.crew.open()
+        return bench
+
+    yield make
+    for bench in made:
+        bench.engine.close()
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are looked at again soon, so that a test need not wait."""
+    monkeypatch.setattr(seat, "_FIRST_CHECK_S", 0.01)
+    monkeypatch.setattr(seat, "_LONGEST_CHECK_S", 0.05)
+
+
+def always_timed(device: str, symbol: str, times: int) -> Timing:
+    return timed(device, symbol)
+
+
+SYMBOLS = [f"s{index}" for index in range(12)]
+
+
+def test_all_are_timed_by_several_devices_one_at_a_time(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b", "c"], always_timed)
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12} and set(bench.results) == set(SYMBOLS)
+    assert {device for device, _ in bench.engine.measured} == {"a", "b", "c"}
+    assert set(bench.engine.most_at_once.values()) == {1}
+
+
+def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], lambda d, s, n: lost(d, s) if (d, n) == ("a", 0) else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12}
+    victim = bench.engine.measured[0][1] if bench.engine.measured[0][0] == "a" else bench.engine.measured[1][1]
+    assert bench.results[victim].device == "b"
+    assert bench.database.incident_counts() == {"a: connection lost": 1}
+    states = [(event.device, event.state) for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states[0] == ("a", "out of service")
+
+
+def test_a_lost_link_is_not_the_schedules_fault(make_bench: MakeBench) -> None:
+    # The only device is lost three times under the first schedule, always the same boot: nothing went down.
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s) if n < 3 else timed(d, s))
+    assert bench.run(["s0"]) == 0
+    assert bench.reasons() == {"timed": 1}
+
+
+def test_a_schedule_that_restarts_devices_is_tried_once_more_and_then_never_again(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["a", "b"],
+        lambda d, s, n: lost(d, s) if s == "killer" else timed(d, s),
+        lambda device, times: f"boot {times}",
+    )
+    assert bench.run(["killer", *SYMBOLS]) == 0
+    assert bench.reasons() == {"timed": 12, MeasureFailureReason.KILLS_DEVICE.value: 1}
+    assert len([s for _, s in bench.engine.measured if s == "killer"]) == 2
+    assert {d for d, s in bench.engine.measured if s == "killer"} == {"a", "b"}
+
+
+def test_a_device_that_never_comes_back_is_blamed_on_the_schedule_in_the_end(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew_module, "_VERDICT_AFTER_S", 0.3)
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a", "b", "c"],
+        lambda d, s, n: lost(d, s) if s == "killer" else timed(d, s),
+        lambda device, times: "boot" if times == 0 else gone,
+    )
+    assert bench.run(["killer"]) == 0
+    assert bench.reasons() == {MeasureFailureReason.KILLS_DEVICE.value: 1}
+
+
+def test_a_drift_costs_no_service(make_bench: MakeBench) -> None:
+    drifted = TroubleKind.DRIFTED
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=drifted) if n in (0, 3) else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12}
+    assert not [event for event in bench.events if isinstance(event, DeviceChanged)]
+    assert bench.database.incident_counts() == {f"a: {drifted.value}": 2}
+
+
+def test_what_is_the_schedules_own_fault_is_final(make_bench: MakeBench) -> None:
+    failure = MeasureFailure("s0", "a", MeasureFailureReason.WRONG_OUTPUT, "wrong", "")
+    bench = make_bench(["a"], lambda d, s, n: Timing(failure, 0.1))
+    assert bench.run(["s0"]) == 0 and bench.results["s0"] == failure and len(bench.engine.measured) == 1
+
+
+def test_a_device_that_fails_again_and_again_is_reported_and_the_rest_goes_on(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["bad", "good"],
+        lambda d, s, n: lost(d, s, under_way=False) if d == "bad" and n < 3 else timed(d, s),
+    )
+    # One schedule at a time waits for the bad device to be looked at again.
+    for symbol in SYMBOLS[:3]:
+        bench.run([symbol], device="good")
+    many = [f"m{index}" for index in range(3)]
+    while bench.health == []:
+        assert bench.run([many[0] + str(len(bench.results))]) == 0
+    assert bench.health[0] == ("bad", "bad is gone.")
+    assert bench.reasons()["timed"] == len(bench.results)
+
+
+def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) -> None:
+    refused = DeviceTrouble(TroubleKind.REFUSED, "wrong key")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: refused if device == "b" else "boot")
+    assert bench.run(SYMBOLS) == 0
+    assert {device for device, _ in bench.engine.measured} == {"a"}
+    assert bench.engine.opened.count("b") == 1
+
+
+def test_no_device_at_the_start_is_an_error(make_bench: MakeBench) -> None:
+    trouble = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    with pytest.raises(DeviceError, match="leased by ann@lab"):
+        make_bench(["a", "b"], always_timed, lambda device, times: trouble)
+
+
+def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a"],
+        lambda d, s, n: timed(d, s) if n < 2 else lost(d, s),
+        lambda device, times: "boot" if times == 0 else gone,
+    )
+    undone = bench.run(SYMBOLS)
+    assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
+
+
+def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], always_timed)
+    undone = bench.run(SYMBOLS, lambda: len(bench.results) >= 3)
+    assert len(bench.results) + undone == 12 and 3 <= len(bench.results) <= 5
+    assert len(bench.engine.measured) == len(bench.results)
+
+
+def test_a_job_for_a_device_that_is_out_is_not_waited_for_while_others_serve(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
+    assert bench.run(["s0"], device="b") == 0
+    assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.engine.measured == []
+
+
+def test_times_of_boards_are_brought_to_the_first_ones_scale(make_bench: MakeBench) -> None:
+    speeds = {"a": 1.0, "b": 2.0}
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        return timed(device, symbol, 0.001 * speeds[device], f"{device}-boot/1", 0.004 * speeds[device])
+
+    bench = make_bench(["a", "b"], measure)
+    bench.run(["s0"], device="a")
+    bench.run(SYMBOLS[1:])
+    for result in bench.results.values():
+        assert isinstance(result, Measurement)
+        assert result.comparable_median_s == pytest.approx(0.001)
+        assert result.median_s == pytest.approx(0.001 * speeds[result.device]), "what was timed stays as it was"
+    factors = {row.device: row.factor for row in bench.database.calibrations()}
+    assert factors == {"a": 1.0, "b": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_faults_lose_nothing_and_double_nothing(make_bench: MakeBench, seed: int) -> None:
+    chance = random.Random(seed)
+    boots = Counter[str]()
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if chance.random() < 0.35:
+            kind = chance.choice([TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED, TroubleKind.FULL])
+            return lost(device, symbol, under_way=chance.random() < 0.5, kind=kind)
+        return timed(device, symbol)
+
+    def open_device(device: str, times: int) -> str:
+        boots[device] += int(chance.random() < 0.05)
+        return f"{device} boot {boots[device]}"
+
+    bench = make_bench(["a", "b", "c"], measure, open_device)
+    symbols = [f"s{index}" for index in range(60)]
+    assert bench.run(symbols) == 0
+    assert set(bench.results) == set(symbols)
+    assert bench.reasons()["timed"] >= 55
