@@ -1,0 +1,174 @@
+"""Whether a `Schedule` holds together, and nothing in it can break out of the text it is printed into."""
+
+from __future__ import annotations
+
+import re
+
+from autotune_loop.schedule.directives import (
+    OF_FUNC_ONLY,
+    OF_UPDATE_ONLY,
+    OUTERMOST,
+    ROOT,
+    BoundExtent,
+    ComputeAt,
+    Directive,
+    GpuBlocks,
+    GpuThreads,
+    Parallel,
+    Reorder,
+    ReorderStorage,
+    RFactor,
+    Split,
+    StoreAt,
+    Tile,
+    variables_of,
+)
+from autotune_loop.schedule.identifiers import is_identifier
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    ByName,
+    DimensionList,
+    Intermediate,
+    Schedule,
+    ScheduledFunc,
+    StageSchedule,
+    Variable,
+    Wrapper,
+)
+from targets.errors import GeneratorError
+
+# A C name, or one in namespaces.
+_FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)*")
+_HALIDE_NAME = re.compile(r"[A-Za-z0-9_$.]+")
+_MAXIMUM_GPU_DIMENSIONS = 3
+_MAXIMUM_NUMBER = 2**31 - 1
+# One line of a comment, which a backslash at its end would prolong.
+_COMMENT = re.compile(r"[^\x00-\x1f\x7f\x85\u2028\u2029\\]*")
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Make sure that every name is declared, once, and that all text is fit to be printed.
+
+    Raises:
+        GeneratorError: it is not; the first fault is told.
+    """
+    if not _FUNCTION_NAME.fullmatch(schedule.function_name):
+        raise _broken(f"{schedule.function_name!r} is not the name of a function")
+    funcs = [func.identifier for func in schedule.funcs]
+    variables = [variable.identifier for variable in schedule.variables]
+    known: set[str] = set()
+    for identifier in (*funcs, *variables):
+        if not is_identifier(identifier):
+            raise _broken(f"{identifier!r} is not an identifier of C++ and Python")
+        if identifier in known:
+            raise _broken(f"{identifier!r} is declared twice")
+        known.add(identifier)
+    reached: set[str] = set()
+    for func in schedule.funcs:
+        _check_func(func, reached)
+        if not isinstance(func.origin, Intermediate):
+            reached.add(func.identifier)
+    for variable in schedule.variables:
+        _check_source(variable, reached)
+    _check_stages(schedule, reached, set(variables) | {OUTERMOST})
+    _check_provenance(schedule)
+
+
+def _check_func(func: ScheduledFunc, reached: set[str]) -> None:
+    match func.origin:
+        case ByIndex(index) if index < 0:
+            raise _broken(f"the index of Func {func.identifier} is {index}")
+        case ByName(name) if not _HALIDE_NAME.fullmatch(name):
+            raise _broken(f"{name!r} is not the name of a Func")
+        case Wrapper(of, consumer) if not {of, consumer} <= reached:
+            raise _broken(f"Func {func.identifier} wraps one that does not stand before it")
+
+
+def _check_source(variable: Variable, reached: set[str]) -> None:
+    source = variable.source
+    if isinstance(source, str):
+        if not _HALIDE_NAME.fullmatch(source):
+            raise _broken(f"{source!r} is not the name of a variable")
+        return
+    in_update = source.update is not None
+    if source.dimensions is DimensionList.RVARS and not in_update:
+        raise _broken(f"variable {variable.identifier} is a reduction variable of no update")
+    if source.dimensions is DimensionList.ARGS and in_update:
+        raise _broken(f"variable {variable.identifier} is an argument of an update")
+    if source.func not in reached or source.position < 0 or (source.update or 0) < 0:
+        raise _broken(f"variable {variable.identifier} is taken from where there is none: {_place(source)}")
+
+
+def _place(source: Accessor) -> str:
+    update = "" if source.update is None else f".update({source.update})"
+    return f"{source.func}{update}.{source.dimensions.value}[{source.position}]"
+
+
+def _check_stages(schedule: Schedule, reached: set[str], variables: set[str]) -> None:
+    all_funcs = {func.identifier for func in schedule.funcs}
+    intermediates = all_funcs - reached
+    for stage in schedule.stages:
+        if stage.func not in reached:
+            raise _broken(f"Func {stage.func} is scheduled before it is there")
+        if stage.update is not None and stage.update < 0:
+            raise _broken(f"{stage.func} has no update {stage.update}")
+        if not stage.directives:
+            raise _broken(f"nothing is asked of {stage.func}")
+        _check_directives(stage, variables, all_funcs)
+        last = stage.directives[-1]
+        if isinstance(last, RFactor):
+            if last.intermediate not in intermediates or last.intermediate in reached:
+                raise _broken(f"the rfactor of {stage.func} makes {last.intermediate!r}, which is no new Func")
+            reached = reached | {last.intermediate}
+    if all_funcs != reached:
+        raise _broken(f"no rfactor makes Func {min(all_funcs - reached)}")
+
+
+def _check_directives(stage: StageSchedule, variables: set[str], funcs: set[str]) -> None:
+    for place, directive in enumerate(stage.directives):
+        what = f"{type(directive).__name__} of {stage.func}"
+        for name in variables_of(directive):
+            if name not in variables or (name == OUTERMOST and not isinstance(directive, Reorder)):
+                raise _broken(f"{what} names {name!r}, which is no variable")
+        if isinstance(directive, ComputeAt | StoreAt):
+            level = directive.level
+            if level != ROOT and (level.func not in funcs or level.variable not in variables):
+                raise _broken(f"{what} is at {level.func}, {level.variable}, which is no loop")
+        if not _fits(directive):
+            raise _broken(f"{what} has too few or too many variables, or a number that is none of a loop")
+        if isinstance(directive, OF_FUNC_ONLY) and stage.update is not None:
+            raise _broken(f"{what} is asked of an update")
+        if isinstance(directive, OF_UPDATE_ONLY) and (stage.update is None or place + 1 < len(stage.directives)):
+            raise _broken(f"{what} must be the last that is asked of an update")
+
+
+def _fits(directive: Directive) -> bool:
+    match directive:
+        case Tile(previous, outers, inners, factors):
+            same = 0 < len(previous) == len(outers) == len(inners) == len(factors)
+            return same and all(1 <= factor <= _MAXIMUM_NUMBER for factor in factors)
+        case Split(factor=number) | BoundExtent(extent=number) | Parallel(task_size=int(number)):
+            return 1 <= number <= _MAXIMUM_NUMBER
+        case GpuBlocks(variables) | GpuThreads(variables):
+            return 1 <= len(variables) <= _MAXIMUM_GPU_DIMENSIONS
+        case Reorder(items) | ReorderStorage(items) | RFactor(items):
+            return len(items) > 0
+        case _:
+            return True
+
+
+def _check_provenance(schedule: Schedule) -> None:
+    told = schedule.provenance
+    if told is None:
+        return
+    texts = [told.autoscheduler, told.target, *(text for pair in told.parameters for text in pair)]
+    for text in texts:
+        if not _COMMENT.fullmatch(text):
+            raise _broken(f"{text!r} cannot stand in a comment")
+
+
+def _broken(what: str) -> GeneratorError:
+    return GeneratorError(
+        f"The schedule is not one: {what}.", next_step="Give a header or JSON file as the SDK or Halide 21 write it."
+    )

@@ -1,0 +1,135 @@
+"""A schedule: the Funcs it reaches, the variables it names, what it asks of each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from autotune_loop.schedule.directives import Directive
+
+
+@dataclass(frozen=True)
+class ByIndex:
+    """The Func is `pipeline.get_func(index)`: its place among the pipeline's Funcs, producers first."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ByName:
+    """The Func is the one of the pipeline that has this name. Li2018 tells no more than that."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """The Func is `of.in(consumer)`; both are identifiers."""
+
+    of: str
+    consumer: str
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """The Func is made by an `rfactor` among the stages."""
+
+
+@dataclass(frozen=True)
+class ScheduledFunc:
+    """A Func of the pipeline.
+
+    Attributes:
+        identifier: what the schedule calls it; valid in C++ and in Python, and no variable's.
+        origin: how it is reached.
+    """
+
+    identifier: str
+    origin: ByIndex | ByName | Wrapper | Intermediate
+
+
+class DimensionList(Enum):
+    """The list of a stage that an `Accessor` indexes."""
+
+    # All loops of a stage, the innermost first, as they are before any scheduling.
+    DIMS = "dims"
+    # The reduction variables of an update.
+    RVARS = "rvars"
+    # The pure variables of the Func.
+    ARGS = "args"
+
+
+@dataclass(frozen=True)
+class Accessor:
+    """A variable's name taken from the pipeline: `func[.update(n)].get_schedule().dims()[position].var` and the like.
+
+    Attributes:
+        func: the Func's identifier.
+        update: the update's number; None is the pure definition.
+    """
+
+    func: str
+    update: int | None
+    dimensions: DimensionList
+    position: int
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A loop variable.
+
+    Attributes:
+        identifier: what the schedule calls it; valid in C++ and in Python, and no Func's.
+        is_reduction: an RVar, not a Var.
+        source: the name Halide knows it by, or where the pipeline has that name.
+    """
+
+    identifier: str
+    is_reduction: bool
+    source: str | Accessor
+
+
+@dataclass(frozen=True)
+class StageSchedule:
+    """What is asked of one stage. A stage may have several, which apply in their order.
+
+    Attributes:
+        func: the Func's identifier.
+        update: the update's number; None is the pure definition.
+    """
+
+    func: str
+    update: int | None
+    directives: tuple[Directive, ...]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a schedule came from, as its header's comment tells.
+
+    Attributes:
+        autoscheduler: its name, such as 'Adams2019'.
+        target: Halide's target string.
+        parameters: of the autoscheduler, without its prefix and without local paths; sorted by name.
+    """
+
+    autoscheduler: str
+    target: str
+    parameters: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A whole schedule. Funcs that it names and that have no stage are inlined.
+
+    Attributes:
+        function_name: the <name> of the header's `apply_schedule_<name>`.
+        variables: the Vars, then the RVars, each sorted by identifier.
+        provenance: None where nothing tells.
+    """
+
+    function_name: str
+    funcs: tuple[ScheduledFunc, ...]
+    variables: tuple[Variable, ...]
+    stages: tuple[StageSchedule, ...]
+    provenance: Provenance | None = None

@@ -1,0 +1,212 @@
+"""The names of a schedule header: what is declared, what should have been, what each is called here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from autotune_loop.schedule.directives import (
+    OUTERMOST,
+    BoundExtent,
+    ComputeAt,
+    Directive,
+    Fuse,
+    Gpu,
+    GpuBlocks,
+    GpuThreads,
+    LoopLevel,
+    Parallel,
+    Reorder,
+    ReorderStorage,
+    RFactor,
+    Split,
+    StoreAt,
+    Tile,
+    Unroll,
+    Vectorize,
+)
+from autotune_loop.schedule.identifiers import make_identifier
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    ByName,
+    Intermediate,
+    ScheduledFunc,
+    Variable,
+    Wrapper,
+)
+from autotune_loop.schedule.schedule_text import wrong
+
+# What Halide calls a Var or RVar without a name: a count of the process, which another process counts otherwise.
+_UNNAMED = re.compile(r"[vr][0-9]+")
+
+
+# A Func's identifier and the update's number.
+_Stage = tuple[str, int | None]
+
+
+class ParsedNames:
+    """From the words of a header to identifiers.
+
+    Funcs and variables are looked up apart, because a header may call one of each the same. Halide knows a variable
+    by its name alone, so the same word in two blocks is the same variable.
+    """
+
+    def __init__(self) -> None:
+        self._funcs: dict[str, ScheduledFunc] = {}
+        self._variables: dict[str, Variable] = {}
+        self._variable_blocks: dict[str, int] = {}
+        self._made: set[tuple[str, int | None, str]] = set()
+        self._taken: set[str] = set()
+        self._declares_funcs = False
+
+    @property
+    def funcs(self) -> tuple[ScheduledFunc, ...]:
+        """In the order of their first appearance; those that an rfactor makes are the last."""
+        return tuple(sorted(self._funcs.values(), key=lambda func: isinstance(func.origin, Intermediate)))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Vars, then RVars, by identifier: some autoschedulers write them in an order of chance."""
+        return tuple(sorted(set(self._variables.values()), key=lambda v: (v.is_reduction, v.identifier)))
+
+    def declare_func(self, word: str, origin: ByIndex | ByName | Wrapper | Intermediate, line: int) -> str:
+        """A new Func; returns its identifier.
+
+        Raises:
+            GeneratorError: the word stands for another Func already.
+        """
+        if word in self._funcs:
+            raise wrong(line, "a Func that is not declared yet", word)
+        self._declares_funcs |= isinstance(origin, ByIndex | ByName)
+        return self._add_func(word, origin)
+
+    def wrapper(self, of: str, consumer: str) -> str:
+        """The identifier of `of.in(consumer)`, both being identifiers; such a Func need not be declared."""
+        origin = Wrapper(of, consumer)
+        for func in self._funcs.values():
+            if func.origin == origin:
+                return func.identifier
+        word = f"{of}_in_{consumer}"
+        while word in self._funcs:
+            word += "_"
+        return self._add_func(word, origin)
+
+    def func(self, word: str, line: int) -> str:
+        """A Func's identifier. Where no Func is declared at all (Li2018), the word is its name in the pipeline.
+
+        Raises:
+            GeneratorError: other Funcs are declared and this is not.
+        """
+        if word not in self._funcs:
+            if self._declares_funcs:
+                raise wrong(line, "a declared Func", word)
+            return self._add_func(word, ByName(word))
+        return self._funcs[word].identifier
+
+    def _add_func(self, word: str, origin: ByIndex | ByName | Wrapper | Intermediate) -> str:
+        identifier = make_identifier(word, self._taken)
+        self._taken.add(identifier)
+        self._funcs[word] = ScheduledFunc(identifier, origin)
+        return identifier
+
+    def declare_variable(self, word: str, source: str | Accessor, line: int, *, is_reduction: bool, block: int) -> None:
+        """A `Var` or `RVar` of a header.
+
+        Raises:
+            GeneratorError: it is declared twice in one block, or as both.
+        """
+        known = self._variables.get(word)
+        if known is None:
+            self._add_variable(word, source, is_reduction)
+        elif known.is_reduction != is_reduction or self._variable_blocks.get(word) == block:
+            raise wrong(line, "a variable that is not declared yet", word)
+        self._variable_blocks[word] = block
+
+    def variable(self, word: str) -> str:
+        """A variable's identifier; one that is not declared goes by its name."""
+        if word == OUTERMOST:
+            return OUTERMOST
+        if word not in self._variables:
+            # The variables of a reduction domain are called <domain>$x; a Var has no such sign.
+            self._add_variable(word, word, "$" in word)
+        return self._variables[word].identifier
+
+    def _new_variable(self, word: str, old: str, part: str, stage: _Stage, *, is_reduction: bool | None = None) -> str:
+        """The identifier of what a directive makes of `old`, which has the same kind where nothing else is said.
+
+        Li2018 leaves the names to Halide. They get stable ones here: else they could meet a name that Halide makes
+        up while the schedule is applied.
+        """
+        if word not in self._variables and word != OUTERMOST:
+            self.variable(old)
+            parent = self._variables[old]
+            is_reduction = parent.is_reduction if is_reduction is None else is_reduction
+            name = word
+            if _UNNAMED.fullmatch(word):
+                stem = parent.source if isinstance(parent.source, str) else parent.identifier
+                name = f"{stem}${part}"
+                while (*stage, name) in self._made:
+                    name += part
+                self._made.add((*stage, name))
+            same = (v for v in self._variables.values() if (v.source, v.is_reduction) == (name, is_reduction))
+            known = next(same, None)
+            if known is not None:
+                self._variables[word] = known
+            else:
+                self._add_variable(word, name, is_reduction, name)
+        return self.variable(word)
+
+    def _add_variable(self, word: str, source: str | Accessor, is_reduction: bool, called: str = "") -> None:
+        identifier = make_identifier(called or word, self._taken)
+        self._taken.add(identifier)
+        self._variables[word] = Variable(identifier, is_reduction, source)
+
+    def resolve(self, directive: Directive, stage: _Stage, line: int) -> Directive:
+        """The same directive with identifiers for words.
+
+        Args:
+            stage: the Func's identifier and the update's number.
+
+        Raises:
+            GeneratorError: it names a Func that is not declared.
+        """
+        match directive:
+            case ComputeAt(level) | StoreAt(level):
+                return replace(directive, level=self._level(level, line))
+            case Split(old, outer, inner):
+                old_identifier = self.variable(old)
+                outer = self._new_variable(outer, old, "o", stage)
+                return replace(
+                    directive, old=old_identifier, outer=outer, inner=self._new_variable(inner, old, "i", stage)
+                )
+            case Tile(previous, outers, inners):
+                old_identifiers = self._all(previous)
+                outers = tuple(self._new_variable(*pair, "o", stage) for pair in zip(outers, previous, strict=True))
+                inners = tuple(self._new_variable(*pair, "i", stage) for pair in zip(inners, previous, strict=True))
+                return replace(directive, previous=old_identifiers, outers=outers, inners=inners)
+            case Fuse(inner, outer, fused):
+                inner_identifier, outer = self.variable(inner), self.variable(outer)
+                return Fuse(inner_identifier, outer, self._new_variable(fused, inner, "f", stage))
+            case Reorder(variables) | ReorderStorage(variables) | GpuBlocks(variables) | GpuThreads(variables):
+                return replace(directive, variables=self._all(variables))
+            case Vectorize(variable) | Unroll(variable) | Parallel(variable) | BoundExtent(variable):
+                return replace(directive, variable=self.variable(variable))
+            case Gpu(block, thread):
+                return Gpu(self.variable(block), self.variable(thread))
+            case RFactor(preserved):
+                pairs = tuple(
+                    (self.variable(old), self._new_variable(new, old, "v", stage, is_reduction=False))
+                    for old, new in preserved
+                )
+                return replace(directive, preserved=pairs)
+            case _:
+                return directive
+
+    def _all(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(self.variable, words))
+
+    def _level(self, level: LoopLevel, line: int) -> LoopLevel:
+        if level.func is None or level.variable is None:
+            return level
+        return LoopLevel(self.func(level.func, line), self.variable(level.variable))

@@ -1,0 +1,151 @@
+"""A schedule as a Python module, for generators that are written in Python."""
+
+from __future__ import annotations
+
+from autotune_loop.schedule.calls import Argument, Name, call_of
+from autotune_loop.schedule.check import check_schedule
+from autotune_loop.schedule.directives import (
+    OUTERMOST,
+    Directive,
+    MemoryType,
+    Reorder,
+    ReorderStorage,
+    RFactor,
+    Split,
+    TailStrategy,
+    Tile,
+)
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    ByName,
+    DimensionList,
+    Schedule,
+    ScheduledFunc,
+    StageSchedule,
+    Variable,
+    Wrapper,
+)
+
+# Halide 21's Python has no get_schedule(): the same names come from the definitions themselves. A stage's loops are
+# its reduction variables, then the pure variables that stand alone on its left side.
+_LOOP_NAMES = '''\
+def loop_names(func, update=None):
+    """The names of a stage's loops before any scheduling, the innermost first."""
+    args = [arg.name() for arg in func.args()]
+    if update is None:
+        return args
+    pure = [name for name, arg in zip(args, func.update_args(update)) if str(arg) == name]
+    return [rvar.name() for rvar in func.rvars(update)] + pure
+
+
+'''
+# An index with no Func ends the search with Halide's own error.
+_FUNC_NAMED = '''\
+def func_named(pipeline, name):
+    """The Func of the pipeline that has this name."""
+    index = 0
+    while (func := pipeline.get_func(index)).name() != name:
+        index += 1
+    return func
+
+
+'''
+
+
+def print_python(schedule: Schedule) -> str:
+    """A module with `apply_schedule(pipeline, target)`. Equal schedules give equal text.
+
+    At the end of an `@hl.generator`'s `generate`, where no autoscheduler runs:
+    `apply_schedule(hl.Pipeline([self.output]), self.target())`, with all outputs in the order of their declaration.
+
+    Raises:
+        GeneratorError: the schedule does not hold together.
+    """
+    check_schedule(schedule)
+    uses_dims = any(isinstance(variable.source, Accessor) for variable in schedule.variables)
+    uses_names = any(isinstance(func.origin, ByName) for func in schedule.funcs)
+    body = [line for func in schedule.funcs for line in _func(func)]
+    body += map(_variable, schedule.variables)
+    for stage in schedule.stages:
+        body += _stage(stage)
+    told = schedule.provenance
+    origin = f" by {told.autoscheduler} for {told.target}" if told else ""
+    return (
+        f'"""The schedule of {schedule.function_name}, made{origin}. MACHINE GENERATED -- DO NOT EDIT."""\n\n'
+        "import halide as hl\n\n\n"
+        + (_LOOP_NAMES if uses_dims else "")
+        + (_FUNC_NAMED if uses_names else "")
+        + "def apply_schedule(pipeline, target):\n"
+        + '    """Schedule every Func of the pipeline; `target` is as in Halide\'s C++ headers, and not looked at."""\n'
+        + "".join(f"    {line}\n" for line in body)
+    )
+
+
+def _func(func: ScheduledFunc) -> list[str]:
+    match func.origin:
+        case ByIndex(index):
+            return [f"{func.identifier} = pipeline.get_func({index})"]
+        case ByName(name):
+            return [f'{func.identifier} = func_named(pipeline, "{name}")']
+        case Wrapper(of, consumer):
+            return [f"{func.identifier} = {of}.in_({consumer})"]
+        case _:
+            return []
+
+
+def _variable(variable: Variable) -> str:
+    kind = "RVar" if variable.is_reduction else "Var"
+    source = variable.source
+    return f"{variable.identifier} = hl.{kind}({_accessor(source) if isinstance(source, Accessor) else repr(source)})"
+
+
+def _accessor(source: Accessor) -> str:
+    match source.dimensions:
+        case DimensionList.ARGS:
+            return f"{source.func}.args()[{source.position}].name()"
+        case DimensionList.RVARS:
+            return f"{source.func}.rvars({source.update})[{source.position}].name()"
+        case DimensionList.DIMS:
+            update = "" if source.update is None else f", {source.update}"
+            return f"loop_names({source.func}{update})[{source.position}]"
+
+
+def _stage(stage: StageSchedule) -> list[str]:
+    start = stage.func if stage.update is None else f"{stage.func}.update({stage.update})"
+    lines = []
+    for directive in stage.directives:
+        result = f"{directive.intermediate} = " if isinstance(directive, RFactor) else ""
+        lines += [f"{result}{start}{call}" for call in _calls(directive)]
+    return lines
+
+
+def _calls(directive: Directive) -> list[str]:
+    match directive:
+        case RFactor(preserved):
+            return [f".rfactor([{', '.join(f'({old}, {new})' for old, new in preserved)}])"]
+        # Halide 21's Python takes no list of Vars where C++ does.
+        case Reorder(variables) | ReorderStorage(variables):
+            return [f".{call_of(directive).method}({', '.join(_argument(Name(name)) for name in variables)})"]
+        case Tile(previous, outers, inners, factors, tail):
+            parts: list[Directive] = [
+                Split(old, outer, inner, factor, tail)
+                for old, outer, inner, factor in zip(previous, outers, inners, factors, strict=True)
+            ]
+            parts.append(Reorder((*inners, *outers)))
+            return [call for part in parts for call in _calls(part)]
+        case _:
+            call = call_of(directive)
+            return [f".{call.method}({', '.join(map(_argument, call.arguments))})"]
+
+
+def _argument(argument: Argument) -> str:
+    match argument:
+        case Name(text):
+            return "hl.Var.outermost()" if text == OUTERMOST else text
+        case TailStrategy():
+            return f"hl.TailStrategy.{argument.value}"
+        case MemoryType():
+            return f"hl.MemoryType.{argument.value}"
+        case _:
+            return str(argument)

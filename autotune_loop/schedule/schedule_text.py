@@ -1,0 +1,120 @@
+"""The words of a schedule header, with their lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from targets.errors import GeneratorError
+
+# Far above the largest real one; what comes from elsewhere is bounded.
+MAXIMUM_HEADER_CHARACTERS = 16 * 2**20
+_WORD = re.compile(
+    r"(?P<blank>\s+|//[^\n]*|#[ \t]*(?:ifndef|define|include|endif|pragma once)[^\n]*)"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*|-?[0-9]+|\"[^\"\\\n]*\"|::|\+\+|==|[^\s\w])"
+)
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word and the line it stands on, counted from 1. The end of the text is an empty word."""
+
+    text: str
+    line: int
+
+
+def wrong(line: int, expected: str, found: str) -> GeneratorError:
+    """The error for a text that is not what any autoscheduler writes."""
+    shown = repr(found[:60]) if found else "the end"
+    return GeneratorError(
+        f"Line {line} of the schedule header: expected {expected}, found {shown}.",
+        next_step="Give a header as Halide 21's autoschedulers or `sdk autotune` write it.",
+    )
+
+
+def split_into_words(text: str) -> list[Word]:
+    """The words of a header without comments and preprocessor lines; an empty word ends the list.
+
+    Raises:
+        GeneratorError: it is too long, or holds a character that belongs to no word.
+    """
+    if len(text) > MAXIMUM_HEADER_CHARACTERS:
+        raise GeneratorError(
+            f"The schedule header has {len(text)} characters; at most {MAXIMUM_HEADER_CHARACTERS} are read."
+        )
+    words: list[Word] = []
+    position, line = 0, 1
+    while position < len(text):
+        found = _WORD.match(text, position)
+        if found is None:
+            raise wrong(line, "C++", text[position : position + 10])
+        if found["word"]:
+            words.append(Word(found["word"], line))
+        line += found.group().count("\n")
+        position = found.end()
+    words.append(Word("", line))
+    return words
+
+
+class WordReader:
+    """Takes words one after the other.
+
+    Raises:
+        GeneratorError: (by its methods) the next word is not the expected one.
+    """
+
+    def __init__(self, words: list[Word]) -> None:
+        self._words = words
+        self._next = 0
+
+    @property
+    def line(self) -> int:
+        """The line of the next word."""
+        return self._words[self._next].line
+
+    def peek(self, ahead: int = 0) -> str:
+        """A coming word, which stays; empty beyond the end."""
+        index = self._next + ahead
+        return self._words[index].text if index < len(self._words) else ""
+
+    def take(self) -> str:
+        """The next word."""
+        text = self._words[self._next].text
+        if text:
+            self._next += 1
+        return text
+
+    def take_if(self, *texts: str) -> bool:
+        """Take these words where they come next."""
+        if any(self.peek(ahead) != text for ahead, text in enumerate(texts)):
+            return False
+        self._next += len(texts)
+        return True
+
+    def expect(self, *texts: str) -> None:
+        """Take these words, which must come next."""
+        for text in texts:
+            line, found = self.line, self.take()
+            if found != text:
+                raise wrong(line, repr(text), found)
+
+    def expect_name(self, what: str) -> str:
+        """Take an identifier, with the `$` of Halide's own names."""
+        line, found = self.line, self.take()
+        if not found or not (found[0].isalpha() or found[0] == "_"):
+            raise wrong(line, what, found)
+        return found
+
+    def expect_number(self, what: str) -> int:
+        """Take a whole number of at most 18 digits."""
+        line, found = self.line, self.take()
+        if not found.lstrip("-").isdigit() or len(found) > 18:
+            raise wrong(line, what, found)
+        return int(found)
+
+    def expect_string(self, what: str) -> str:
+        """Take a string; returns what stands between its quotes."""
+        line, found = self.line, self.take()
+        if not found.startswith('"'):
+            raise wrong(line, what, found)
+        return found[1:-1]

@@ -1,0 +1,223 @@
+"""Printing and parsing are each other's inverse, for real schedules and for invented ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune_loop.schedule.directives import (
+    OUTERMOST,
+    ROOT,
+    Atomic,
+    BoundExtent,
+    ComputeAt,
+    Directive,
+    Fuse,
+    Gpu,
+    GpuBlocks,
+    GpuSingleThread,
+    GpuThreads,
+    LoopLevel,
+    MemoryType,
+    Parallel,
+    Reorder,
+    ReorderStorage,
+    RFactor,
+    Split,
+    StoreAt,
+    StoreIn,
+    TailStrategy,
+    Tile,
+    Unroll,
+    Unscheduled,
+    Vectorize,
+)
+from autotune_loop.schedule.identifiers import is_identifier
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    ByName,
+    DimensionList,
+    Intermediate,
+    Provenance,
+    Schedule,
+    ScheduledFunc,
+    StageSchedule,
+    Variable,
+    Wrapper,
+)
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.print_header import print_header
+from autotune_loop.schedule.print_json import from_dict, to_dict
+from autotune_loop.schedule.print_loops import print_loops
+from autotune_loop.schedule.print_python import print_python
+from targets.errors import GeneratorError
+from targets.schedule_header import portable_schedule, schedule_name
+
+FUNCS = ("output", "blur_x", "repeat_edge_1", "f")
+VARS = ("x", "y", "xi", "c_vo", "_0")
+RVARS = ("r_x", "r_xi")
+HALIDE_NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_$]{0,8}", fullmatch=True)
+SOME_VARIABLES = st.lists(st.sampled_from(VARS + RVARS), min_size=1, max_size=4, unique=True).map(tuple)
+VARIABLE = st.sampled_from(VARS + RVARS)
+NUMBER = st.integers(1, 2**31 - 1)
+TAIL = st.sampled_from(TailStrategy)
+LEVEL = st.just(ROOT) | st.builds(LoopLevel, st.sampled_from(FUNCS), st.sampled_from((*VARS, *RVARS, OUTERMOST)))
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> Tile:
+    count = draw(st.integers(1, 3))
+    names = [tuple(draw(st.lists(VARIABLE, min_size=count, max_size=count))) for _ in range(3)]
+    factors = tuple(draw(st.lists(NUMBER, min_size=count, max_size=count)))
+    return Tile(names[0], names[1], names[2], factors, draw(TAIL))
+
+
+ON_ANY_STAGE: st.SearchStrategy[Directive] = st.one_of(
+    st.builds(Split, VARIABLE, VARIABLE, VARIABLE, NUMBER, TAIL),
+    tiles(),
+    st.builds(Fuse, VARIABLE, VARIABLE, VARIABLE),
+    st.builds(Reorder, SOME_VARIABLES),
+    st.builds(Reorder, SOME_VARIABLES.map(lambda names: (*names, OUTERMOST))),
+    st.builds(Vectorize, VARIABLE),
+    st.builds(Unroll, VARIABLE),
+    st.builds(Parallel, VARIABLE),
+    st.builds(Parallel, VARIABLE, NUMBER, TAIL),
+    st.builds(GpuBlocks, SOME_VARIABLES.map(lambda names: names[:3])),
+    st.builds(GpuThreads, SOME_VARIABLES.map(lambda names: names[:3])),
+    st.builds(Gpu, VARIABLE, VARIABLE),
+    st.just(GpuSingleThread()),
+    st.just(Atomic()),
+)
+ON_A_FUNC: st.SearchStrategy[Directive] = st.one_of(
+    ON_ANY_STAGE,
+    st.builds(ComputeAt, LEVEL),
+    st.builds(StoreAt, LEVEL),
+    st.builds(StoreIn, st.sampled_from(MemoryType)),
+    st.builds(BoundExtent, VARIABLE, NUMBER),
+    st.builds(ReorderStorage, SOME_VARIABLES),
+)
+PURE = st.builds(
+    StageSchedule, st.sampled_from(FUNCS), st.none(), st.lists(ON_A_FUNC, min_size=1, max_size=6).map(tuple)
+)
+UPDATE = st.builds(
+    lambda func, update, directives, last: StageSchedule(func, update, (*directives, *last)),
+    st.sampled_from(FUNCS),
+    st.integers(0, 3),
+    st.lists(ON_ANY_STAGE, min_size=1, max_size=6),
+    st.sampled_from([(), (Unscheduled(),)]),
+)
+PROVENANCE = st.builds(
+    Provenance,
+    st.sampled_from(["Mullapudi2016", "SomethingElse"]),
+    st.from_regex(r"[a-z0-9_-]{1,20}", fullmatch=True),
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True).filter(lambda key: not key.endswith("_path")),
+        st.from_regex(r"[A-Za-z0-9./]{0,8}", fullmatch=True),
+        max_size=3,
+    ).map(lambda given: tuple(sorted(given.items()))),
+)
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    """A schedule with every directive and every origin; not one that Halide would accept."""
+    indexed = draw(st.booleans())
+    funcs = [
+        ScheduledFunc(name, ByIndex(place) if indexed else ByName(draw(HALIDE_NAMES)))
+        for place, name in enumerate(FUNCS)
+    ]
+    stages = draw(st.lists(PURE | UPDATE, max_size=5))
+    if draw(st.booleans()):
+        funcs.append(ScheduledFunc("wrapped", Wrapper("f", "output")))
+        stages.append(StageSchedule("wrapped", None, (ComputeAt(ROOT),)))
+    if draw(st.booleans()):
+        funcs.append(ScheduledFunc("f_intm", Intermediate()))
+        stages.append(StageSchedule("f", 0, (RFactor((("r_x", "x"), ("r_xi", "y")), "f_intm"),)))
+        stages.append(StageSchedule("f_intm", 0, (Vectorize("x"),)))
+    pure_source = HALIDE_NAMES | st.builds(
+        Accessor,
+        st.sampled_from(FUNCS),
+        st.none(),
+        st.sampled_from([DimensionList.DIMS, DimensionList.ARGS]),
+        st.integers(0, 5),
+    )
+    reduction_source = HALIDE_NAMES | st.builds(
+        Accessor,
+        st.sampled_from(FUNCS),
+        st.integers(0, 2),
+        st.sampled_from([DimensionList.DIMS, DimensionList.RVARS]),
+        st.integers(0, 5),
+    )
+    variables = [Variable(name, False, draw(pure_source)) for name in sorted(VARS)]
+    variables += [Variable(name, True, draw(reduction_source)) for name in sorted(RVARS)]
+    return Schedule("blur", tuple(funcs), tuple(variables), tuple(stages), draw(st.none() | PROVENANCE))
+
+
+@settings(max_examples=100, deadline=None)
+@given(schedules())
+def test_invented_schedules_come_back_from_c_plus_plus_and_json(schedule: Schedule) -> None:
+    assert parse_schedule(print_header(schedule, "blur")) == schedule
+    assert from_dict(json.loads(json.dumps(to_dict(schedule)))) == schedule
+    compile(print_python(schedule), "schedule.py", "exec")
+    assert print_loops(schedule).startswith("schedule of blur")
+
+
+def test_emitted_headers_come_back(emitted: str) -> None:
+    schedule = replace(parse_schedule(emitted), function_name="blur")
+    header = print_header(schedule, "blur")
+    assert parse_schedule(header) == schedule
+    assert print_header(parse_schedule(header), "blur") == header
+    assert from_dict(json.loads(json.dumps(to_dict(schedule)))) == schedule
+
+
+def test_printed_headers_are_what_the_sdk_ships(emitted: str) -> None:
+    header = print_header(parse_schedule(emitted), "tuned")
+    assert schedule_name(header) == "tuned"
+    assert portable_schedule(header, "tuned") == header
+    assert "$" not in re.sub(r'"[^"]*"', "", header)
+    identifiers = re.findall(r"^    (?:Func|Var|RVar) (\w+)[ (]", header, re.MULTILINE)
+    assert len(identifiers) == len(set(identifiers)) and all(map(is_identifier, identifiers))
+
+
+def test_what_chance_orders_is_printed_in_one_order() -> None:
+    """Anderson2021 declares its serial loops in the order of a hash table."""
+    emitted = (Path(__file__).parent / "headers" / "convolution_layer_py0_cuda_anderson1.schedule.h").read_text()
+    lines = emitted.splitlines()
+    serial = [place for place, line in enumerate(lines) if "_serial_outer(" in line]
+    lines[serial[0]], lines[serial[1]] = lines[serial[1]], lines[serial[0]]
+    assert "\n".join(lines) != emitted
+    assert print_header(parse_schedule("\n".join(lines)), "f") == print_header(parse_schedule(emitted), "f")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1a", "for", "a::b", "x); system(", "é"])
+def test_a_name_that_is_no_function_is_refused(name: str) -> None:
+    with pytest.raises(GeneratorError, match="cannot be the name"):
+        print_header(Schedule("f", (), (), ()), name)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule("f\n", (), (), ()),
+        Schedule("f", (ScheduledFunc("g;", ByIndex(0)),), (), ()),
+        Schedule("f", (ScheduledFunc("g", ByName('x"); evil("')),), (), ()),
+        Schedule("f", (), (Variable("x", False, 'x"'),), ()),
+        Schedule("f", (), (), (), Provenance("Adams2019\nevil", "host", ())),
+        Schedule("f", (), (), (), Provenance("Adams2019", "host\\", ())),
+        Schedule("f", (ScheduledFunc("g", ByIndex(0)),), (Variable("g", False, "g"),), ()),
+        Schedule("f", (), (Variable("x", False, Accessor("nowhere", None, DimensionList.ARGS, 0)),), ()),
+    ],
+)
+def test_text_that_would_break_out_of_the_header_is_refused(schedule: Schedule) -> None:
+    for printed in (lambda: print_header(schedule, "f"), lambda: print_python(schedule), lambda: print_loops(schedule)):
+        with pytest.raises(GeneratorError, match="The schedule is not one"):
+            printed()
+    with pytest.raises(GeneratorError, match="The schedule is not one"):
+        from_dict(to_dict(schedule))
