@@ -9,6 +9,7 @@ from pathlib import Path
 from autotune_loop.run_record import FILE_NAME, read_run_record
 from autotune_loop.sample_file import Sample, read_sample
 from targets.errors import RunFolderError, WeightsError
+from weights.network import Network
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,14 @@ class RecordedSamples:
     clock: str | None
 
 
-def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> RecordedSamples:
+def load_recorded_samples(
+    folders: Sequence[Path], profile_name: str | None, network: Network = Network.ADAMS2019
+) -> RecordedSamples:
     """Every `.sample` below the folders, which are run folders, or folders of samples made by Halide's loop.
 
     Args:
         profile_name: the runs must be of this profile; None takes whatever they are of.
+        network: the cost model that the samples were made for; those of another are left out as unreadable.
 
     Raises:
         RunFolderError: a folder holds no sample, or the runs are of different profiles, devices, clocks or
@@ -51,7 +55,7 @@ def load_recorded_samples(folders: Sequence[Path], profile_name: str | None) -> 
             )
         for path in paths:
             try:
-                samples.append(read_sample(path))
+                samples.append(read_sample(path, network))
             except WeightsError as error:
                 unreadable.append(str(error))
     known = next((identity for identity in identities if identity), {})

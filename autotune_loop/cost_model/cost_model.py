@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from autotune_loop.cost_model.cost_terms import cost_terms
 from autotune_loop.cost_model.network import (
     PIPELINE_INPUTS,
     network_inputs,
     pack_weights,
     parameter_count,
     predicted_ms,
-    prices_before_relu,
+    prices_before_activation,
     schedule_inputs,
 )
-from autotune_loop.cost_model.terms import TERM_COUNT, cost_terms
+from autotune_loop.cost_model.terms import TERM_COUNT
 from autotune_loop.featurization import Featurization
 from targets.errors import UsageError, WeightsError
 from weights.network import Network
@@ -28,18 +29,18 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class CostModel:
-    """Adams2019's cost model with given weights, for a machine with a given number of cores.
+    """Halide's cost model with given weights, for a machine with a given number of cores.
+
+    The weights say whether it is Adams2019's or Anderson2021's; the cores of a GPU are its streaming multiprocessors.
 
     Not safe for use by several threads at once. The predictions are the plug-in's own (`parallelism` =
     num_cores), within the rounding of float32.
 
     Raises:
-        WeightsError: the weights are for another network.
         UsageError: num_cores is not positive.
     """
 
     def __init__(self, weights: Weights, num_cores: int) -> None:
-        require_adams2019(weights)
         if num_cores < 1:
             raise UsageError(f"The cost model was asked for {num_cores} cores, but at least 1 was expected.")
         self.weights = weights
@@ -47,7 +48,12 @@ class CostModel:
         self._parameters = pack_weights(weights)
 
     def predict(self, featurizations: Sequence[Featurization]) -> FloatArray:
-        """Predicted runtimes in milliseconds, (len(featurizations),), of schedules of any pipelines."""
+        """Predicted runtimes in milliseconds, (len(featurizations),), of schedules of any pipelines.
+
+        Raises:
+            WeightsError: features of another network than the weights'.
+        """
+        require_network(featurizations, self.weights.network)
         groups: dict[bytes, list[int]] = {}
         for index, featurization in enumerate(featurizations):
             groups.setdefault(featurization.pipeline_features.tobytes(), []).append(index)
@@ -56,12 +62,12 @@ class CostModel:
             schedule_features = np.stack([featurizations[index].schedule_features for index in indices])
             logs, pipeline_inputs = network_inputs(schedule_features, featurizations[indices[0]].pipeline_features)
             predictions[indices] = self.predict_inputs(
-                logs, cost_terms(schedule_features, self.num_cores), pipeline_inputs
+                logs, cost_terms(schedule_features, self.num_cores, self.weights.network), pipeline_inputs
             )
         return predictions
 
     def predict_inputs(self, logs: FloatArray, terms: FloatArray, pipeline_inputs: FloatArray) -> FloatArray:
-        """The same from prepared inputs of one pipeline: (n, stages, 40), (n, stages, 32), (stages, 280)."""
+        """The same from prepared inputs of one pipeline: (n, stages, 40 or 74), (n, stages, 32), (stages, 280)."""
         function = _prediction_function(self.weights.network)
         predictions: FloatArray = function(
             self._parameters,
@@ -72,13 +78,14 @@ class CostModel:
         return predictions
 
 
-def require_adams2019(weights: Weights) -> None:
-    """Raises WeightsError for weights of a network whose terms are not implemented."""
-    if weights.network is not Network.ADAMS2019:
-        raise WeightsError(
-            f"These weights are for {weights.network}, but the cost model was built for {Network.ADAMS2019}.",
-            next_step="Name weights of Adams2019.",
-        )
+def require_network(featurizations: Iterable[Featurization], network: Network) -> None:
+    """Raises WeightsError for features that are not of this network."""
+    for featurization in featurizations:
+        if featurization.network is not network:
+            raise WeightsError(
+                f"A schedule has the features of {featurization.network}, but the weights are for {network}.",
+                next_step=f"Name weights of {featurization.network}, or leave its schedules out.",
+            )
 
 
 @cache
@@ -95,7 +102,7 @@ def _prediction_function(network: Network) -> Callable[..., Any]:
         ]
     )
     def predict(parameters: Any, logs: Any, terms: Any, pipeline_inputs: Any) -> Any:
-        return predicted_ms(prices_before_relu(parameters, logs, pipeline_inputs, network), terms)
+        return predicted_ms(prices_before_activation(parameters, logs, pipeline_inputs, network), terms, network)
 
     function: Callable[..., Any] = predict
     return function

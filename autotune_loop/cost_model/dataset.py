@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from autotune_loop.cost_model.cost_terms import cost_terms
 from autotune_loop.cost_model.network import network_inputs
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.terms import cost_terms
 from autotune_loop.sample_file import Sample
 
 MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool passes over pipelines with fewer
@@ -57,7 +57,7 @@ def _batch(pipeline_id: int, schedules: dict[str, Sample], num_cores: int) -> Pi
         pipeline_id=pipeline_id,
         schedule_sha256s=tuple(sorted(schedules)),
         logs=logs,
-        terms=cost_terms(schedule_features, num_cores),
+        terms=cost_terms(schedule_features, num_cores, ordered[0].featurization.network),
         pipeline_inputs=pipeline_inputs,
         runtimes_ms=np.array([sample.runtime_ms for sample in ordered], dtype=np.float32),
     )

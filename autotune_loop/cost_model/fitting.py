@@ -2,8 +2,9 @@
 
 Halide's loop, step for step (`retrain_cost_model.cpp`, `DefaultCostModel.cpp`): in each epoch one Adam step
 for each pipeline on all its schedules, by ascending pipeline id, with the optimizer's state kept from
-pipeline to pipeline. A call per step would cost twice the time; XLA gained nothing and compiles anew for
-every number of samples.
+pipeline to pipeline. Anderson2021's tool shuffles batches of 64 instead; here both networks take one step for all
+schedules, which ranks held-out ones no worse. A call per step would cost twice the time; XLA gained
+nothing and compiles anew for every number of samples.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from autotune_loop.cost_model.network import (
     pack_weights,
     parameter_count,
     predicted_ms,
-    prices_before_relu,
+    prices_before_activation,
     schedule_inputs,
 )
 from autotune_loop.cost_model.packed_batches import pack_batches
@@ -65,18 +66,18 @@ def fit(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOpt
     return parameters.numpy(), losses.numpy()
 
 
-def batch_loss(loss: Loss, before_relu: Any, terms: Any, runtimes_ms: Any, pairs: Any) -> Any:
+def batch_loss(loss: Loss, network: Network, before_activation: Any, terms: Any, runtimes_ms: Any, pairs: Any) -> Any:
     """The loss of one pipeline inside a graph: a sum over its schedules, with Halide's penalty.
 
     Args:
-        before_relu: z, (n, stages * 32); terms: (n * stages, 32); runtimes_ms: (n,);
+        before_activation: z, (n, stages * 32); terms: (n * stages, 32); runtimes_ms: (n,);
         pairs: (pairs, 2), the faster schedule first; used by the rank loss alone.
     """
     import tensorflow as tf
 
-    predictions = predicted_ms(before_relu, terms)
-    # The penalty pulls prices that the relu has cut off back to where they have a gradient.
-    penalty = NEGATIVE_PRICE_PENALTY * tf.reduce_sum(tf.nn.relu(-before_relu))
+    predictions = predicted_ms(before_activation, terms, network)
+    # The penalty pulls prices that the activation has cut off back to where they have a gradient.
+    penalty = NEGATIVE_PRICE_PENALTY * tf.reduce_sum(tf.nn.relu(-before_activation))
     if loss is Loss.RELATIVE_THROUGHPUT:
         fastest = tf.reduce_min(runtimes_ms)
         throughput = 1 / tf.maximum(predictions / fastest, _SMALLEST_COST)
@@ -99,11 +100,11 @@ def _fitting_function(network: Network, loss: Loss) -> Callable[..., Any]:
         own_terms = terms[row : row + rows]
         with tf.GradientTape() as tape:
             tape.watch(parameters)
-            before_relu = prices_before_relu(
+            before_activation = prices_before_activation(
                 parameters, logs[row : row + rows], pipeline_inputs[stage : stage + stages], network
             )
             own_runtimes_ms = runtimes_ms[schedule : schedule + schedules]
-            value = batch_loss(loss, before_relu, own_terms, own_runtimes_ms, pairs[pair:next_pair])
+            value = batch_loss(loss, network, before_activation, own_terms, own_runtimes_ms, pairs[pair:next_pair])
         return value, tape.gradient(value, parameters)
 
     def run(parameters: Any, *inputs: Any) -> tuple[Any, Any]:

@@ -34,8 +34,8 @@ class ModelProcess:
 
     Args:
         python: the interpreter with TensorFlow.
-        num_cores: cores of the device whose runtimes are predicted.
-        weights_path: the weights to start from.
+        num_cores: cores of the device whose runtimes are predicted; of a GPU, its streaming multiprocessors.
+        weights_path: the weights to start from; they settle the network, Adams2019's or Anderson2021's.
         log_path: gets what the child and its libraries print.
         environment: the child's environment; TensorFlow's own settings are added.
         threads: threads TensorFlow may use for one operation.
@@ -107,7 +107,9 @@ class ModelProcess:
         self._request({"do": "load_weights", "path": os.path.abspath(path)})
 
     def predict(self, featurization_paths: Sequence[Path]) -> list[float | None]:
-        """Predicted runtimes in milliseconds, in the order given; None for a file that is missing or damaged.
+        """Predicted runtimes in milliseconds, in the order given.
+
+        None stands for a file that is missing, damaged or of another network.
 
         Raises:
             ModelProcessError: the child ended, or took too long.
@@ -121,7 +123,8 @@ class ModelProcess:
         """Add to what later trainings learn from; of equal schedules the fastest counts.
 
         Returns:
-            The samples that were left out: unreadable features, or a runtime that is no time.
+            The samples that were left out: unreadable features, those of another network, or a runtime that is
+            no time.
 
         Raises:
             ModelProcessError: the child ended, or took too long.

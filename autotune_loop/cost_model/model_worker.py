@@ -26,25 +26,34 @@ from typing import IO, Any
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.network_features import read_network_features
 from autotune_loop.cost_model.tensorflow_setup import limit_threads, warm_up
 from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import report_fields
-from autotune_loop.featurization import Featurization, read_featurization
+from autotune_loop.featurization import Featurization
 from autotune_loop.sample_file import Sample
 from targets.errors import SdkError, UsageError, WeightsError
+from weights.network import Network
 from weights.weights_file import read_weights, write_weights
 
 JsonObject = dict[str, Any]
 
 
 class _Worker:
-    """The state between requests: the weights in use, and the samples so far."""
+    """The state between requests: the weights in use, and the samples so far.
+
+    The first weights settle the network: a process never changes from Adams2019 to Anderson2021 or back.
+    """
 
     def __init__(self, num_cores: int, weights_path: Path) -> None:
         self._num_cores = num_cores
         self._model = CostModel(read_weights(weights_path), num_cores)
         self._samples: dict[tuple[int, str], Sample] = {}
+
+    @property
+    def _network(self) -> Network:
+        return self._model.weights.network
 
     def warm_up(self) -> None:
         warm_up(self._model.weights, self._num_cores)
@@ -59,14 +68,21 @@ class _Worker:
         return actions[request["do"]](request)
 
     def _load_weights(self, request: JsonObject) -> JsonObject:
-        self._model = CostModel(read_weights(Path(request["path"])), self._num_cores)
+        weights = read_weights(Path(request["path"]))
+        if weights.network is not self._network:
+            raise WeightsError(
+                f"The weights in {request['path']} are for {weights.network}, but this run searches with "
+                f"{self._network}.",
+                next_step=f"Name weights of {self._network}.",
+            )
+        self._model = CostModel(weights, self._num_cores)
         return {}
 
     def _predict(self, request: JsonObject) -> JsonObject:
         readable: dict[int, Featurization] = {}
         for index, path in enumerate(request["paths"]):
             try:
-                readable[index] = read_featurization(Path(path))
+                readable[index] = read_network_features(Path(path), self._network)
             except WeightsError as error:
                 print(error, file=sys.stderr)
         predictions_ms: list[float | None] = [None] * len(request["paths"])
@@ -79,7 +95,7 @@ class _Worker:
         rejected = []
         for index, entry in enumerate(request["samples"]):
             try:
-                featurization = read_featurization(Path(entry["path"]))
+                featurization = read_network_features(Path(entry["path"]), self._network)
                 self._keep_faster(Sample(featurization, entry["runtime_ms"], entry["pipeline_id"]))
             except WeightsError as error:
                 rejected.append({"index": index, "reason": str(error)})

@@ -1,10 +1,11 @@
 """Halide's cost-model network in TensorFlow: the prices r_k of the 32 kinds of work of each stage.
 
     head1 = sigmoid(head1_filter) . pipeline features + head1_bias      per stage of the pipeline, no relu
-    head2 = relu(head2_filter . log(schedule features + 1) + head2_bias)
-    z     = conv1_filter . [head1; head2] + conv1_bias                  the prices are relu(z)
+    head2 = act(head2_filter . log(schedule features + 1) + head2_bias)
+    z     = conv1_filter . [head1; head2] + conv1_bias                  the prices are act(z)
 
-Source: Halide, `src/autoschedulers/adams2019/cost_model_generator.cpp`. All parameters travel as one flat
+act is a relu, leaky for Anderson2021 (see `NetworkForm`).
+Source: Halide, `src/autoschedulers/*/cost_model_generator.cpp`. All parameters travel as one flat
 vector, so that one optimizer step is a handful of operations whatever the number of layers.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autotune_loop.cost_model.network_form import network_form
 from autotune_loop.cost_model.terms import TERM_COUNT
 from autotune_loop.featurization import TYPE_COUNT
 from weights.network import Network
@@ -35,7 +37,7 @@ PIPELINE_INPUTS = HEAD1_WIDTH * HEAD1_TYPES
 
 def schedule_inputs(network: Network) -> int:
     """Columns of the schedule input: the logarithms of the features, and a constant 1 for the bias."""
-    return network.schedule_feature_count + 1
+    return network_form(network).schedule_feature_count + 1
 
 
 def network_inputs(schedule_features: FloatArray, pipeline_features: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -98,7 +100,7 @@ def parameter_count(network: Network) -> int:
     return sum(math.prod(shape) for shape in parameter_shapes(network))
 
 
-def prices_before_relu(parameters: Any, logs: Any, pipeline_inputs: Any, network: Network) -> Any:
+def prices_before_activation(parameters: Any, logs: Any, pipeline_inputs: Any, network: Network) -> Any:
     """Run the network inside a TensorFlow graph.
 
     Args:
@@ -117,7 +119,7 @@ def prices_before_relu(parameters: Any, logs: Any, pipeline_inputs: Any, network
         for part, shape in zip(tf.split(parameters, sizes), parameter_shapes(network), strict=True)
     )
     head1 = tf.matmul(pipeline_inputs, tf.sigmoid(head1_filter), transpose_b=True) + head1_bias
-    head2 = tf.nn.relu(tf.matmul(logs, head2_filter, transpose_b=True))
+    head2 = _activation(tf.matmul(logs, head2_filter, transpose_b=True), network)
     # Head 1 is the same for every schedule of a pipeline: its part is computed once, then added to all.
     of_pipeline = tf.matmul(head1, conv1_filter[:, :HEAD1_CHANNELS], transpose_b=True) + conv1_bias
     of_schedule = tf.matmul(head2, conv1_filter[:, HEAD1_CHANNELS:], transpose_b=True)
@@ -125,13 +127,22 @@ def prices_before_relu(parameters: Any, logs: Any, pipeline_inputs: Any, network
     return tf.reshape(of_schedule, (-1, row_length)) + tf.reshape(of_pipeline, (1, row_length))
 
 
-def predicted_ms(before_relu: Any, terms: Any) -> Any:
+def predicted_ms(before_activation: Any, terms: Any, network: Network) -> Any:
     """Predictions in milliseconds, (schedules,).
 
     Args:
-        before_relu: what `prices_before_relu` gave.
+        before_activation: what `prices_before_activation` gave.
         terms: (schedules * stages, 32), see `cost_terms`.
     """
     import tensorflow as tf
 
-    return tf.reduce_sum(tf.reshape(terms, tf.shape(before_relu)) * tf.nn.relu(before_relu), axis=1)
+    return tf.reduce_sum(
+        tf.reshape(terms, tf.shape(before_activation)) * _activation(before_activation, network), axis=1
+    )
+
+
+def _activation(values: Any, network: Network) -> Any:
+    import tensorflow as tf
+
+    slope = network_form(network).negative_slope
+    return tf.nn.leaky_relu(values, slope) if slope else tf.nn.relu(values)

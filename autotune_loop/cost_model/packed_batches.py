@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
 MAX_PAIRS = 8192  # of one pipeline; more schedules than about 128 have their pairs sampled
-_ROW_MULTIPLE = 16  # rows of 40 floats then start at multiples of 64 bytes: TensorFlow slices without copying
+_ROW_MULTIPLE = 16  # rows of 40 or 74 floats then start at multiples of 64 bytes: TensorFlow slices without copying
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class PackedBatches:
     """Batches side by side.
 
     Attributes:
-        logs: (rows, 40), a row for each stage of each schedule; batches are padded to a multiple of 16 rows.
+        logs: (rows, 40 or 74), a row for each stage of each schedule; batches are padded to a multiple of 16 rows.
         terms: (rows, 32).
         pipeline_inputs: (stages of all pipelines, 280).
         runtimes_ms: (schedules,).

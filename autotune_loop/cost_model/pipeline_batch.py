@@ -17,7 +17,7 @@ class PipelineBatch:
     Attributes:
         pipeline_id: names the pipeline.
         schedule_sha256s: n hashes of the schedule features, ascending.
-        logs: (n, stages, 40) log(schedule features + 1), and a column of ones.
+        logs: (n, stages, 40 or 74) log(schedule features + 1), and a column of ones.
         terms: (n, stages, 32) the amounts of work, see `cost_terms`.
         pipeline_inputs: (stages, 280).
         runtimes_ms: (n,) the fastest runtime of each.

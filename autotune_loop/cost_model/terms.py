@@ -1,14 +1,10 @@
-"""The hand-written terms of Adams2019's cost model: how much of each kind of work a schedule does.
+"""The hand-written terms of Halide's cost models: what the networks have in common.
 
-The network predicts a price r_k for each of 32 kinds of work; a stage costs 1e-9 * sum of B_k * r_k
-milliseconds. B depends on the schedule features and the number of cores alone, so it is computed once for a
-sample.
-Source: Halide, `src/autoschedulers/adams2019/cost_model_generator.cpp`; feature order: `Featurization.h`.
+A network predicts a price r_k for each of 32 kinds of work; a stage costs 1e-9 * sum of B_k * r_k milliseconds.
+The amounts B depend on the schedule features and the number of cores alone, so they are computed once for a sample.
 """
 
 from __future__ import annotations
-
-from enum import IntEnum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -16,132 +12,16 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float32]
 
 TERM_COUNT = 32
-MS_PER_UNIT = np.float32(1e-9)
-_PAGE_BYTES = np.float32(4096)
 
 
-class _Feature(IntEnum):
-    """Position of each schedule feature, in the order of Halide's struct ScheduleFeatures."""
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:
-        return count
-
-    NUM_REALIZATIONS = auto()
-    NUM_PRODUCTIONS = auto()
-    POINTS_COMPUTED_PER_REALIZATION = auto()
-    POINTS_COMPUTED_PER_PRODUCTION = auto()
-    POINTS_COMPUTED_TOTAL = auto()
-    POINTS_COMPUTED_MINIMUM = auto()
-    INNERMOST_LOOP_EXTENT = auto()
-    INNERMOST_PURE_LOOP_EXTENT = auto()
-    UNROLLED_LOOP_EXTENT = auto()
-    INNER_PARALLELISM = auto()
-    OUTER_PARALLELISM = auto()
-    BYTES_AT_REALIZATION = auto()
-    BYTES_AT_PRODUCTION = auto()
-    BYTES_AT_ROOT = auto()
-    INNERMOST_BYTES_AT_REALIZATION = auto()
-    INNERMOST_BYTES_AT_PRODUCTION = auto()
-    INNERMOST_BYTES_AT_ROOT = auto()
-    INLINED_CALLS = auto()
-    UNIQUE_BYTES_READ_PER_REALIZATION = auto()
-    UNIQUE_LINES_READ_PER_REALIZATION = auto()
-    ALLOCATION_BYTES_READ_PER_REALIZATION = auto()
-    WORKING_SET = auto()
-    VECTOR_SIZE = auto()
-    NATIVE_VECTOR_SIZE = auto()
-    NUM_VECTORS = auto()
-    NUM_SCALARS = auto()
-    SCALAR_LOADS_PER_VECTOR = auto()
-    VECTOR_LOADS_PER_VECTOR = auto()
-    SCALAR_LOADS_PER_SCALAR = auto()
-    BYTES_AT_TASK = auto()
-    INNERMOST_BYTES_AT_TASK = auto()
-    UNIQUE_BYTES_READ_PER_VECTOR = auto()
-    UNIQUE_LINES_READ_PER_VECTOR = auto()
-    UNIQUE_BYTES_READ_PER_TASK = auto()
-    UNIQUE_LINES_READ_PER_TASK = auto()
-    WORKING_SET_AT_TASK = auto()
-    WORKING_SET_AT_PRODUCTION = auto()
-    WORKING_SET_AT_REALIZATION = auto()
-    WORKING_SET_AT_ROOT = auto()
-
-
-def cost_terms(schedule_features: FloatArray, num_cores: int) -> FloatArray:
-    """The amount of each of the 32 kinds of work.
-
-    Args:
-        schedule_features: (..., stages, 39) float32, the output as stage 0.
-        num_cores: cores of the machine the model speaks of; Halide takes the autoscheduler's `parallelism`.
-
-    Returns:
-        (..., stages, 32) float32, already times 1e-9: a dot product with the prices gives milliseconds.
-    """
-    f = np.moveaxis(schedule_features, -1, 0).astype(np.float32, copy=False)
-    terms = np.zeros((TERM_COUNT, *f.shape[1:]), dtype=np.float32)
-    _compute_terms(f, terms, num_cores)
-    _load_terms(f, terms)
-    _store_terms(f, terms)
-    parallel = f[_Feature.INNER_PARALLELISM] > 1
-    terms[24] = f[_Feature.NUM_REALIZATIONS]
-    terms[25] = np.where(parallel, f[_Feature.NUM_PRODUCTIONS], 0)
-    terms[26] = f[_Feature.NUM_PRODUCTIONS] * (f[_Feature.INNER_PARALLELISM] - 1)
-    terms[27] = f[_Feature.WORKING_SET]
-    terms *= MS_PER_UNIT
-    by_stage: FloatArray = np.ascontiguousarray(np.moveaxis(terms, 0, -1))
-    return by_stage
-
-
-def _num_tasks(f: FloatArray) -> FloatArray:
-    tasks: FloatArray = np.maximum(1, f[_Feature.INNER_PARALLELISM] * f[_Feature.OUTER_PARALLELISM])
+def num_tasks(inner_parallelism: FloatArray, outer_parallelism: FloatArray) -> FloatArray:
+    """Parallel tasks of each stage, at least 1."""
+    tasks: FloatArray = np.maximum(1, inner_parallelism * outer_parallelism)
     return tasks
 
 
-def _compute_terms(f: FloatArray, terms: FloatArray, num_cores: int) -> None:
-    """Terms 0-3: values computed, dearer where cores are left idle at the end."""
-    tasks_per_core = _num_tasks(f) / np.float32(num_cores)
-    idle_core_wastage = np.ceil(tasks_per_core) / np.maximum(1, tasks_per_core)
-    vector_work = f[_Feature.VECTOR_SIZE] * f[_Feature.NUM_VECTORS] * idle_core_wastage
-    scalar_work = f[_Feature.NUM_SCALARS] * idle_core_wastage
-    inlined = f[_Feature.INLINED_CALLS] != 0
-    terms[0] = np.where(inlined, 0, vector_work)
-    terms[1] = np.where(inlined, 0, scalar_work)
-    terms[2] = np.where(inlined, vector_work, 0)
-    terms[3] = np.where(inlined, scalar_work, 0)
-
-
-def _load_terms(f: FloatArray, terms: FloatArray) -> None:
-    """Terms 5-15: what is read, per realization, per vector or scalar, and per task."""
-    realizations, tasks = f[_Feature.NUM_REALIZATIONS], _num_tasks(f)
-    vectors, scalars = f[_Feature.NUM_VECTORS], f[_Feature.NUM_SCALARS]
-    terms[5] = realizations * f[_Feature.UNIQUE_LINES_READ_PER_REALIZATION]
-    terms[6] = realizations * f[_Feature.UNIQUE_BYTES_READ_PER_REALIZATION]
-    terms[7] = vectors * f[_Feature.SCALAR_LOADS_PER_VECTOR]
-    terms[8] = scalars * f[_Feature.SCALAR_LOADS_PER_SCALAR]
-    terms[9] = vectors * f[_Feature.VECTOR_LOADS_PER_VECTOR]
-    terms[10] = scalars * f[_Feature.UNIQUE_BYTES_READ_PER_VECTOR]
-    terms[11] = vectors * f[_Feature.UNIQUE_BYTES_READ_PER_VECTOR]
-    terms[12] = scalars * f[_Feature.UNIQUE_LINES_READ_PER_VECTOR]
-    terms[13] = vectors * f[_Feature.UNIQUE_LINES_READ_PER_VECTOR]
-    terms[14] = tasks * f[_Feature.UNIQUE_BYTES_READ_PER_TASK]
-    terms[15] = tasks * f[_Feature.UNIQUE_LINES_READ_PER_TASK]
-
-
-def _store_terms(f: FloatArray, terms: FloatArray) -> None:
-    """Terms 16-23: what is written. All doubled, as the weights that Halide ships were trained with."""
-    realizations, parallelism = f[_Feature.NUM_REALIZATIONS], f[_Feature.INNER_PARALLELISM]
-    innermost_bytes = np.maximum(1, f[_Feature.INNERMOST_BYTES_AT_TASK])
-    lines = 2 * realizations * (parallelism * (f[_Feature.BYTES_AT_TASK] / innermost_bytes))
-    stored_bytes = 2 * realizations * f[_Feature.BYTES_AT_REALIZATION]
-    parallel = parallelism > 1
-    is_output = np.zeros(f.shape[1:], dtype=np.bool_)
-    is_output[..., 0] = True
-    for offset, where in enumerate((parallel, ~parallel & is_output, ~parallel & ~is_output)):
-        terms[16 + offset] = np.where(where, lines, 0)
-        terms[19 + offset] = np.where(where, stored_bytes, 0)
-    stores = f[_Feature.NUM_VECTORS] + f[_Feature.NUM_SCALARS]
-    terms[22] = np.where(parallel, 2 * stores / innermost_bytes, 0)
-    # Threads that may fault on one page at once, each fault served one after the other.
-    faulting_threads = np.minimum(parallelism, _PAGE_BYTES / innermost_bytes)
-    terms[23] = 2 * f[_Feature.BYTES_AT_PRODUCTION] * faulting_threads * parallelism * f[_Feature.OUTER_PARALLELISM]
+def idle_core_wastage(tasks: FloatArray, num_cores: int) -> FloatArray:
+    """How much dearer computing gets because cores are left idle at the end: 1 where none is."""
+    tasks_per_core = tasks / np.float32(num_cores)
+    wastage: FloatArray = np.ceil(tasks_per_core) / np.maximum(1, tasks_per_core)
+    return wastage

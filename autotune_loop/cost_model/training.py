@@ -11,7 +11,7 @@ from itertools import takewhile
 import numpy as np
 
 from autotune_loop.cost_model.calibration import calibrate
-from autotune_loop.cost_model.cost_model import CostModel, require_adams2019
+from autotune_loop.cost_model.cost_model import CostModel, require_network
 from autotune_loop.cost_model.dataset import (
     MIN_UNIQUE_SCHEDULES,
     group_samples,
@@ -36,9 +36,9 @@ def train(weights: Weights, samples: Sequence[Sample], options: TrainingOptions)
     machine.
 
     Raises:
-        WeightsError: the weights are not Adams2019's.
+        WeightsError: a sample is of another network than the weights.
     """
-    require_adams2019(weights)
+    require_network((sample.featurization for sample in samples), weights.network)
     started_s = time.monotonic()
     report = _train_and_judge(weights, group_samples(samples, options.num_cores), options)
     return replace(report, duration_s=time.monotonic() - started_s)

@@ -53,7 +53,7 @@ def retrain(
         if weights is not None
         else baseline_weights(find_halide_install().plugin_path(profile.autoscheduler.name))
     )
-    recorded = load_recorded_samples(runs, None if target is None else profile.name)
+    recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
     for sentence in recorded.unreadable:
         progress(f"left out: {sentence}")
     options = TrainingOptions(

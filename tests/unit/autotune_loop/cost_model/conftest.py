@@ -1,14 +1,17 @@
-"""Real schedules from the real plug-in, made once; and TensorFlow, imported once."""
+"""Real schedules from the real plug-ins, made once; made-up ones for a GPU; and TensorFlow, imported once."""
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.featurization import Featurization, read_featurization
 from autotune_loop.sample_file import Sample
 from benchmarks.random_schedules import RandomSchedule, sample_schedules
@@ -16,6 +19,11 @@ from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
 from weights.perturb import perturb_weights
 from weights.weights_file import Weights, write_weights
+
+GPU_SCHEDULES = Path(__file__).parent / "anderson2021_schedules"
+# Such that in a schedule of the examples no kind of work is drowned by another.
+GPU_PRICES = "3 10 30 11 50 300 1 3 30 4e3 12 4 13 90 2e3 1e5 40 40 900 70 4 5e3 14 1 2e5 1e10 1e6 7 100 8 1 1".split()
+INLINED_CALLS, IDLE_LANE_WASTAGE, EFFICIENCIES = 18, 57, slice(62, 66)
 
 
 @dataclass(frozen=True)
@@ -28,12 +36,60 @@ class PluginSearch:
     standard_output: str
 
     def featurizations(self) -> list[Featurization]:
-        return [read_featurization(schedule.featurization_path) for schedule in self.schedules]
+        network = self.weights.network
+        return [read_featurization(schedule.featurization_path, network) for schedule in self.schedules]
 
 
 @pytest.fixture(scope="session")
 def baseline() -> Weights:
     return baseline_weights(find_halide_install().plugin_path("Adams2019"))
+
+
+@pytest.fixture(scope="session")
+def gpu_baseline() -> Weights:
+    return baseline_weights(find_halide_install().plugin_path("Anderson2021"))
+
+
+@pytest.fixture(scope="session")
+def gpu_priced(gpu_baseline: Weights) -> Weights:
+    """Weights whose prices are the same for every stage: with the baseline's, half of the terms cost nothing."""
+    prices = np.array(GPU_PRICES, dtype=np.float32)
+    return replace(gpu_baseline, conv1_filter=np.zeros((32, 32), dtype=np.float32), conv1_bias=prices)
+
+
+@pytest.fixture(scope="session")
+def gpu_searches(gpu_baseline: Weights, gpu_priced: Weights) -> list[PluginSearch]:
+    """Schedules of the examples that Anderson2021 of Halide 21 found, and what it printed of them."""
+    choices = {
+        "baseline": gpu_baseline,
+        "perturbed": perturb_weights(gpu_baseline, 0.2, seed=1),
+        "priced": gpu_priced,
+    }
+    found = []
+    for entry in json.loads((GPU_SCHEDULES / "costs.json").read_text()):
+        path = GPU_SCHEDULES / entry["featurization"]
+        schedule = RandomSchedule(path.stem, 0, path, entry["plugin_cost_ms"], None)
+        found.append(PluginSearch(choices[entry["weights"]], entry["num_cores"], (schedule,), ""))
+    return found
+
+
+@pytest.fixture(scope="session")
+def gpu_samples(tensorflow_ready: None, gpu_baseline: Weights) -> list[Sample]:
+    """60 made-up schedules of one pipeline in which every feature counts; runtimes from other weights, with noise."""
+    random = np.random.default_rng(5)
+    pipeline_features = random.integers(0, 9, (3, 287)).astype(np.float32)
+    featurizations = []
+    for _ in range(60):
+        features = np.exp(random.uniform(0, 9, (3, 73)))
+        features[:, INLINED_CALLS] *= random.integers(0, 2, 3)
+        features[:, IDLE_LANE_WASTAGE] = random.uniform(0, 0.9, 3)
+        features[:, EFFICIENCIES] = random.uniform(0.05, 1, (3, 4))
+        featurizations.append(Featurization(features.astype(np.float32), pipeline_features))
+    costs_ms = CostModel(perturb_weights(gpu_baseline, 0.3, seed=3), 32).predict(featurizations)
+    runtimes_ms = costs_ms * np.exp(0.1 * random.standard_normal(60))
+    return [
+        Sample(f, float(t), schedule_id=i) for i, (f, t) in enumerate(zip(featurizations, runtimes_ms, strict=True))
+    ]
 
 
 @pytest.fixture(scope="session")

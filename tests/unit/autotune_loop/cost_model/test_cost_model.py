@@ -10,8 +10,6 @@ import pytest
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.featurization import uses_float
 from targets.errors import UsageError, WeightsError
-from targets.halide_install import find_halide_install
-from weights.baseline import baseline_weights
 from weights.weights_file import Weights
 
 
@@ -24,6 +22,32 @@ def test_predictions_equal_the_plugins(searches) -> None:
             assert prediction_ms == pytest.approx(schedule.plugin_cost_ms, rel=2e-5), schedule
         compared += len({featurization.schedule_sha256 for featurization in search.featurizations()})
     assert compared >= 48
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_predictions_for_gpus_equal_the_plugins(gpu_searches) -> None:
+    depends_on_cores = []
+    for search in gpu_searches:
+        (prediction_ms,) = CostModel(search.weights, search.num_cores).predict(search.featurizations())
+        assert prediction_ms == pytest.approx(search.schedules[0].plugin_cost_ms, rel=5e-6), search.schedules
+        (with_other_cores_ms,) = CostModel(search.weights, 1000).predict(search.featurizations())
+        depends_on_cores.append(with_other_cores_ms != prediction_ms)
+    assert any(depends_on_cores)
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_prices_below_zero_count_a_little_for_gpus(gpu_searches, gpu_baseline: Weights) -> None:
+    dead = replace(gpu_baseline, conv1_bias=np.full(32, -1e9, dtype=np.float32))
+    (prediction_ms,) = CostModel(dead, 40).predict(gpu_searches[0].featurizations())
+    assert -1e3 < prediction_ms < 0
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_features_of_the_other_network_are_refused(searches, gpu_searches) -> None:
+    with pytest.raises(WeightsError, match="features of Anderson2021, but the weights are for Adams2019"):
+        CostModel(searches[0].weights, 2).predict(gpu_searches[0].featurizations())
+    with pytest.raises(WeightsError, match="features of Adams2019, but the weights are for Anderson2021"):
+        CostModel(gpu_searches[0].weights, 2).predict(searches[0].featurizations())
 
 
 def test_the_plugin_takes_our_weights_without_a_warning(searches) -> None:
@@ -64,5 +88,3 @@ def test_prices_that_are_all_cut_off_predict_zero(searches, baseline: Weights) -
 def test_unfit_arguments_are_refused(baseline: Weights) -> None:
     with pytest.raises(UsageError, match="0 cores"):
         CostModel(baseline, 0)
-    with pytest.raises(WeightsError, match="for Anderson2021, but"):
-        CostModel(baseline_weights(find_halide_install().plugin_path("Anderson2021")), 1)

@@ -20,6 +20,7 @@ from autotune_loop.cost_model.model_process import ModelProcess
 from autotune_loop.cost_model.model_process_error import ModelProcessError
 from autotune_loop.cost_model.training_outcome import TrainingOutcome
 from autotune_loop.cost_model.training_sample import TrainingSample
+from autotune_loop.featurization import format_featurization
 from targets.errors import UsageError, WeightsError
 from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
@@ -93,6 +94,33 @@ def test_samples_train_into_weights(process, searches, baseline: Weights, tmp_pa
         assert weights_sha256(read_weights(output)) == weights_sha256(report.weights)
         assert weights_sha256(report.weights) != weights_sha256(baseline)
     assert not (tmp_path / "none.weights").exists()
+
+
+def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, searches, tmp_path: Path) -> None:
+    start, other = tmp_path / "gpu.weights", tmp_path / "cpu.weights"
+    write_weights(gpu_baseline, start)
+    write_weights(searches[0].weights, other)
+    cpu_path = searches[0].schedules[0].featurization_path
+    paths = [tmp_path / f"{index}.featurization" for index in range(len(gpu_samples))]
+    for path, sample in zip(paths, gpu_samples, strict=True):
+        path.write_bytes(format_featurization(sample.featurization))
+    with model_process(start, tmp_path) as process:
+        expected_ms = CostModel(gpu_baseline, NUM_CORES).predict([sample.featurization for sample in gpu_samples])
+        assert process.predict([*paths, cpu_path]) == [*(pytest.approx(ms, rel=1e-5) for ms in expected_ms), None]
+        good = [TrainingSample(path, sample.runtime_ms) for path, sample in zip(paths, gpu_samples, strict=True)]
+        (rejected,) = process.add_samples([*good, TrainingSample(cpu_path, 1.0)])
+        assert rejected.sample.featurization_path == cpu_path
+        assert "is of Adams2019, but the weights in use are for Anderson2021" in rejected.reason
+        with pytest.raises(WeightsError, match="for Adams2019, but this run searches with Anderson2021"):
+            process.load_weights(other)
+        report = process.train(tmp_path / "trained.weights", epochs=50)
+        assert report.accepted, report.reason
+        assert report.training_samples + report.held_out_samples == len(gpu_samples)
+        process.load_weights(tmp_path / "trained.weights")
+        trained_ms = CostModel(read_weights(tmp_path / "trained.weights"), NUM_CORES).predict(
+            [gpu_samples[0].featurization]
+        )
+        assert process.predict(paths[:1]) == [pytest.approx(trained_ms[0], rel=1e-5)]
 
 
 def test_a_wrong_option_is_a_usage_error(process, tmp_path: Path) -> None:

@@ -43,6 +43,17 @@ def test_training_lowers_the_loss_and_is_repeatable(loss: Loss, samples: list[Sa
     assert weights_sha256(again.weights) == weights_sha256(report.weights)
 
 
+@pytest.mark.parametrize("loss", list(Loss))
+def test_training_for_gpus_learns_what_it_is_not_shown(
+    loss: Loss, gpu_samples: list[Sample], gpu_baseline: Weights
+) -> None:
+    report = train(gpu_baseline, gpu_samples, replace(OPTIONS, num_cores=40, loss=loss, epochs=300))
+    assert report.outcome is TrainingOutcome.ACCEPTED, report.reason
+    assert report.weights is not None and report.weights.network is gpu_baseline.network
+    assert report.losses[-1] < 0.9 * report.losses[0]
+    assert report.judged_on == "held-out"
+
+
 def test_the_graph_is_traced_once_for_any_number_of_samples(samples: list[Sample], baseline: Weights) -> None:
     for count in (30, 50, len(samples)):
         train(baseline, samples[:count], replace(OPTIONS, epochs=count % 7 + 1))
@@ -99,7 +110,7 @@ def test_a_report_survives_being_taken_apart(samples: list[Sample], baseline: We
 
 def test_unfit_arguments_are_refused(samples: list[Sample]) -> None:
     anderson = baseline_weights(find_halide_install().plugin_path("Anderson2021"))
-    with pytest.raises(WeightsError, match="Anderson2021"):
+    with pytest.raises(WeightsError, match="features of Adams2019, but the weights are for Anderson2021"):
         train(anderson, samples, OPTIONS)
     for change in (
         {"num_cores": 0},
