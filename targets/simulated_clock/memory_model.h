@@ -1,0 +1,30 @@
+/* The data caches and the page faults of one core, simulated. */
+#ifndef MEMORY_MODEL_H
+#define MEMORY_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LINE_BITS = 6, PAGE_BITS = 12, LEVELS = 3 };
+
+/* Absolute counts since the start: read them, never reset them. */
+struct memory_counts {
+    uint64_t random[LEVELS];     /* lines that were not in this level, and that no prefetcher foresees */
+    uint64_t sequential[LEVELS]; /* lines that were not, but next to a stream's last, or at an instruction's stride */
+    uint64_t fresh_pages;        /* pages touched for the first time since they were mapped */
+    uint64_t blocked_loads;      /* loads of what a store has just written only in part */
+};
+
+extern struct memory_counts memory_counts;
+
+/* Sizes in bytes; 0 leaves a level out. False where there is no memory for it. */
+bool set_up_memory_model(const uint64_t size_bytes[LEVELS]);
+
+/* Each access of the guest. A vector's comes in parts of 8 bytes, one call each, with the same `instruction`: any value
+ * that is another one for the next instruction. */
+void access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
+
+/* These pages are the kernel's again: the next access to each of them faults. */
+void forget_pages(uint64_t address, uint64_t size_bytes);
+
+#endif

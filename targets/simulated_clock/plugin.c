@@ -1,0 +1,238 @@
+/* A plug-in of QEMU's user mode that gives the guest a simulated clock.
+ *
+ * The guest's instructions are counted and its data accesses go through simulated caches; what clock_gettime gives is
+ * the time that they would take on the modelled machine. A program that times itself needs no change, and gets the
+ * same time in every run. One thread only.
+ *
+ *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,counts=on]
+ *
+ * l1_bytes…         data caches; each larger than the one before, the last level 0 where l2 is the last
+ * frequency_hz      of the modelled machine
+ * memory_percent    how much dearer lines from memory are because other cores want some too (100)
+ * counts            print the absolute counts on stderr at the end */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emulator_interface.h"
+#include "memory_model.h"
+
+/* What things cost, in tenths of a cycle, on an out-of-order core, which hides a part of each wait, and nearly all of
+ * one for level 2. They are round numbers for all pipelines, fitted to none. A line from memory costs what the level
+ * before costs, and this more. */
+enum {
+    TENTHS_PER_CYCLE = 10,
+    INSTRUCTION_TENTHS = 4,
+    FRESH_PAGE_TENTHS = 26000,
+    L1_MISS_TENTHS = 20,
+    RANDOM_L2_MISS_TENTHS = 300,
+    SEQUENTIAL_L2_MISS_TENTHS = 80,
+    RANDOM_MEMORY_TENTHS = 600,
+    SEQUENTIAL_MEMORY_TENTHS = 80,
+    BLOCKED_LOAD_TENTHS = 120
+};
+
+enum { LARGEST_ERROR = 4095 }; /* of a system call, negated */
+static const uint64_t NANOSECONDS_PER_S = 1000000000;
+
+/* System calls, in one of the two numberings; -1: not there. */
+struct system_calls {
+    int64_t clock_gettime, clock_gettime64, mmap, munmap, mremap, madvise, brk;
+};
+static const struct system_calls X86_64_CALLS = {228, -1, 9, 11, 25, 28, 12};
+static const struct system_calls GENERIC_CALLS = {113, 403, 222, 215, 216, 233, 214};
+
+struct guest {
+    const char *name;
+    const struct system_calls *calls;
+    bool is_32_bit; /* clock_gettime writes two 32-bit numbers, clock_gettime64 two of 64 bits */
+};
+static const struct guest GUESTS[] = {
+    {"x86_64", &X86_64_CALLS, false},
+    {"aarch64", &GENERIC_CALLS, false},
+    {"riscv64", &GENERIC_CALLS, false},
+    {"hexagon", &GENERIC_CALLS, true},
+};
+
+struct settings {
+    uint64_t size_bytes[LEVELS];
+    uint64_t frequency_hz;
+    uint64_t memory_percent;
+    bool print_counts;
+};
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+static struct settings settings = {.memory_percent = 100};
+static const struct guest *guest;
+static uint64_t instructions; /* added to by the translated code itself */
+static uint64_t call_arguments[2];
+static uint64_t program_break;
+
+static uint64_t simulated_ns(void) {
+    const struct memory_counts *counts = &memory_counts;
+    const int last = settings.size_bytes[LEVELS - 1] ? LEVELS - 1 : LEVELS - 2;
+    const uint64_t memory_tenths =
+        counts->random[last] * RANDOM_MEMORY_TENTHS + counts->sequential[last] * SEQUENTIAL_MEMORY_TENTHS;
+    const uint64_t tenths = instructions * INSTRUCTION_TENTHS + counts->fresh_pages * FRESH_PAGE_TENTHS +
+                            counts->blocked_loads * BLOCKED_LOAD_TENTHS +
+                            (counts->random[0] + counts->sequential[0]) * L1_MISS_TENTHS +
+                            counts->random[1] * RANDOM_L2_MISS_TENTHS +
+                            counts->sequential[1] * SEQUENTIAL_L2_MISS_TENTHS +
+                            memory_tenths * settings.memory_percent / 100;
+    /* 128 bits: times 10^9, tenths of cycles pass 64 bits after a simulated second. */
+    return (uint64_t)((unsigned __int128)tenths * NANOSECONDS_PER_S / TENTHS_PER_CYCLE / settings.frequency_hz);
+}
+
+static void count_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *instruction) {
+    (void)vcpu;
+    access_memory(address, false, qemu_plugin_mem_size_shift(info) == 3, instruction);
+}
+
+static void count_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *instruction) {
+    (void)vcpu;
+    access_memory(address, true, qemu_plugin_mem_size_shift(info) == 3, instruction);
+}
+
+static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
+    (void)id;
+    const size_t count = qemu_plugin_tb_n_insns(block);
+    qemu_plugin_register_vcpu_tb_exec_inline(block, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, count);
+    if (settings.size_bytes[0] == 0) return;
+    static uintptr_t tag; /* tells instructions apart */
+    for (size_t i = 0; i < count; i++) {
+        tag++;
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        void *data = (void *)tag;
+        qemu_plugin_register_vcpu_mem_cb(instruction, count_load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, data);
+        qemu_plugin_register_vcpu_mem_cb(instruction, count_store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, data);
+    }
+}
+
+static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, uint64_t a1, uint64_t a2,
+                           uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
+    (void)id, (void)vcpu, (void)number, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+    call_arguments[0] = a1;
+    call_arguments[1] = a2;
+}
+
+/* The emulator has just written the real time there, so the address is the guest's to write to. */
+static void write_time(uint64_t address, bool narrow) {
+    const uint64_t now_ns = simulated_ns();
+    char *place = (char *)(guest_base + (uintptr_t)address);
+    if (narrow) {
+        const int32_t time[2] = {(int32_t)(now_ns / NANOSECONDS_PER_S), (int32_t)(now_ns % NANOSECONDS_PER_S)};
+        memcpy(place, time, sizeof time);
+    } else {
+        const int64_t time[2] = {(int64_t)(now_ns / NANOSECONDS_PER_S), (int64_t)(now_ns % NANOSECONDS_PER_S)};
+        memcpy(place, time, sizeof time);
+    }
+}
+
+static void follow_break(uint64_t now) {
+    if (now < program_break) forget_pages(now, program_break - now);
+    program_break = now;
+}
+
+static void end_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int64_t result) {
+    (void)id, (void)vcpu;
+    const struct system_calls *calls = guest->calls;
+    if (result < 0 && result >= -LARGEST_ERROR) return;
+    const uint64_t place = guest->is_32_bit ? (uint32_t)result : (uint64_t)result;
+    if (number == calls->clock_gettime || number == calls->clock_gettime64) {
+        write_time(call_arguments[1], guest->is_32_bit && number == calls->clock_gettime);
+    } else if (number == calls->munmap || number == calls->madvise || number == calls->mremap) {
+        forget_pages(call_arguments[0], call_arguments[1]);
+    } else if (number == calls->mmap) {
+        forget_pages(place, call_arguments[1]);
+    } else if (number == calls->brk) {
+        follow_break(place);
+    }
+}
+
+/* The counters are one thread's: with two, times would differ from run to run. */
+static void start_thread(qemu_plugin_id_t id, unsigned int vcpu) {
+    (void)id;
+    if (vcpu == 0) return;
+    fputs("The simulated clock serves programs of one thread, and this one starts a second.\n", stderr);
+    _exit(EXIT_FAILURE);
+}
+
+static void print_counts(qemu_plugin_id_t id, void *data) {
+    (void)id, (void)data;
+    const struct memory_counts *counts = &memory_counts;
+    fprintf(stderr, "{\"event\": \"simulated_clock\", \"instructions\": %" PRIu64 ", \"fresh_pages\": %" PRIu64
+            ", \"blocked_loads\": %" PRIu64,
+            instructions, counts->fresh_pages, counts->blocked_loads);
+    for (int i = 0; i < LEVELS; i++) {
+        fprintf(stderr, ", \"random_misses_%d\": %" PRIu64 ", \"sequential_misses_%d\": %" PRIu64, i + 1,
+                counts->random[i], i + 1, counts->sequential[i]);
+    }
+    fputs("}\n", stderr);
+}
+
+/* A whole number after `key=`; false when the argument is another one or has no such number. */
+static bool read_number(const char *argument, const char *key, uint64_t *number) {
+    const size_t length = strlen(key);
+    if (strncmp(argument, key, length) != 0 || argument[length] != '=') return false;
+    const char *text = argument + length + 1;
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static bool read_setting(const char *argument) {
+    if (strcmp(argument, "counts=on") == 0) {
+        settings.print_counts = true;
+        return true;
+    }
+    return read_number(argument, "l1_bytes", &settings.size_bytes[0]) ||
+           read_number(argument, "l2_bytes", &settings.size_bytes[1]) ||
+           read_number(argument, "last_level_bytes", &settings.size_bytes[2]) ||
+           read_number(argument, "frequency_hz", &settings.frequency_hz) ||
+           read_number(argument, "memory_percent", &settings.memory_percent);
+}
+
+static bool refuse(const char *sentence, const char *what) {
+    fprintf(stderr, "The simulated clock cannot start: %s%s.\n", sentence, what);
+    return false;
+}
+
+static bool check_settings(void) {
+    const uint64_t *size_bytes = settings.size_bytes;
+    if (settings.frequency_hz == 0) return refuse("frequency_hz is missing", "");
+    if (size_bytes[0] == 0 && size_bytes[1] == 0 && size_bytes[2] == 0) return true; /* instructions alone */
+    if (size_bytes[0] == 0 || size_bytes[1] <= size_bytes[0] || (size_bytes[2] && size_bytes[2] <= size_bytes[1])) {
+        return refuse("each cache has to be larger than the one before", "");
+    }
+    if (!set_up_memory_model(size_bytes)) return refuse("there is no memory for the caches", "");
+    return true;
+}
+
+static bool find_guest(const char *name) {
+    for (size_t i = 0; i < sizeof GUESTS / sizeof *GUESTS; i++) {
+        if (strcmp(GUESTS[i].name, name) == 0) guest = &GUESTS[i];
+    }
+    return guest || refuse("it knows no system calls of the guest ", name);
+}
+
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count,
+                                                               char **arguments) {
+    if (info->system_emulation) return refuse("it serves programs, and not whole machines", ""), -1;
+    if (!&guest_base) return refuse("this emulator does not say where the guest's memory is", ""), -1;
+    if (!find_guest(info->target_name)) return -1;
+    for (int i = 0; i < count; i++) {
+        if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
+    }
+    if (!check_settings()) return -1;
+    qemu_plugin_register_vcpu_init_cb(id, start_thread);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
+    qemu_plugin_register_vcpu_syscall_cb(id, keep_arguments);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, end_call);
+    if (settings.print_counts) qemu_plugin_register_atexit_cb(id, print_counts, NULL);
+    return 0;
+}
