@@ -9,7 +9,7 @@ from devices.measure_settings import Tolerance
 from targets.executable import Executable
 
 # A schedule that took so many devices down is not given another one.
-_KILLS_ALLOWED = 2
+KILLS_ALLOWED = 2
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Attempt:
     @property
     def is_killer(self) -> bool:
         """Whether it has taken down as many devices as it is given."""
-        return self.kills >= _KILLS_ALLOWED
+        return self.kills >= KILLS_ALLOWED
 
     @property
     def is_suspect(self) -> bool:
         """Whether it must not be handed out before it is known what became of the devices it was lost on."""
-        return self.kills + len(self.lost_on) >= _KILLS_ALLOWED
+        return self.kills + len(self.lost_on) >= KILLS_ALLOWED
 
     def verdict(self, device: str, boot: str | None) -> None:
         """A device that was lost under it is back, in the same boot or another one; or it never came back: None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, TypeGuard
 from distributed import Future
 
 from autotune_loop import tasks
-from autotune_loop.attempt import Attempt, MeasureJob
+from autotune_loop.attempt import KILLS_ALLOWED, Attempt, MeasureJob
 from autotune_loop.calibration import Calibration
 from autotune_loop.engine import Engine
 from autotune_loop.events import DeviceChanged, Listener
@@ -29,6 +30,8 @@ _WINDOW = 2
 _POLL_S = 0.2
 # However unlucky a schedule is, it ends.
 _MOST_TRIES = 12
+_LOST_AGAIN = (TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED)
+_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED)
 # A device that was lost with a schedule and is not back after so long is taken for killed by it.
 _VERDICT_AFTER_S = 120.0
 
@@ -88,8 +91,10 @@ class Crew:
         """Names of the devices that take schedules now."""
         return [seat.name for seat in self._seats.values() if seat.in_service]
 
-    def open(self) -> None:
+    def open(self, stopped: Callable[[], bool]) -> None:
         """Connect to every device at once and take the leases.
+
+        Where none can be used, those that were reached and lost again are waited for, unless `stopped` says so.
 
         Raises:
             DeviceError: none of them can be used; the first one's trouble is told.
@@ -103,27 +108,50 @@ class Crew:
                 self._out_of_service(self._seats[name], answer)
             else:
                 self._seats[name].boot = answer
-        if len(troubles) == len(self._seats):
+        reached = any(isinstance(trouble, DeviceTrouble) and trouble.kind in _LOST_AGAIN for trouble in troubles)
+        if not self.in_service and not (reached and self._wait_for_device(stopped)) and not stopped():
             raise troubles[0]
 
-    def prepare(self, run: ReferenceRun, argset_index: int, settings: MeasureSettings) -> Timing | None:
+    def prepare(
+        self, run: ReferenceRun, argset_index: int, settings: MeasureSettings, stopped: Callable[[], bool]
+    ) -> Timing | None:
         """Run the reference on the first device that is in service; the others do so when they first need it.
 
+        A device that fails is replaced by another one, or waited for.
+
         Returns:
-            As `tasks.prepare_reference`: with trouble of a device only when no device is left.
+            As `tasks.prepare_reference`: with trouble of a device only when no device is left, `stopped` says so, or
+            it is twice trouble that waiting does not mend, such as a reference that takes devices down.
         """
-        while True:
-            name = self.in_service[0]
+        strikes = 0
+        for _ in range(_MOST_TRIES):
+            seat = self._seats[self.in_service[0]]
+            boot = seat.boot
             timing: Timing | None = self._engine.submit_measure(
-                name, tasks.prepare_reference, name, run, settings
+                seat.name, tasks.prepare_reference, seat.name, run, settings
             ).result()
             if timing is None or not _is_device_failure(timing.result):
                 if timing is not None:
                     self._calibration.factor(argset_index, timing)
                 return timing
-            self._failed(self._seats[name], timing.result)
-            if not self.in_service:
-                return timing
+            self._failed(seat, timing.result)
+            if not self._wait_for_device(stopped):
+                break
+            restarted = timing.result.under_way and seat.in_service and seat.boot != boot
+            strikes += int(restarted or timing.result.trouble not in _MAY_PASS)
+            if strikes >= KILLS_ALLOWED:
+                break
+        return timing
+
+    def _wait_for_device(self, stopped: Callable[[], bool]) -> bool:
+        """Whether a device is in service, at once or within the crew's patience."""
+        while not self.in_service:
+            if stopped() or self._patience_is_over():
+                return False
+            self._look_again()
+            with contextlib.suppress(queue.Empty):
+                self._answers.get(timeout=_POLL_S)()
+        return True
 
     def sense(self, moment: str) -> None:
         """Write down what the devices' sensors say, 'before' or 'after' a batch."""
@@ -164,6 +192,9 @@ class Crew:
     def _is_over(self, work: _Work) -> bool:
         if not work.waiting and not work.held:
             return True
+        return self._patience_is_over()
+
+    def _patience_is_over(self) -> bool:
         self.is_lost = all(seat.gone or seat.out_s > self._patience_s for seat in self._seats.values())
         return self.is_lost
 
@@ -266,11 +297,12 @@ class Crew:
         if not isinstance(trouble, DeviceTrouble):
             trouble = DeviceTrouble(TroubleKind.BROKEN, trouble.message, next_step=trouble.next_step)
         seat.out_of_service(trouble.kind, str(trouble))
-        if seat.is_unhealthy and not was_unhealthy:
+        # Somebody else's lease is no fault of the device.
+        if seat.is_unhealthy and not was_unhealthy and trouble.kind is not TroubleKind.LEASED:
             self._report_health(seat.name, trouble)
-            self._listen(DeviceChanged(seat.name, "unhealthy", seat.sentence))
-        elif not was_unhealthy:
-            self._listen(DeviceChanged(seat.name, "out of service", seat.sentence))
+        if not was_unhealthy:
+            state = "unhealthy" if seat.is_unhealthy else "out of service"
+            self._listen(DeviceChanged(seat.name, state, seat.sentence.removeprefix(f"{seat.name}: ")))
 
     def _look_again(self) -> None:
         """Start a look at every device whose turn it is."""

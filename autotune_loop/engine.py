@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -69,7 +70,10 @@ class Engine:
     def __enter__(self) -> Engine:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         # Dask's own scratch files go where they are removed with the run's.
-        with dask_config.set({**_QUIET_CONFIG, "temporary-directory": str(self._context.work_folder)}):
+        settings = dask_config.set({**_QUIET_CONFIG, "temporary-directory": str(self._context.work_folder)})
+        with settings, warnings.catch_warnings():
+            # It looks for this machine's address, which nobody is told here, and warns where there is none.
+            warnings.simplefilter("ignore", RuntimeWarning)
             self._cluster = SpecCluster(
                 workers=self._workers(),
                 scheduler={"cls": _PortlessScheduler, "options": {"protocol": "inproc://", "dashboard": False}},

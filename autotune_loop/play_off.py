@@ -74,7 +74,8 @@ def play_off(
     def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
         if isinstance(result, Measurement):
             store.database.add_measurement(result, "play-off", held_s)
-            turns_s[result.device].setdefault(job.symbol, []).append(result.median_s)
+            if result.device in turns_s:
+                turns_s[result.device].setdefault(job.symbol, []).append(result.median_s)
         elif result.reason is MeasureFailureReason.DEVICE:
             turns_s.pop(result.device, None)
         elif not stop.is_set() and job.symbol in alive:

@@ -110,7 +110,7 @@ def _state(
     trouble = ""
     while isinstance(built, tasks.BuiltReference):
         run = _reference_run(engine, context, index, built)
-        timing = crew.prepare(run, index, settings)
+        timing = crew.prepare(run, index, settings, stop.is_set)
         if timing is None or isinstance(timing.result, Measurement):
             state.reference = replace(reference, run=run)
             if timing is not None and isinstance(timing.result, Measurement) and built.header_compiles:

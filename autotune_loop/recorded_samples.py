@@ -76,7 +76,11 @@ def _parallelism(identity: dict[str, str]) -> int | None:
 
 def _identity(folder: Path) -> dict[str, str]:
     """What a run folder says it is of; empty for a folder of bare samples."""
-    return dict(read_run_record(folder).identity) if (folder / FILE_NAME).exists() else {}
+    if not (folder / FILE_NAME).exists():
+        return {}
+    record = read_run_record(folder)
+    # A run may be resumed on other boards of the inventory, but two boards have each a scale of its own.
+    return {**record.identity, "device": record.settings.get("devices", record.identity.get("device", ""))}
 
 
 def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], profile_name: str | None) -> None:

@@ -96,7 +96,7 @@ class Rounds:
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.request)
-        self.crew.open()
+        self.crew.open(self.stop.is_set)
         self.states = prepare_references(
             self.engine, self.crew, self.store, self.context, settings, self.listen, self.stop
         )

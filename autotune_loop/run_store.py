@@ -14,9 +14,9 @@ from autotune_loop.featurization import read_featurization
 from autotune_loop.run_database import RunDatabase
 from autotune_loop.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.sample_file import Sample, write_sample
+from autotune_loop.schedule.mend_header import mend_header
 from targets.errors import RunFolderError
 from targets.executable import KernelObject
-from targets.schedule_header import portable_schedule
 from weights.atomic_write import write_atomically
 from weights.weights_file import Weights, write_weights
 
@@ -165,7 +165,7 @@ class RunStore:
 
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> KernelObject:
         """Put a built candidate's header into its folder and its object where it stays while it may win."""
-        text = portable_schedule(built.schedule_path.read_text(), self._name)
+        text = mend_header(built.schedule_path.read_text(), self._name)
         target = self.object_path(candidate.symbol)
         with self._writing():
             write_atomically(self.schedule_path(candidate.folder), text.encode())
@@ -178,7 +178,7 @@ class RunStore:
         """Put the reference's header into samples/reference/<argset>; returns that folder."""
         folder = self.samples / "reference" / str(argset_index)
         folder.mkdir(parents=True, exist_ok=True)
-        text = portable_schedule(schedule_path.read_text(), self._name)
+        text = mend_header(schedule_path.read_text(), self._name)
         write_atomically(self.schedule_path(folder), text.encode())
         return folder
 
@@ -193,7 +193,7 @@ class RunStore:
     def write_best(self, argset_index: int, schedule_path: Path, benchmark: str) -> Path:
         """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
         name = self._argset_name(argset_index)
-        text = portable_schedule(schedule_path.read_text(), name)
+        text = mend_header(schedule_path.read_text(), name)
         with self._writing():
             write_atomically(self.best_schedule(argset_index), text.encode())
             write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())

@@ -26,6 +26,7 @@ class Seat:
         checking: a look is under way.
         gone: it needs a person; it is not looked at again.
         sentence: why it is out of service.
+        is_proved: it has timed a schedule of this run.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Seat:
     checking: bool = False
     gone: bool = False
     sentence: str = ""
+    is_proved: bool = False
 
     @property
     def in_service(self) -> bool:
@@ -72,8 +74,9 @@ class Seat:
         self.out_since_s = None
 
     def proved(self) -> bool:
-        """It has timed a schedule; true when it was unhealthy before."""
-        was_unhealthy = self.is_unhealthy
+        """It has timed a schedule; true when that is news: for the first time, or after it was unhealthy."""
+        is_news = self.is_unhealthy or not self.is_proved
+        self.is_proved = True
         self.failures = 0
         self.sentence = ""
-        return was_unhealthy
+        return is_news

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from devices.agent_transport import AgentTransport
-from devices.device_sense import DeviceSense
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.timing import ReferenceRun, Timing
+from devices.agent_transport import AgentTransport
 from devices.canary_watch import LARGEST_DRIFT, CanaryWatch
 from devices.device import Device
+from devices.device_sense import DeviceSense
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.measure import Session, device_failure, measure_kernel, write_reference
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
@@ -23,6 +23,7 @@ from targets.executable import Executable
 from targets.stop_signal import StopSignal
 
 _BASELINE_CANARIES = 3
+_REFERENCE_TURNS = 3
 _COOL_DOWN_POLL_S = 1.0
 _COOL_DOWN_LIMIT_S = 300.0
 
@@ -44,13 +45,14 @@ class Station:
     _boot: str = ""
     _watch: CanaryWatch | None = None
     _drifted: bool = False
-    _baselines: int = 0
+    _era: str = ""
     _references: dict[str, Measurement | None] = field(default_factory=dict)
+    _pushed: set[str] = field(default_factory=set)
 
     @property
     def era(self) -> str:
-        """Names the stretch of the device's life since it was switched on, or settled at another speed."""
-        return f"{self._boot}/{self._baselines}" if self._boot else ""
+        """Names a stretch of the device's life in which it keeps its speed, as far as this run has seen."""
+        return self._era
 
     def open(self) -> Transport:
         """Connect, take the lease, push the input files; at once when that is done already.
@@ -72,11 +74,23 @@ class Station:
         if boot != self._boot:
             self._boot = boot
             self._watch = None
-            self._references.clear()
+            self._start_era()
         if self._watch is None and not self.device.is_emulated:
             self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
-            self._baselines += 1
             self._drifted = False
+
+    def _start_era(self) -> None:
+        """Times before and after are compared by what the reference takes, which is therefore timed again."""
+        self._era = f"{self._boot}/{secrets.token_hex(4)}"
+        self._references.clear()
+
+    def _forget_connection(self, error: DeviceError) -> None:
+        """After trouble the device is opened anew; what was put there is looked for again."""
+        self._ready = False
+        self._pushed.clear()
+        # Only after a loss of the connection are the reference's outputs sure to be there still.
+        if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.SILENT)):
+            self._references.clear()
 
     def _session(self, tolerance: Tolerance) -> Session:
         assert self._transport is not None, "the station is opened first"
@@ -88,15 +102,16 @@ class Station:
             return None
         try:
             return self._transport.sense()
-        except DeviceError:
-            self._ready = False
+        except DeviceError as error:
+            self._forget_connection(error)
             return None
 
-    def forget(self, name: str) -> None:
-        """Delete a file from the device; one that does not answer deletes it later with all the rest."""
+    def forget(self, executable: Executable) -> None:
+        """Delete an executable from the device; one that does not answer deletes it later with all the rest."""
+        self._pushed.discard(executable.sha256)
         if self._ready and self._transport is not None:
             with contextlib.suppress(DeviceError):
-                self._transport.remove(name)
+                self._transport.remove(executable.path.name)
 
     def close(self) -> None:
         """Give the device back."""
@@ -123,10 +138,10 @@ class Station:
         session.transport.push(run.executable.path, name)
         failure = write_reference(session, name, run.symbol, run.file, run.limit_s, stop)
         if failure is not None:
-            return failure
-        timed = measure_kernel(session, name, run.symbol, settings, None, stop)
+            return self._heeded(failure)
+        timed = _time_well(session, name, run.symbol, settings, stop)
         if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
-            return timed
+            return self._heeded(timed)
         self._references[run.file] = timed if isinstance(timed, Measurement) else None
         return self._references[run.file]
 
@@ -144,9 +159,11 @@ class Station:
             transport = self.open()
             self._cool_down(stop)
             compared = None if reference is None else self.reference(reference, settings, stop)
-            transport.push(executable.path, executable.path.name)
+            if executable.sha256 not in self._pushed:
+                transport.push(executable.path, executable.path.name)
+                self._pushed.add(executable.sha256)
         except DeviceError as error:
-            self._ready = False
+            self._forget_connection(error)
             return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
         if isinstance(compared, MeasureFailure):
             return Timing(_no_reference(symbol, compared), 0.0)
@@ -154,9 +171,17 @@ class Station:
         file = None if reference is None else reference.file
         result = measure_kernel(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
         held_s = time.monotonic() - started
-        if isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.DEVICE:
-            self._ready = False
+        if isinstance(result, MeasureFailure):
+            self._heeded(result)
         return Timing(self._steady(result), held_s, self.era, compared)
+
+    def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
+        """The failure; after one of the device, what follows opens it anew and relies on no file of it."""
+        if failure.reason is MeasureFailureReason.DEVICE:
+            self._ready = False
+            if failure.trouble is TroubleKind.BROKEN:
+                self._references.clear()
+        return failure
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
         """The result; or why it does not count: the device was not at its usual speed."""
@@ -183,7 +208,7 @@ class Station:
         while not self._watch.is_steady([self._transport.canary()]):
             if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
                 self._watch = None
-                self._references.clear()
+                self._start_era()
                 raise DeviceTrouble(
                     TroubleKind.DRIFTED,
                     f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
@@ -191,6 +216,20 @@ class Station:
                     next_step="Look at its temperature and at what else runs on it.",
                 )
         self._drifted = False
+
+
+def _time_well(
+    session: Session, executable: str, symbol: str, settings: MeasureSettings, stop: StopSignal
+) -> Measurement | MeasureFailure:
+    """The reference's time: on a remote device it sets the scale of all others, so it is taken several times."""
+    turns = []
+    for _ in range(_REFERENCE_TURNS if session.device.remote is not None else 1):
+        timed = measure_kernel(session, executable, symbol, settings, None, stop)
+        if isinstance(timed, MeasureFailure):
+            return timed
+        turns.append(timed)
+    middle = sorted(turns, key=lambda turn: turn.median_s)[len(turns) // 2]
+    return replace(middle, repetitions_s=tuple(time_s for turn in turns for time_s in turn.repetitions_s))
 
 
 _NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOPPED)

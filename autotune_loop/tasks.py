@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.device_sense import DeviceSense
-
 from autotune_loop.candidate import (
     BuiltObject,
     Candidate,
@@ -24,7 +22,9 @@ from autotune_loop.candidate import (
 )
 from autotune_loop.featurization import read_featurization
 from autotune_loop.run_worker import RunWorker, current_run_worker
+from autotune_loop.schedule.mend_header import mend_header
 from autotune_loop.timing import ReferenceRun, Timing
+from devices.device_sense import DeviceSense
 from devices.measure import device_failure
 from devices.measure_settings import MeasureSettings, Tolerance
 from devices.measurement import Measurement
@@ -59,8 +59,7 @@ class BuiltReference:
 
     Attributes:
         autoscheduler: which one made it.
-        header_compiles: its schedule header can be shipped. Halide 21 emits some of Mullapudi2016's and Li2018's
-            without the declarations of all their variables.
+        header_compiles: its schedule header can be shipped, once what Halide 21 leaves out of it is mended.
         position: its place among those that may.
     """
 
@@ -208,7 +207,7 @@ def _compiles(worker: RunWorker, header: Path) -> bool:
     """Whether a schedule header compiles; false, too, where no compiler is there to tell."""
     try:
         with worker.building():
-            schedule_autoscheduler(read_schedule(header), worker.compiler)
+            schedule_autoscheduler(mend_header(read_schedule(header), worker.context.function_name), worker.compiler)
     except SdkError:
         return False
     return True
@@ -278,4 +277,4 @@ def sense(device_name: str) -> DeviceSense | None:
 
 def forget(device_name: str, executable: Executable) -> None:
     """Delete a measured batch's executable from the device."""
-    current_run_worker().station(device_name).forget(executable.path.name)
+    current_run_worker().station(device_name).forget(executable)

@@ -7,7 +7,7 @@ import re
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,7 @@ _ADB_ROOT = "/data/local/tmp/halide-autotune-sdk"
 _SILENCE_S = 10.0
 _END_OF_STREAM_S = 5.0
 _OPERATION_LIMIT_S = 900.0
+_LONGEST_LEASE_S = 1e9
 _SHOWN_CHARACTERS = 300
 _MOST_OUTPUT_BYTES = 2**20
 _MACHINE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
@@ -65,8 +66,21 @@ class AgentError(DeviceTrouble):
 
     def __init__(self, device: str, event: ErrorEvent) -> None:
         kind = _KINDS[event.kind]
-        super().__init__(kind, f"{device}: {event.message[:1000]}", next_step=_NEXT_STEPS.get(kind, ""))
+        message, next_step = f"{device}: {event.message[:1000]}", _NEXT_STEPS.get(kind, "")
+        if kind is TroubleKind.LEASED:
+            message += _lease_times(event.fields)
+            next_step += f" Where nobody uses it any more: `sdk devices release {device} --force`."
+        super().__init__(kind, message, next_step=next_step)
         self.event = event
+
+
+def _lease_times(fields: Mapping[str, object]) -> str:
+    since_s, left_s = fields.get("since_s"), fields.get("expires_in_s")
+    if not isinstance(since_s, int | float) or not isinstance(left_s, int | float):
+        return ""
+    if not (0 <= since_s < _LONGEST_LEASE_S and 0 <= left_s < _LONGEST_LEASE_S):
+        return ""
+    return f" It has been so for {since_s:.0f} s, and ends in {left_s:.0f} s unless it is renewed."
 
 
 class _NotStarted(DeviceTrouble):
@@ -224,7 +238,12 @@ class AgentSession:
             for data in stream:
                 yield data
                 if time.monotonic() - started_s > limit_s:
-                    raise DeviceTrouble(TroubleKind.SILENT, f"{self._device} took longer than {limit_s:.0f} s.")
+                    asked = " ".join([Path(words[0]).name, *words[1:2]])
+                    raise DeviceTrouble(
+                        TroubleKind.SILENT,
+                        f"{self._device} took longer than {limit_s:.0f} s for `{asked}`.",
+                        next_step="See how busy it is, and what its shell does when somebody logs in.",
+                    )
         finally:
             hang_up = getattr(stream, "close", None)
             if hang_up is not None:

@@ -102,7 +102,7 @@ class AgentTransport:
             DeviceTrouble: LEASED, someone else holds the slot; UNREACHABLE and the like after four attempts.
         """
         with self._operation():
-            if self._opened is None or self._generation != self._session.generation:
+            if not (self._opened and self._session.connected and self._generation == self._session.generation):
                 with_back_off(self._open_once)
             if self._heartbeat is None:
                 self._heartbeat = LeaseHeartbeat(self._beat, self._claim.ttl_s / 3)

@@ -26,6 +26,12 @@ def parse_ssh_address(text: str) -> SshAddress:
         UsageError: it is no such address.
     """
     user, at, place = text.rpartition("@")
+    if at and ":" in user.removeprefix("ssh://"):
+        # It is not shown: what stands there is most likely a password.
+        raise UsageError(
+            f"An SSH address holds no password; expected {_SSH_FORM}.",
+            next_step='Use a key, or password = "prompt" or "keyring".',
+        )
     if at and not _USER.fullmatch(user):
         raise _unfit(text, "an SSH address", _SSH_FORM)
     host, port = _host_and_port(text, place, "an SSH address", _SSH_FORM)

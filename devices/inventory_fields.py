@@ -20,6 +20,7 @@ from devices.inventory_values import (
     list_of,
     one_line,
     one_of,
+    password_source,
     table_of_anything,
     true_or_false,
     whole_number,
@@ -32,7 +33,6 @@ from targets.profile_fields import nearest
 Fields = Mapping[str, object]
 
 TRANSPORTS = ("ssh", "adb")
-PASSWORD_SOURCES = (PasswordSource.PROMPT.value, PasswordSource.KEYRING.value)
 _MOST_SLOTS = 64
 _RESERVED_NAMES = ("local", "qemu")
 _DEVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -263,7 +263,7 @@ _CHECKS: Mapping[str, Callable[[object], object]] = {
     "serial": word,
     "identity_file": one_line,
     "jump": list_of(jump_host),
-    "password": one_of(PASSWORD_SOURCES),
+    "password": password_source,
     "labels": list_of(word),
     "slots": whole_number(1, _MOST_SLOTS),
     "cores": core_list,

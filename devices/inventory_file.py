@@ -152,7 +152,7 @@ def _read(file: Path) -> str:
     if len(data) > _LARGEST_FILE_BYTES:
         raise DeviceError(f"{file}: the file has more than {_LARGEST_FILE_BYTES} bytes; expected an inventory.")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DeviceError(f"{file}: byte {error.start} is not UTF-8; expected a TOML text file.") from error
 

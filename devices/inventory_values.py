@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 
 from devices.device_address import parse_ssh_address
 from devices.inventory import Fact
+from devices.remote_place import PasswordSource
 from targets.profile_fields import nearest
 
 HIGHEST_CORE = 4095
+PASSWORD_SOURCES = (PasswordSource.PROMPT.value, PasswordSource.KEYRING.value)
 _MOST_ITEMS = 64
 _LONGEST_TEXT_CHARACTERS = 1024
 _LARGEST_FACT = 2**63
@@ -63,6 +65,13 @@ def one_of(valid: tuple[str, ...]) -> Callable[[object], str]:
         return text
 
     return check
+
+
+def password_source(value: object) -> str:
+    """Where a password comes from. What else stands there may be one, and is not shown."""
+    if value not in PASSWORD_SOURCES:
+        raise Unfit(f"one of {', '.join(PASSWORD_SOURCES)}: where the password comes from, never itself")
+    return str(value)
 
 
 def whole_number(smallest: int, largest: int) -> Callable[[object], int]:

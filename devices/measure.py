@@ -22,6 +22,8 @@ _REASON_OF_ERROR = {
     "memory": MeasureFailureReason.OUT_OF_MEMORY,
     "overrun": MeasureFailureReason.WRONG_OUTPUT,
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
+    # A file beside the executable: the reference's outputs, or an input. No kernel has to do with those.
+    "io": MeasureFailureReason.DEVICE,
 }
 # Times outside these are a fault of the report, whatever the kernel.
 _SHORTEST_S = 1e-9
@@ -187,7 +189,11 @@ def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
 
 
 def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Iterable[dict[str, Any]]) -> MeasureFailure:
-    reason, sentence = _judge(outcome, list(events))
+    events = list(events)
+    reason, sentence = _judge(outcome, events)
+    if reason is MeasureFailureReason.DEVICE:
+        trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} has lost a file, or cannot keep one. {sentence}")
+        return device_failure(kernel, device.name, trouble, under_way=False)
     return MeasureFailure(kernel, device.name, reason, sentence, outcome.output)
 
 

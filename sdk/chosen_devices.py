@@ -17,7 +17,7 @@ from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource,
 from sdk.connections import connection_settings, health_folder
 from sdk.device_access import ask_leases, prepare_agents
 from sdk.device_choice import DeviceChoice, choose_devices, profile_of_devices
-from sdk.device_listing import DeviceState, DeviceStatus, ask_devices
+from sdk.device_listing import DeviceState, ask_devices
 from sdk.device_passwords import ask_on_terminal
 from sdk.inventory_lookup import open_inventory
 from sdk.settings import Settings
@@ -118,9 +118,9 @@ def _token_folder(settings: Settings) -> Path:
 
 
 def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
-    if state.status is DeviceStatus.UNHEALTHY and state.health is not None:
+    if state.health is not None and time.time() < state.health.next_check_unix_s:
         return f"unhealthy: {state.health.sentence}"
-    if state.status is DeviceStatus.UNREACHABLE:
+    if state.trouble:
         return state.trouble
     owners = [lease.owner for lease in state.leases if lease.slot == slot]
     # A lease that this user has taken by hand is for this user's runs.

@@ -107,7 +107,7 @@ def _state(
         if not isinstance(answer, SdkError):
             raise answer
         step = answer.next_step if isinstance(answer, DeviceTrouble) and answer.kind.needs_a_person else ""
-        trouble = f"{answer.message} {step}".rstrip()
+        trouble = f"{answer.message.removeprefix(f'{device.name}: ')} {step}".rstrip()
         return DeviceState(device, DeviceStatus.UNREACHABLE, trouble=trouble, health=health)
     leases = tuple(answer or ())
     if health is not None:

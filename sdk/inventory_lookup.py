@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from devices.inventory import Inventory
@@ -25,7 +26,7 @@ def inventory_file(given: Path | None, project: Project, start: Path, config_fol
     if project.inventory is not None:
         return (project.folder / project.inventory).absolute()
     for folder in (start, *start.parents):
-        if (folder / FILE_NAME).is_file():
+        if os.path.isfile(folder / FILE_NAME):
             return folder / FILE_NAME
     return config_folder / FILE_NAME
 
@@ -52,6 +53,6 @@ def open_inventory(given: Path | None, settings: Settings) -> Inventory:
     project = find_project(here)
     file = inventory_file(given, project, here, settings.config_folder)
     named = given is not None or project.inventory is not None
-    if named and not file.exists():
+    if named and not os.path.exists(file):
         raise UsageError(f"There is no inventory {file}.", next_step=_ADD_ONE)
     return load_inventory(file, profile_names(settings.profile_folder))

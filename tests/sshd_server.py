@@ -144,6 +144,8 @@ class SshdServer:
             "KbdInteractiveAuthentication no",
             "MaxStartups 100",
             "UseDNS no",
+            # What this user's shell does at its start is not the tests' business, and may take long.
+            f"SetEnv HOME={self.folder}",
         ]
 
     def _answers(self) -> bool:

@@ -118,6 +118,10 @@ void remove_tree(int folder, const char *name);
 void remove_stale_sessions(void);
 double free_bytes(void);
 
+/* inflate.c: raw DEFLATE from one file into another, at most so many bytes. False when the input is damaged, cut short or
+ * too long (errno is 0 then), or a file cannot be read or written. */
+bool inflate_file(int input, int output, uint64_t most_bytes);
+
 /* session_files.c */
 void command_settle(const struct request *request);
 void command_accept(const struct request *request);

@@ -69,7 +69,31 @@ void command_settle(const struct request *request) {
     event_end();
 }
 
-/* accept (session, part, name, sha256, executable): an uploaded file is checked and takes its name. */
+/* The uploaded file `part`, which is compressed, becomes what it was, under the same name. A damaged one is left as it is,
+ * for the checksum to find out. */
+static void unpack_part(int folder, const char *part, uint64_t size_bytes) {
+    static const char unpacked[] = ".unpacked";
+    const int input = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (input < 0) return;
+    unlinkat(folder, unpacked, 0);
+    const int output = openat(folder, unpacked, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (output < 0) fail_io("A file cannot be unpacked");
+    errno = 0;
+    const bool whole = inflate_file(input, output, size_bytes);
+    const int reason = errno;
+    close(input);
+    if ((close(output) != 0 || !whole) && reason != 0) {
+        unlinkat(folder, unpacked, 0);
+        unlinkat(folder, part, 0);
+        errno = reason;
+        fail_io("A file cannot be unpacked");
+    }
+    if (whole) renameat(folder, unpacked, folder, part);
+    else unlinkat(folder, unpacked, 0);
+}
+
+/* accept (session, part, name, sha256, executable, and packed_from: its size where it was sent compressed): an uploaded
+ * file is checked and takes its name. */
 void command_accept(const struct request *request) {
     const char *part = need_field(request, "part"), *name = need_field(request, "name");
     need_hex(request, "sha256", 64, 64);
@@ -78,6 +102,9 @@ void command_accept(const struct request *request) {
     if (!is_part_name(part)) fail("usage", "The part has an odd name.");
     if (!is_file_name(name)) fail("usage", "The file has an odd name.");
     const int folder = open_session(request);
+    if (find_field(request, "packed_from")) {
+        unpack_part(folder, part, (uint64_t)need_number(request, "packed_from", 0, 0x1p40));
+    }
     struct content content = {0, ""};
     if (!read_content(folder, part, &content)) {
         if (errno != ENOENT) fail_io(name);

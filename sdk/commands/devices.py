@@ -144,7 +144,9 @@ def _state_text(state: DeviceState) -> Text:
         parts.append(f"unreachable: {state.trouble}")
     if state.health is not None:
         since, again = moment_text(state.health.since_unix_s), moment_text(state.health.next_check_unix_s)
-        parts.append(f"unhealthy: {state.health.sentence} (since {since}, next check {again})")
+        sentence = state.health.sentence.removeprefix(f"{state.device.name}: ")
+        told = f": {sentence}" if sentence != state.trouble else ""
+        parts.append(f"unhealthy{told} (since {since}, next check {again})")
     for lease in state.leases:
         slot = f"slot {lease.slot + 1} " if state.device.slots > 1 else ""
         held, left = short_duration_text(lease.since_s), short_duration_text(lease.expires_in_s)

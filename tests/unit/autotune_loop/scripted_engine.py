@@ -24,7 +24,7 @@ class ScriptedEngine:
     """One thread for each device, as the engine has one worker for each.
 
     Args:
-        measure: answers a measurement.
+        measure: answers a measurement, and a run of the reference.
         open_device: answers an attempt to connect, with what identifies the boot.
     """
 
@@ -58,8 +58,8 @@ class ScriptedEngine:
             times = self.opened.count(device)
             self.opened.append(device)
             return self._open(device, times)
-        if task is tasks.measure:
-            symbol = arguments[2]
+        if task in (tasks.measure, tasks.prepare_reference):
+            symbol = arguments[2] if task is tasks.measure else arguments[1].symbol
             times = sum(1 for name, _ in self.measured if name == device)
             self.measured.append((device, symbol))
             return self._measure(device, symbol, times)

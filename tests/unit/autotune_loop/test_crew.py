@@ -15,7 +15,7 @@ from autotune_loop.attempt import MeasureJob
 from autotune_loop.crew import Crew
 from autotune_loop.events import DeviceChanged, Event
 from autotune_loop.run_database import RunDatabase
-from autotune_loop.timing import Timing
+from autotune_loop.timing import ReferenceRun, Timing
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.measure_settings import MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -70,7 +70,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     def make(devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot") -> Bench:
         bench = Bench(database, devices, measure, open_device)
         made.append(bench)
-        bench.crew.open()
+        bench.crew.open(lambda: False)
         return bench
 
     yield make
@@ -165,14 +165,18 @@ def test_a_device_that_fails_again_and_again_is_reported_and_the_rest_goes_on(ma
         ["bad", "good"],
         lambda d, s, n: lost(d, s, under_way=False) if d == "bad" and n < 3 else timed(d, s),
     )
-    # One schedule at a time waits for the bad device to be looked at again.
-    for symbol in SYMBOLS[:3]:
-        bench.run([symbol], device="good")
-    many = [f"m{index}" for index in range(3)]
-    while bench.health == []:
-        assert bench.run([many[0] + str(len(bench.results))]) == 0
-    assert bench.health[0] == ("bad", "bad is gone.")
+    while ("bad", None) not in bench.health:
+        assert bench.run([f"s{len(bench.results)}"]) == 0
+    assert [why for name, why in bench.health if name == "bad"] == ["bad is gone.", None], "and then that it is well"
     assert bench.reasons()["timed"] == len(bench.results)
+
+
+def test_somebody_elses_lease_is_no_fault_of_the_device(make_bench: MakeBench) -> None:
+    leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: leased if device == "b" else "boot")
+    while bench.engine.opened.count("b") < 4:
+        assert bench.run([f"s{len(bench.results)}"]) == 0
+    assert bench.health == [("a", None)]
 
 
 def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) -> None:
@@ -198,6 +202,64 @@ def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
     )
     undone = bench.run(SYMBOLS)
     assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
+
+
+REFERENCE = ReferenceRun(EXECUTABLE, "reference", "reference_0.raw", 1.0)
+
+
+def prepared(bench: Bench, stopped: Callable[[], bool] = lambda: False) -> Timing:
+    timing = bench.crew.prepare(REFERENCE, 0, MeasureSettings(), stopped)
+    assert timing is not None
+    return timing
+
+
+def test_the_only_device_is_waited_for_when_it_fails_before_the_first_batch(make_bench: MakeBench) -> None:
+    away = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a"], lambda d, s, n: lost(d, s) if n < 3 else timed(d, s), lambda d, times: away if times == 1 else "boot"
+    )
+    assert isinstance(prepared(bench).result, Measurement)
+    assert bench.database.incident_counts() == {"a: connection lost": 3}
+    assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
+
+
+def test_the_reference_runs_on_another_device_when_the_first_one_fails(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], lambda d, s, n: lost(d, s) if d == "a" else timed(d, s))
+    result = prepared(bench).result
+    assert isinstance(result, Measurement) and result.device == "b"
+
+
+def test_the_wait_before_the_first_batch_ends_with_the_patience_or_a_stop(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+
+    def open_device(device: str, times: int) -> str | DeviceError:
+        return "boot" if times == 0 else gone
+
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    assert isinstance(prepared(bench).result, MeasureFailure) and bench.crew.is_lost
+    stopped = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    assert isinstance(prepared(stopped, lambda: True).result, MeasureFailure) and not stopped.crew.is_lost
+
+
+def test_a_reference_that_restarts_the_device_is_not_tried_for_ever(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s), lambda device, times: f"boot {times}")
+    assert isinstance(prepared(bench).result, MeasureFailure)
+    assert bench.engine.measured == [("a", "reference")] * 2
+
+
+def test_trouble_that_waiting_does_not_mend_ends_the_preparation(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    failure = prepared(bench).result
+    assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.FULL
+    assert bench.engine.measured == [("a", "reference")] * 2
+
+
+def test_a_device_that_is_lost_while_it_is_opened_is_waited_for(make_bench: MakeBench) -> None:
+    troubles = {0: TroubleKind.LOST, 1: TroubleKind.UNREACHABLE}
+    bench = make_bench(
+        ["a"], always_timed, lambda d, times: DeviceTrouble(troubles[times], "away") if times in troubles else "boot"
+    )
+    assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
 
 
 def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -> None:

@@ -145,6 +145,7 @@ def test_a_report_with_half_a_character_can_be_stored() -> None:
         ("memory", MeasureFailureReason.OUT_OF_MEMORY),
         ("wrong_output", MeasureFailureReason.WRONG_OUTPUT),
         ("overrun", MeasureFailureReason.WRONG_OUTPUT),
+        ("io", MeasureFailureReason.DEVICE),
         ("something new", MeasureFailureReason.BAD_REPORT),
     ],
 )

@@ -71,7 +71,8 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = given(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
-        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
+        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h"
+        " --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
         " --diversity 0 -j 3 --search-limit 30 --full-search-limit 2m --memory-limit 4G --json --quiet",
         monkeypatch,

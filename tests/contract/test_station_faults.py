@@ -1,0 +1,108 @@
+"""A real kernel timed on a board that loses files, or its connection: nothing is blamed on the schedule."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.station import Station
+from autotune_loop.timing import ReferenceRun, Timing
+from devices.device import Clock, Device
+from devices.device_trouble import TroubleKind
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.content_cache import ContentCache
+from targets.executable import Executable, link_executable
+from targets.halide_install import HalideInstall
+from targets.halide_runtime import build_runtime_object
+from targets.stop_signal import StopSignal
+from targets.zig_toolchain import ZigToolchain
+from tests.contract.conftest import SEARCH_PATH
+from tests.fault_proxy import Direction
+from tests.remote_board import RemoteBoard, adb_board, ssh_board
+from tests.unit.targets.runner_kernels import compile_kernel
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = MeasureSettings(warm_up_s=0.0, max_time_s=0.05)
+TARGET = "x86-64-linux-sse41"
+
+
+@dataclass
+class Bench:
+    """A station on a board, and the kernel that it times against itself.
+
+    Attributes:
+        folder: the board's storage is below it.
+    """
+
+    board: RemoteBoard
+    station: Station
+    executable: Executable
+    folder: Path
+
+    @property
+    def sessions(self) -> list[Path]:
+        """The folders on the device that hold the reference's outputs."""
+        return [path.parent for path in self.folder.rglob("reference_0.raw")]
+
+    def measure(self) -> Timing:
+        kernel = self.executable.kernels[0]
+        reference = ReferenceRun(self.executable, kernel, "reference_0.raw", 60.0)
+        return self.station.measure(self.executable, kernel, SETTINGS, reference, Tolerance(), StopSignal())
+
+
+@pytest.fixture(scope="module")
+def executable(halide: HalideInstall, cache: ContentCache, tmp_path_factory: pytest.TempPathFactory) -> Executable:
+    folder = tmp_path_factory.mktemp("kernel")
+    toolchain = ZigToolchain("x86_64-linux-gnu.2.28", cache.root / "zig")
+    runtime = build_runtime_object(TARGET, cache, halide)
+    return link_executable(
+        [compile_kernel("blur_tiled", TARGET, folder)], runtime, toolchain, cache, halide, folder / "batch"
+    )
+
+
+@pytest.fixture(params=["ssh", "adb"])
+def bench(
+    request: pytest.FixtureRequest, executable: Executable, cache: ContentCache, tmp_path: Path
+) -> Iterator[Bench]:
+    if request.param == "ssh" and not shutil.which("sshd", path=SEARCH_PATH):
+        pytest.skip("sshd is not installed")
+    with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as board:
+        # Without canaries: how steady this machine is, is not tested here.
+        device = Device("board", "ssh", "x86-64", Clock.EMULATED, 1, uses_host_cores=False, remote=board.place)
+        station = Station(device, lambda: board.transport(cache), KernelInputs())
+        yield Bench(board, station, executable, tmp_path)
+        station.close()
+
+
+def check_trouble(timing: Timing, kind: TroubleKind) -> None:
+    failure = timing.result
+    assert isinstance(failure, MeasureFailure) and failure.reason is MeasureFailureReason.DEVICE, failure
+    assert failure.trouble is kind and not failure.under_way, failure
+
+
+@pytest.mark.parametrize("what", ["the reference's outputs", "the whole folder"])
+def test_lost_files_are_the_devices_fault_and_made_again(bench: Bench, what: str) -> None:
+    assert isinstance(bench.measure().result, Measurement)
+    (session,) = bench.sessions
+    if what == "the whole folder":
+        shutil.rmtree(session)
+    else:
+        (session / "reference_0.raw").unlink()
+    check_trouble(bench.measure(), TroubleKind.BROKEN)
+    timing = bench.measure()
+    assert isinstance(timing.result, Measurement) and timing.result.output_checked
+    assert bench.sessions == [session]
+
+
+def test_a_link_that_drops_under_the_reference_is_looked_at_again(bench: Bench) -> None:
+    bench.station.open()
+    bench.board.proxy.drop_after(Direction.TO_SERVER, 40_000)
+    first = bench.measure()
+    assert isinstance(first.result, Measurement) or first.result.reason is MeasureFailureReason.DEVICE, first
+    assert isinstance(bench.measure().result, Measurement)

@@ -1,0 +1,217 @@
+"""The loop on several devices behind real wires, which fail while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.events import DeviceChanged, Event, Notice
+from autotune_loop.result import Outcome, TuneResult
+from sdk.settings import Settings
+from targets.errors import DeviceError
+from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
+from tests.end_to_end.run_files import check_header, check_run_folder, rows
+from tests.fault_proxy import Direction
+from tests.remote_board import RemoteBoard, SshBoard, adb_board, ssh_board
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed"),
+]
+
+
+class Lab:
+    """Boards and the inventory that names them."""
+
+    def __init__(self, folder: Path, settings: Settings, boards: list[RemoteBoard]) -> None:
+        self.boards = boards
+        self.inventory = folder / "devices.toml"
+        self.inventory.write_text("\n".join(board.inventory_entry() for board in boards))
+        home = folder / "home"
+        (home / ".ssh").mkdir(parents=True)
+        known = [board.access.known_hosts.read_text() for board in boards if isinstance(board, SshBoard)]
+        (home / ".ssh" / "known_hosts").write_text("".join(known))
+        environment = {**settings.environment, "HOME": str(home)}
+        self.settings = replace(settings, config_folder=folder / "config", environment=environment)
+
+    def leases(self) -> list[Path]:
+        """What is left of the boards' leases."""
+        return [
+            slot
+            for board in self.boards
+            if board.place.lease_folder is not None
+            for slot in Path(board.place.lease_folder).glob("slot-*")
+            if slot.read_text()
+        ]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, settings: Settings) -> Iterator[Lab]:
+    """Two boards with OpenSSH and an emulated phone."""
+    with contextlib.ExitStack() as stack:
+        boards: list[RemoteBoard] = [stack.enter_context(ssh_board(tmp_path / name, name)) for name in ("one", "two")]
+        boards.append(stack.enter_context(adb_board(tmp_path / "phone", "phone")))
+        yield Lab(tmp_path, settings, boards)
+
+
+def check_every_candidate_has_one_end(result: TuneResult) -> None:
+    candidates = {symbol for (symbol,) in rows(result.run_folder, "SELECT symbol FROM candidates")}
+    timed = Counter(
+        symbol for (symbol,) in rows(result.run_folder, "SELECT symbol FROM measurements WHERE purpose = 'sample'")
+    )
+    failed = Counter(
+        symbol for (symbol,) in rows(result.run_folder, "SELECT symbol FROM failures WHERE symbol IS NOT NULL")
+    )
+    assert set(timed) | set(failed) == candidates
+    assert all(count == 1 for count in (timed + failed).values()), "counted twice"
+
+
+def test_several_devices_share_a_run(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    events: list[Event] = []
+    result = tune(
+        str(examples / "separable_filter.py"),
+        target="x86-64",
+        device=["one", "two", "phone"],
+        inventory=lab.inventory,
+        parameters=SMALL,
+        run_folder=tmp_path / "run",
+        settings=lab.settings,
+        listen=events.append,
+    )
+    assert result.outcome is Outcome.FINISHED and result.device == "one, two, phone"
+    check_run_folder(result, "separable_filter", "wall")
+    check_every_candidate_has_one_end(result)
+    assert {use.name for use in result.devices} == {"one", "two", "phone"}
+    assert set(result.best.by_device) == {"one", "two", "phone"} and result.best.confirmed
+    factors = dict(rows(result.run_folder, "SELECT device, factor FROM calibrations"))
+    assert set(factors) == {"one", "two", "phone"} and 1.0 in factors.values()
+    # Each batch is framed by a look at the boards.
+    assert {moment for (moment,) in rows(result.run_folder, "SELECT moment FROM device_states")} == {"before", "after"}
+    assert lab.leases() == [], "every lease is given back"
+    assert not [event for event in events if isinstance(event, Notice) and event.warning]
+
+
+def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    over = threading.Event()
+
+    def break_things() -> None:
+        while not over.wait(chance.uniform(0.3, 1.2)):
+            proxy = chance.choice(lab.boards).proxy
+            fault = chance.choice(["drop", "garbage", "after", "silence"])
+            if fault == "drop":
+                proxy.drop_all()
+            elif fault == "garbage":
+                proxy.flip(Direction.TO_CLIENT, byte_count=200)
+            elif fault == "after":
+                proxy.drop_after(chance.choice(list(Direction)), chance.randrange(1, 300_000))
+            else:
+                proxy.silence()
+                over.wait(chance.uniform(0.1, 2.0))
+                proxy.silence(False)
+
+    breaker = threading.Thread(target=break_things)
+    events: list[Event] = []
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Notice) and event.text.startswith("The reference") and not breaker.is_alive():
+            breaker.start()
+
+    try:
+        result = tune(
+            str(examples / "separable_filter.py"),
+            target="x86-64",
+            device=["one", "two", "phone"],
+            inventory=lab.inventory,
+            parameters=SMALL,
+            run_folder=tmp_path / "run",
+            settings=lab.settings,
+            rounds=3,
+            listen=listen,
+        )
+    finally:
+        over.set()
+        breaker.join()
+    assert result.outcome is Outcome.FINISHED
+    check_every_candidate_has_one_end(result)
+    assert result.samples_timed + sum(result.failures.values()) + result.not_done >= 3 * TINY_BATCH.batch_size - 2
+    assert result.incidents, "no fault met a schedule"
+    assert [event for event in events if isinstance(event, DeviceChanged) and event.state == "in service"]
+    assert result.best.header is not None
+    check_header(result.best.header, "separable_filter")
+
+
+def test_a_run_goes_on_without_a_board_that_dies(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice) and event.text.startswith("The reference"):
+            for board in lab.boards[1:]:
+                board.proxy.refuse()
+                board.proxy.drop_all()
+
+    result = tune(
+        str(examples / "separable_filter.py"),
+        target="x86-64",
+        device=["one", "two"],
+        inventory=lab.inventory,
+        parameters=SMALL,
+        run_folder=tmp_path / "run",
+        settings=lab.settings,
+        listen=listen,
+    )
+    assert result.outcome is Outcome.FINISHED
+    check_every_candidate_has_one_end(result)
+    assert set(result.best.by_device) == {"one"}
+
+
+def test_a_run_that_lost_its_only_board_is_resumed_on_another(
+    tune: Tune, lab: Lab, examples: Path, tmp_path: Path
+) -> None:
+    one = lab.boards[0]
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice) and event.text.startswith("The reference"):
+            one.proxy.refuse()
+            one.proxy.drop_all()
+
+    request = {
+        "target": "x86-64",
+        "inventory": lab.inventory,
+        "parameters": SMALL,
+        "run_folder": tmp_path / "run",
+        "settings": lab.settings,
+    }
+    generator = str(examples / "separable_filter.py")
+    lost = tune(generator, device=["one"], patience_s=2.0, listen=listen, **request)
+    assert lost.outcome is Outcome.DEVICES_LOST and lost.not_done > 0
+    found = tune(generator, device=["two"], resume=True, rounds=4, **request)
+    assert found.outcome is Outcome.FINISHED and found.samples_timed > 0
+    check_every_candidate_has_one_end(found)
+
+
+def test_a_board_with_another_host_key_is_not_used(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    board = lab.boards[0]
+    assert isinstance(board, SshBoard)
+    board.server.kill()
+    board.server.change_host_key()
+    board.server.start()
+    with pytest.raises(DeviceError, match="host key") as caught:
+        tune(
+            str(examples / "separable_filter.py"),
+            target="x86-64",
+            device="one",
+            inventory=lab.inventory,
+            run_folder=tmp_path / "run",
+            settings=lab.settings,
+        )
+    assert "ssh-keygen -R" in caught.value.next_step
+    assert not (tmp_path / "run").exists(), "nothing is left of a run that did not begin"
