@@ -195,7 +195,7 @@ class Crew:
         return self._patience_is_over()
 
     def _patience_is_over(self) -> bool:
-        self.is_lost = all(seat.gone or seat.out_s > self._patience_s for seat in self._seats.values())
+        self.is_lost = all(seat.is_given_up(self._patience_s) for seat in self._seats.values())
         return self.is_lost
 
     def _hand_out(self, work: _Work) -> bool:
@@ -240,6 +240,8 @@ class Crew:
         if _is_device_failure(result):
             self._device_failed(work, attempt, seat, result)
             return
+        if seat.is_unhealthy:
+            self._listen(DeviceChanged(seat.name, "in service", ""))
         if seat.proved():
             self._report_health(seat.name, None)
         if isinstance(result, Measurement):
@@ -325,7 +327,8 @@ class Crew:
             return
         restarted = seat.boot not in ("", answer)
         seat.back_in_service(answer)
-        self._listen(DeviceChanged(seat.name, "in service", "It has been restarted." if restarted else ""))
+        if not seat.is_unhealthy:  # its word is not enough: it has failed again and again
+            self._listen(DeviceChanged(seat.name, "in service", "It has been restarted." if restarted else ""))
 
 
 def _is_device_failure(result: Measurement | MeasureFailure) -> TypeGuard[MeasureFailure]:

@@ -11,6 +11,8 @@ _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0
 # After so many failures in a row a device is called unhealthy, and people are told.
 _UNHEALTHY_AFTER = 3
+# A device that answers so often and times nothing, because its storage is full for example, is as good as gone.
+_FRUITLESS_RETURNS = 5
 
 
 @dataclass
@@ -22,6 +24,8 @@ class Seat:
         boot: identifies the time since it was switched on.
         failures: times in a row that it failed.
         out_since_s: monotonic time at which it went out of service; None while it is in service.
+        failing_since_s: monotonic time of its first failure since it last timed a schedule; None without one.
+        fruitless_returns: times since then that it came back into service.
         next_check_s: monotonic time of the next look at it.
         checking: a look is under way.
         gone: it needs a person; it is not looked at again.
@@ -34,6 +38,8 @@ class Seat:
     boot: str = ""
     failures: int = 0
     out_since_s: float | None = None
+    failing_since_s: float | None = None
+    fruitless_returns: int = 0
     next_check_s: float = 0.0
     checking: bool = False
     gone: bool = False
@@ -50,6 +56,14 @@ class Seat:
         """Seconds that it has been out of service; 0 while it is in service."""
         return 0.0 if self.out_since_s is None else time.monotonic() - self.out_since_s
 
+    def is_given_up(self, patience_s: float) -> bool:
+        """Whether it was out of service for longer than that, or came back again and again for nothing."""
+        if self.in_service or self.gone:
+            return self.gone
+        fruitless = self.fruitless_returns >= _FRUITLESS_RETURNS and self.failing_since_s is not None
+        since_s = self.failing_since_s if fruitless else self.out_since_s
+        return since_s is not None and time.monotonic() - since_s > patience_s
+
     @property
     def is_unhealthy(self) -> bool:
         """Whether it fails again and again."""
@@ -65,6 +79,7 @@ class Seat:
         self.failures += 1
         self.sentence = sentence
         self.out_since_s = self.out_since_s or time.monotonic()
+        self.failing_since_s = self.failing_since_s or time.monotonic()
         self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
         self.gone = kind.needs_a_person
 
@@ -72,11 +87,14 @@ class Seat:
         """It answers again."""
         self.boot = boot
         self.out_since_s = None
+        self.fruitless_returns += 1
 
     def proved(self) -> bool:
         """It has timed a schedule; true when that is news: for the first time, or after it was unhealthy."""
         is_news = self.is_unhealthy or not self.is_proved
         self.is_proved = True
         self.failures = 0
+        self.failing_since_s = None
+        self.fruitless_returns = 0
         self.sentence = ""
         return is_news

@@ -42,7 +42,8 @@ _OPERATION_LIMIT_S = 900.0
 _LONGEST_LEASE_S = 1e9
 _SHOWN_CHARACTERS = 300
 _MOST_OUTPUT_BYTES = 2**20
-_MACHINE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_MACHINE = re.compile(r"[A-Za-z0-9_]{2,32}", re.ASCII)
+_MOST_GREETING_BYTES = 2**16
 _KINDS = {
     "usage": TroubleKind.BROKEN,
     "lease": TroubleKind.LEASED,
@@ -215,8 +216,12 @@ class AgentSession:
         heard = bytearray()
         for data in self._watched(["uname", "-m"], _SILENCE_S):
             heard += data[:4096]
-            if len(heard) > 2**16:
-                break
+            if len(heard) > _MOST_GREETING_BYTES:
+                raise DeviceTrouble(
+                    TroubleKind.BROKEN,
+                    f"{self._device} prints without end where it is asked what machine it is.",
+                    next_step="Let its shell, and what is started at a login, print nothing.",
+                )
         lines = heard.decode("utf-8", "replace").splitlines()
         # A server may greet before.
         for line in reversed(lines):

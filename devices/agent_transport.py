@@ -98,12 +98,13 @@ class AgentTransport:
     def open(self) -> OpenedDevice:
         """Connect, take the lease, make the folder, and ask for the performance governor where that is wanted.
 
+        The device is asked every time: what it says was so just now.
+
         Raises:
             DeviceTrouble: LEASED, someone else holds the slot; UNREACHABLE and the like after four attempts.
         """
         with self._operation():
-            if not (self._opened and self._session.connected and self._generation == self._session.generation):
-                with_back_off(self._open_once)
+            with_back_off(self._open_once)
             if self._heartbeat is None:
                 self._heartbeat = LeaseHeartbeat(self._beat, self._claim.ttl_s / 3)
             assert self._opened is not None  # set by what has just succeeded
@@ -115,7 +116,7 @@ class AgentTransport:
         with self._operation():
             for reconnections_left in range(_RECONNECTIONS, -1, -1):
                 try:
-                    self.open()
+                    self._stay_open()
                     return self._files.push(source, name)
                 except DeviceTrouble as trouble:
                     # A link that is down gets connected anew; one that is up has done all it can.
@@ -128,14 +129,14 @@ class AgentTransport:
         """See `Transport.pull`."""
         check_name(name)
         with self._operation():
-            self.open()
+            self._stay_open()
             self._files.pull(name, destination)
 
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """See `Transport.run`; the time limit is kept by the agent, on the device."""
         check_name(name)
         with self._operation():
-            self.open()
+            self._stay_open()
             started_s = time.monotonic()
             limit_s = min(max(time_s, 0.0), _LONGEST_RUN_S)
             fields = [
@@ -159,7 +160,7 @@ class AgentTransport:
         """See `Transport.remove`."""
         check_name(name)
         with self._operation():
-            self.open()
+            self._stay_open()
             self._files.remove(name)
 
     def probe(self) -> DeviceProbe:
@@ -271,6 +272,10 @@ class AgentTransport:
         with self._operation():
             with_back_off(self._session.connect)
             yield self._session
+
+    def _stay_open(self) -> None:
+        if not (self._opened and self._session.connected and self._generation == self._session.generation):
+            self.open()
 
     def _open_once(self) -> None:
         self._session.connect()

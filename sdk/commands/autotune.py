@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from targets.stop_signal import StopSignal
 
 _INTERRUPTED = 130
-_FAILED = 1
 
 
 def register(application: typer.Typer) -> None:
@@ -82,6 +81,7 @@ def _run(given: AutotuneArguments) -> None:
     from sdk.display.guarded_display import GuardedDisplay
     from sdk.interrupts import stop_on_interrupt
     from sdk.project_file import find_project
+    from targets.errors import DeviceError
     from targets.stop_signal import StopSignal
 
     call = read_arguments(given, find_project(Path.cwd()))
@@ -95,7 +95,9 @@ def _run(given: AutotuneArguments) -> None:
     if result.outcome is Outcome.INTERRUPTED:
         raise typer.Exit(_INTERRUPTED)
     if result.outcome is Outcome.DEVICES_LOST:
-        raise typer.Exit(_FAILED)
+        raise DeviceError(
+            "No device was left; everything measured is saved.", next_step="Mend one, then go on with --resume."
+        )
 
 
 def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> TuneResult:

@@ -90,7 +90,7 @@ def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> 
         assert store.database.next_round() == KILLS
         assert all(row.median_ms > 0 and row.clock == "wall" for row in store.database.measured())
         header = store.best_schedule(0).read_text()
-        assert header.startswith("#include") and header.endswith("// the end\n")
+        assert header.startswith("#ifndef") and header.endswith("#endif  // blur_SCHEDULE_H\n")
         assert not list(store.work.iterdir())
     finally:
         store.close()
@@ -190,7 +190,7 @@ def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
     with sqlite3.connect(store.folder / "tuning.db") as connection:
         connection.execute("PRAGMA user_version=77")
     connection.close()
-    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version 1"):
+    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version 2"):
         RunStore(store.folder, "blur", RECORD, resume=True)
 
 

@@ -204,6 +204,21 @@ def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
     assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
 
 
+def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    undone = bench.run([f"s{index}" for index in range(300)])
+    assert bench.crew.is_lost and undone > 0
+    states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states == ["out of service", "in service", "out of service", "in service", "unhealthy"]
+
+
+def test_a_device_that_was_unhealthy_is_said_to_be_back_once_it_works(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False) if n < 8 else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states[-2:] == ["unhealthy", "in service"] and bench.health[-1] == ("a", None)
+
+
 REFERENCE = ReferenceRun(EXECUTABLE, "reference", "reference_0.raw", 1.0)
 
 

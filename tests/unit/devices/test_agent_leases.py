@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -42,7 +43,9 @@ def test_a_slot_has_one_owner(agent: AgentSession, home: Path) -> None:
     assert 59 < first.expires_in_s <= 60 and 0 <= first.since_s < 30
     with pytest.raises(AgentError, match="leased by user0@there") as caught:
         take_lease(agent, claim(home, 1))
-    assert caught.value.kind is TroubleKind.LEASED and caught.value.next_step
+    assert caught.value.kind is TroubleKind.LEASED
+    assert re.search(r"so for \d+ s, and ends in (59|60) s unless", caught.value.message)
+    assert "`sdk devices release bench --force`" in caught.value.next_step
     assert caught.value.event.fields["owner"] == "user0@there"
     take_lease(agent, claim(home, 1, slot=1))
     shown = show_leases(agent, place(home))

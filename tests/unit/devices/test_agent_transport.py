@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +79,17 @@ def test_opening_tells_about_the_device_and_takes_its_slot(
     again = local_transport(home, cache)
     again.open()
     again.close()
+
+
+def test_opening_again_asks_the_device_again(transport: AgentTransport, home: Path, cache: ContentCache) -> None:
+    transport.open()
+    other = local_transport(home, cache, owner="other@here")
+    other.lease_take(force=True)
+    with pytest.raises(DeviceTrouble, match="leased by other@here"):
+        transport.open()
+    other.lease_release()
+    transport.open()
+    other.close()
 
 
 def test_looking_takes_no_lease_and_makes_no_folder(transport: AgentTransport, home: Path) -> None:
@@ -399,6 +410,26 @@ def test_an_argument_with_a_nul_is_wrong_usage(transport: AgentTransport, progra
     transport.push(program, "p")
     with pytest.raises(UsageError, match="NUL"):
         transport.run("p", ["a\0b"], TIME_S)
+
+
+class EndlessLink(LocalLink):
+    """Its shell never comes to an end."""
+
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        while True:
+            yield b"x86_64\n" * 500
+
+
+def test_a_shell_that_prints_without_end_says_no_machine(home: Path, cache: ContentCache) -> None:
+    noisy = local_transport(home, cache, link=EndlessLink(home))
+    with pytest.raises(DeviceTrouble, match="prints without end") as caught:
+        noisy.probe()
+    assert len(str(caught.value)) < 300
+    noisy.close()
+    long = local_transport(home, cache, link=LocalLink(home, machine="x" * 2000))
+    with pytest.raises(DeviceTrouble, match="does not say what machine it is"):
+        long.probe()
+    long.close()
 
 
 def test_a_machine_word_is_found_behind_a_greeting(home: Path, cache: ContentCache) -> None:

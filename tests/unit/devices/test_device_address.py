@@ -47,6 +47,13 @@ def test_what_is_no_address(text: str) -> None:
         parse_adb_address(text.removeprefix("pi"))
 
 
+@pytest.mark.parametrize("text", ["pi:hunter2@board", "ssh://pi:hunter2@board:22", "pi:hunter2@gw@board"])
+def test_a_password_in_an_address_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(UsageError, match="holds no password") as caught:
+        parse_ssh_address(text)
+    assert "hunter2" not in str(caught.value)
+
+
 def test_ipv6_without_brackets_is_explained() -> None:
     with pytest.raises(UsageError, match=r"stands in brackets; expected \[fe80::1\]"):
         parse_ssh_address("fe80::1")

@@ -153,6 +153,13 @@ def test_the_profile_takes_what_was_probed() -> None:
     assert machine_profile(profile, device(SSH + 'cores = "0-7"')).machine.parallelism == 8
 
 
+def test_what_may_be_a_password_is_not_shown() -> None:
+    for text in (SSH + 'password = "hunter2"', SSH.replace("pi@board", "pi:hunter2@board")):
+        with pytest.raises(DeviceError) as caught:
+            device(text)
+        assert "hunter2" not in str(caught.value)
+
+
 def test_cores_on_the_command_line() -> None:
     assert parse_cores("2-3,6") == (2, 3, 6)
     with pytest.raises(UsageError, match="core 2 is in it twice"):

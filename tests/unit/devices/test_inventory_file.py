@@ -169,6 +169,14 @@ def test_files_that_are_no_inventory(file: Path, content: bytes, expected: str |
     assert expected in caught.value.message
 
 
+def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path) -> None:
+    expected = load_inventory(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_inventory(file) == expected
+    add_device(file, board("new"))
+    assert names(file)[-1] == "new"
+
+
 def test_a_folder_is_no_inventory(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match=r"cannot be read \(Is a directory\)"):
         load_inventory(tmp_path)

@@ -37,6 +37,8 @@ def test_the_nearer_file_wins(folders: Settings, tmp_path: Path) -> None:
 def test_a_file_that_was_named_must_be_there(folders: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"There is no inventory .*mine\.toml"):
         open_inventory(Path("mine.toml"), folders)
+    with pytest.raises(UsageError, match="There is no inventory"):
+        open_inventory(Path("x" * 300), folders)
     (tmp_path / "project" / "sdk.toml").write_text('inventory = "lab.toml"')
     with pytest.raises(UsageError, match=r"There is no inventory .*lab\.toml"):
         open_inventory(None, folders)
