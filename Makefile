@@ -21,7 +21,7 @@ autotune: setup ## Tune the example for the emulated arm64 board.
 	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m --batch-size 16 -p width=640 -p height=360
 
 test: setup peers ## Run the tests.
-	@$(PYTHON) -m pytest || { code=$$?; \
+	@$(PYTHON) -m pytest -n 4 || { code=$$?; \
 		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
 
 lint: setup ## Check style, types and the direction of imports.

@@ -176,11 +176,9 @@ class Station:
         return Timing(self._steady(result), held_s, self.era, compared)
 
     def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
-        """The failure; after one of the device, what follows opens it anew and relies on no file of it."""
+        """The failure; after one of the device, what follows opens it anew."""
         if failure.reason is MeasureFailureReason.DEVICE:
-            self._ready = False
-            if failure.trouble is TroubleKind.BROKEN:
-                self._references.clear()
+            self._forget_connection(DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.sentence))
         return failure
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:

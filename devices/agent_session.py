@@ -68,6 +68,8 @@ class AgentError(DeviceTrouble):
     def __init__(self, device: str, event: ErrorEvent) -> None:
         kind = _KINDS[event.kind]
         message, next_step = f"{device}: {event.message[:1000]}", _NEXT_STEPS.get(kind, "")
+        if event.kind == "exec":
+            next_step = "See that its profile is right, and that programs may run in its folder (mount option noexec)."
         if kind is TroubleKind.LEASED:
             message += _lease_times(event.fields)
             next_step += f" Where nobody uses it any more: `sdk devices release {device} --force`."

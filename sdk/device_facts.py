@@ -12,6 +12,16 @@ from targets.errors import DeviceError, UsageError
 _FAST_SHARE = 0.75
 _PROFILES = {"x86_64": "x86-64", "aarch64": "arm64"}
 _ANDROID_PROFILES = {"aarch64": "arm64-android"}
+# By what `uname -m` says: the first two words of the Halide targets whose code runs there.
+_RUNS = {
+    "x86_64": ("x86-64", "x86-32"),
+    "i686": ("x86-32",),
+    "aarch64": ("arm-64", "arm-32"),
+    "armv8l": ("arm-32",),
+    "armv7l": ("arm-32",),
+    "riscv64": ("riscv-64",),
+}
+_ALL_RUN = frozenset(target for targets in _RUNS.values() for target in targets)
 _LONGEST_FACT_CHARACTERS = 200
 
 
@@ -29,6 +39,21 @@ def guess_profile(probe: DeviceProbe, profile_names: Collection[str]) -> str:
             next_step="Name one with --target; `sdk targets` lists them.",
         )
     return found
+
+
+def check_profile(name: str, halide_target: str, probe: DeviceProbe) -> None:
+    """Check that code for a profile's Halide target can run on the device's processor, as far as both are known.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    runs = _RUNS.get(probe.machine)
+    made_for = "-".join(halide_target.split("-")[:2])
+    if runs is not None and made_for in _ALL_RUN and made_for not in runs:
+        raise UsageError(
+            f"Code for profile {name} ({made_for}) does not run on a machine that calls itself {probe.machine}.",
+            next_step="Name another --target, or leave it out; `sdk targets` lists them.",
+        )
 
 
 def fast_cores(probe: DeviceProbe) -> tuple[int, ...]:

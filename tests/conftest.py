@@ -20,11 +20,13 @@ def examples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings that keep everything below the session's temporary folder."""
+def settings(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Settings:
+    """Settings that keep everything below the session's temporary folder; what is compiled is shared by all workers."""
     folder = tmp_path_factory.mktemp("settings")
-    environment = {**read_settings().environment, "SDK_CACHE_DIR": str(folder / "cache")}
-    return Settings(folder / "cache", folder / "config", folder / "profiles", environment)
+    base = tmp_path_factory.getbasetemp()
+    cache_folder = (base if worker_id == "master" else base.parent) / "cache"
+    environment = {**read_settings().environment, "SDK_CACHE_DIR": str(cache_folder)}
+    return Settings(cache_folder, folder / "config", folder / "profiles", environment)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,8 @@ def bench(
     settings = settings or read_settings()
     chosen = find_devices(target, device_names(device), parallelism, inventory, settings, progress)
     profile, threads = chosen.choice.profile, chosen.choice.parallelism
+    if chosen.choice.note:
+        progress(chosen.choice.note)
     runs_here = any(device.remote is None for device in chosen.choice.devices)
     toolchain = open_toolchain(profile, settings.cache_folder, None if runs_here else settings.ndk_root)
     toolchain.version()  # a broken one is found out before anything is built

@@ -141,7 +141,7 @@ def _state_text(state: DeviceState) -> Text:
     styles = {DeviceStatus.FREE: "green", DeviceStatus.LEASED: "yellow", DeviceStatus.NOT_ASKED: "dim"}
     parts = []
     if state.status is DeviceStatus.UNREACHABLE:
-        parts.append(f"unreachable: {state.trouble}")
+        parts.append(f"unreachable: {state.trouble.rstrip('.')}")
     if state.health is not None:
         since, again = moment_text(state.health.since_unix_s), moment_text(state.health.next_check_unix_s)
         sentence = state.health.sentence.removeprefix(f"{state.device.name}: ")

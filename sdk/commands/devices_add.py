@@ -147,11 +147,13 @@ def _probe(device: InventoryDevice, settings: Settings, quiet: bool) -> DevicePr
 def _with_probe(device: InventoryDevice, found: DeviceProbe, target: str | None, settings: Settings) -> InventoryDevice:
     import time
 
-    from sdk.device_facts import check_cores, facts_of, guess_profile, machine_of
+    from sdk.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
     from sdk.display.moments import iso_text
-    from targets.profile_loader import profile_names
+    from targets.profile_loader import load_profile, profile_names
 
     check_cores(device, found)
+    if target is not None:
+        check_profile(target, load_profile(target, settings.profile_folder).halide_target, found)
     return replace(
         device,
         profile_name=target or guess_profile(found, profile_names(settings.profile_folder)),

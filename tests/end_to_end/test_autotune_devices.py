@@ -198,6 +198,29 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
     check_every_candidate_has_one_end(found)
 
 
+def test_schedules_are_compared_on_each_device(lab: Lab, examples: Path) -> None:
+    from sdk import bench
+
+    results = bench(
+        str(examples / "separable_filter.py"),
+        ["adams2019", "mullapudi2016"],
+        device=["one", "phone"],
+        inventory=lab.inventory,
+        parameters=SMALL,
+        parallelism=1,
+        turns=1,
+        settings=lab.settings,
+    )
+    assert [(result.device, result.label) for result in results] == [
+        ("one", "adams2019"),
+        ("one", "mullapudi2016"),
+        ("phone", "adams2019"),
+        ("phone", "mullapudi2016"),
+    ]
+    assert all(result.failure is None and result.median_ms and result.reference for result in results)
+    assert lab.leases() == []
+
+
 def test_a_board_with_another_host_key_is_not_used(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
     board = lab.boards[0]
     assert isinstance(board, SshBoard)

@@ -12,7 +12,7 @@ from devices.device_probe import CacheProbe, CoreProbe, DeviceProbe, Temperature
 from devices.inventory import DeviceMachine, InventoryDevice
 from devices.inventory_fields import device_fields, parse_cores, read_device
 from devices.remote_place import SshAddress
-from sdk.device_facts import check_cores, cores_text, facts_of, fast_cores, guess_profile, machine_of
+from sdk.device_facts import check_cores, check_profile, cores_text, facts_of, fast_cores, guess_profile, machine_of
 from targets.errors import DeviceError, UsageError
 from targets.profile_loader import profile_names
 
@@ -110,6 +110,14 @@ def test_whatever_a_device_says_can_be_written(
     probe = replace(PI5, cpu_model=cpu, os=os, memory_bytes=memory_bytes, cores=cores, kernel=cpu or "")
     device = replace(BOARD, probed=facts_of(probe, "now"), machine=machine_of(probe, ()))
     assert read_device("pi", device_fields(device), "x", None) == device
+
+
+def test_a_profile_of_another_machine() -> None:
+    check_profile("arm64", "arm-64-linux", PI5)
+    check_profile("mine", "hexagon-32-noos", PI5)
+    check_profile("x86-64", "x86-64-linux-avx2", replace(PI5, machine="loongarch64"))
+    with pytest.raises(UsageError, match=r"profile x86-64 \(x86-64\) does not run on .* aarch64"):
+        check_profile("x86-64", "x86-64-linux-avx2", PI5)
 
 
 def test_cores_that_are_not_there() -> None:
