@@ -39,7 +39,10 @@ class SshFiles:
         try:
             channel.invoke_subsystem("sftp")
             self._client = SFTPClient(channel)
-        except (SSHException, SFTPError) as error:
+        except TimeoutError:
+            raise
+        except (SSHException, SFTPError, OSError) as error:
+            # A program that ends at once may have closed the channel before the first word to it.
             channel.close()
             if connection.ends_soon():
                 raise

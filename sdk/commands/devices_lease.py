@@ -25,7 +25,7 @@ def lease(
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a device for yourself: your own runs on it use the lease, others' wait. Again, it is renewed.
+    """Keep a device for yourself: your own runs on it use the lease, others' keep off. Again, it is renewed.
 
     Example: sdk devices lease pi5 --for 2h
     """

@@ -218,7 +218,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.tuples(KEYWORDS, st.sampled_from([" ", "=", "\t", ""]), VALUES), max_size=8))
 def test_any_configuration_gives_a_route_or_a_sentence(lines: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
