@@ -18,10 +18,9 @@ from autotune_loop.tune_request import Folders
 from devices.core_plan import plan_cores
 from devices.core_turns import CoreTurns
 from devices.device import Device
+from devices.device_transport import device_transport
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.open_device import open_transport
-from devices.open_remote import open_remote
 from devices.remote_place import ConnectionSettings
 from devices.transport import Transport
 from targets.artifacts import BuildTools, KernelRecipe, build_kernel, emit_featurization, link_kernels
@@ -110,11 +109,9 @@ def compare_schedules(
         for device in devices:
 
             def open_it(device: Device = device) -> Transport:
-                if device.remote is not None:
-                    assert connections is not None, "remote devices come with connections"
-                    return open_remote(device, connections, tools.cache)
-                return open_transport(
-                    device, recipe.profile, Path(folder) / "device", folders.environment, cores.measure or None
+                scratch = Path(folder) / "device"
+                return device_transport(
+                    device, recipe.profile, scratch, folders.environment, cores.measure, connections, tools.cache
                 )
 
             station = Station(device, open_it, inputs)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
-from weights.atomic_write import write_atomically
 
 FILE_NAME = "run.toml"
 

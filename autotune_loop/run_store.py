@@ -15,9 +15,9 @@ from autotune_loop.run_database import RunDatabase
 from autotune_loop.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.sample_file import Sample, write_sample
 from autotune_loop.schedule.mend_header import mend_header
+from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
 from targets.executable import KernelObject
-from weights.atomic_write import write_atomically
 from weights.weights_file import Weights, write_weights
 
 _SCHEDULE_ID_ROUND = 10_000

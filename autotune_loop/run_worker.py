@@ -13,8 +13,7 @@ from autotune_loop.run_context import RunContext
 from autotune_loop.station import Station
 from devices.core_turns import CoreTurns
 from devices.device import Device
-from devices.open_device import open_transport
-from devices.open_remote import open_remote
+from devices.device_transport import device_transport
 from devices.transport import Transport
 from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache
@@ -107,11 +106,10 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
 
     def _open_transport(self, device: Device) -> Transport:
         context = self.context
-        if device.remote is not None:
-            assert context.connections is not None, "a run with remote devices has connections"
-            return open_remote(device, context.connections, self.cache)
-        cores = context.cores.measure or None
-        return open_transport(device, context.profile, context.work_folder / "device", context.environment, cores)
+        folder, cores = context.work_folder / "device", context.cores.measure
+        return device_transport(
+            device, context.profile, folder, context.environment, cores, context.connections, self.cache
+        )
 
     def interrupt(self) -> None:
         """Kill what the tasks under way have started; tasks that start later are not affected."""

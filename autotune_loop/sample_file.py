@@ -21,8 +21,8 @@ from autotune_loop.featurization import (
     format_featurization,
     parse_featurization,
 )
+from targets.atomic_write import write_atomically
 from targets.errors import WeightsError
-from weights.atomic_write import write_atomically
 from weights.network import Network
 
 MAX_RUNTIME_MS = 100_000.0  # Halide's tool skips samples above 100 s

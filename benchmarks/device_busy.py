@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 
 import sdk
-from benchmarks.loopback_lab import LoopbackLab
+from sdk.settings import read_settings
+from tests.loopback_lab import LoopbackLab
 from tests.remote_board import ssh_board
 
 GOAL = 0.9
@@ -41,7 +42,7 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="sdk-busy-") as text, ssh_board(Path(text) / "board") as board:
         folder = Path(text)
-        lab = LoopbackLab(folder, [board], cores=cores[-1:])
+        lab = LoopbackLab(folder, [board], read_settings(), cores=cores[-1:])
         os.sched_setaffinity(0, cores[:-1])
         result = sdk.autotune(
             arguments.generator,

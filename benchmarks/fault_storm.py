@@ -22,9 +22,10 @@ from pathlib import Path
 
 import sdk
 from autotune_loop.events import BatchDone, Event, Notice
-from benchmarks.loopback_lab import LoopbackLab
+from sdk.settings import read_settings
 from targets.stop_signal import StopSignal
 from tests.fault_proxy import Direction
+from tests.loopback_lab import LoopbackLab
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard, adb_board, ssh_board
 
 GENERATOR = "examples/separable_filter.py"
@@ -113,7 +114,7 @@ def main() -> int:
 
 def run(boards: list[RemoteBoard], folder: Path, faults: int, seed: int) -> dict[str, object]:
     """One run in the storm, and its figures."""
-    lab = LoopbackLab(folder, boards)
+    lab = LoopbackLab(folder, boards, read_settings())
     enough = StopSignal()
     rounds_after = 0
     storm = Storm(boards, faults, seed, enough)

@@ -37,6 +37,16 @@ class AgentProgram:
     sha256: str
 
 
+def agent_for(machine: str, cache: ContentCache) -> AgentProgram:
+    """The agent for what a device's `uname -m` says.
+
+    Raises:
+        DeviceTrouble: BROKEN, no agent can be built for such a machine.
+        ToolchainError: it does not build.
+    """
+    return build_agent(agent_triple(machine), cache)
+
+
 def agent_triple(machine: str) -> str:
     """zig's name of what the agent is built for on a device whose `uname -m` says `machine`.
 

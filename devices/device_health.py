@@ -7,10 +7,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.atomic_file import write_atomically
 from devices.device_key import device_key
 from devices.device_trouble import TroubleKind
 from devices.remote_place import AdbAddress, SshAddress
+from targets.atomic_write import write_atomically
 from targets.errors import DeviceError
 
 _FIRST_PAUSE_S = 60.0
@@ -89,7 +89,7 @@ def record_unhealthy(
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(_file(folder, address), json.dumps(fields, indent=2) + "\n", 0o644)
+        write_atomically(_file(folder, address), (json.dumps(fields, indent=2) + "\n").encode())
     except OSError as error:
         raise DeviceError(f"The folder {folder} cannot be written ({error.strerror}).") from error
     return record

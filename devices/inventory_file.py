@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from devices.atomic_file import write_atomically
 from devices.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
 from devices.inventory_fields import device_fields, read_device
+from targets.atomic_write import write_atomically
 from targets.errors import DeviceError, UsageError
 from targets.profile_fields import nearest
 
@@ -171,7 +171,7 @@ def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, Inventory]]) -
                     next_step="Edit it by hand; each device is a table [devices.NAME].",
                 )
             mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-            write_atomically(file, edited, mode)
+            write_atomically(file, edited.encode(), mode)
     except OSError as error:
         raise DeviceError(
             f"The inventory {file} cannot be written ({error.strerror}).", next_step="Choose another --inventory."

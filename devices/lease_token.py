@@ -9,9 +9,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.atomic_file import write_atomically
 from devices.device_key import device_key
 from devices.remote_place import RemotePlace
+from targets.atomic_write import write_atomically
 from targets.errors import DeviceError
 
 _TOKEN = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
@@ -65,7 +65,7 @@ def keep_token(folder: Path, place: RemotePlace, lease: LeaseToken) -> None:
     fields = {"address": place.address.describe(), "slot": place.slot, "token": lease.token, "ttl_s": lease.ttl_s}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(_file(folder, place), json.dumps(fields) + "\n", 0o600)
+        write_atomically(_file(folder, place), (json.dumps(fields) + "\n").encode(), 0o600)
     except OSError as error:
         raise DeviceError(f"The folder {folder} cannot be written ({error.strerror}).") from error
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from devices.adb_link import AdbLink
-from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_program import agent_for
 from devices.agent_transport import AgentTransport
 from devices.device import Device
 from devices.device_link import DeviceLink
@@ -40,10 +41,7 @@ def open_remote(device: Device, connections: ConnectionSettings, cache: ContentC
     """
     place = device.remote
     assert place is not None, "the device is a remote one"
-
-    def agent(machine: str) -> AgentProgram:
-        return build_agent(agent_triple(machine), cache)
-
     kept = read_token(connections.token_folder, place)
+    token = None if kept is None else kept.token
     link = open_link(device.name, place.address, connections)
-    return AgentTransport(link, device, agent, connections.lease_owner, None if kept is None else kept.token)
+    return AgentTransport(link, device, partial(agent_for, cache=cache), connections.lease_owner, token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_program import AgentProgram, agent_for
 from devices.agent_session import AgentSession
 from devices.device_lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
 from devices.device_link import DeviceLink
@@ -141,4 +141,4 @@ def _reach(
 
 
 def _agent(machine: str, settings: Settings) -> AgentProgram:
-    return build_agent(agent_triple(machine), ContentCache(settings.cache_folder))
+    return agent_for(machine, ContentCache(settings.cache_folder))

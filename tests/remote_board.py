@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_program import agent_for
 from devices.agent_transport import AgentTransport
 from devices.device import Clock, Device
 from devices.open_remote import open_link
@@ -44,7 +44,7 @@ class RemoteBoard:
         place = replace(self.place, slot=slot)
         device = Device(self.name, "ssh", "x86-64", Clock.WALL, 1, uses_host_cores=False, remote=place)
         link = open_link(self.name, self.place.address, self.connections)
-        return AgentTransport(link, device, partial(_agent, cache=cache), owner, lease_ttl_s=lease_ttl_s)
+        return AgentTransport(link, device, partial(agent_for, cache=cache), owner, lease_ttl_s=lease_ttl_s)
 
     def inventory_entry(self, profile: str = "x86-64") -> str:
         """Its table in a devices.toml."""
@@ -59,10 +59,6 @@ class RemoteBoard:
         if self.place.folder is not None:
             lines += [f"folder = {json.dumps(self.place.folder)}"]
         return "\n".join(lines) + "\n"
-
-
-def _agent(machine: str, cache: ContentCache) -> AgentProgram:
-    return build_agent(agent_triple(machine), cache)
 
 
 class SshBoard(RemoteBoard):

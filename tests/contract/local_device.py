@@ -6,16 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from devices.agent_program import AgentProgram, agent_triple, build_agent
+from devices.agent_program import AgentProgram, agent_for
 from devices.agent_transport import AgentTransport
 from devices.device import Clock, Device
 from devices.remote_place import RemotePlace, SshAddress
 from targets.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
-
-
-def agent_for(machine: str, cache: ContentCache) -> AgentProgram:
-    return build_agent(agent_triple(machine), cache)
 
 
 def local_device(home: Path, slot: int = 0, **place: object) -> Device:

@@ -8,7 +8,6 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from targets.errors import DeviceError
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.fault_proxy import Direction
+from tests.loopback_lab import LoopbackLab
 from tests.remote_board import RemoteBoard, SshBoard, adb_board, ssh_board
 
 pytestmark = [
@@ -29,19 +29,12 @@ pytestmark = [
 ]
 
 
-class Lab:
-    """Boards and the inventory that names them."""
+class Lab(LoopbackLab):
+    """Boards, the inventory that names them, and what is left on them."""
 
     def __init__(self, folder: Path, settings: Settings, boards: list[RemoteBoard]) -> None:
+        super().__init__(folder, boards, settings)
         self.boards = boards
-        self.inventory = folder / "devices.toml"
-        self.inventory.write_text("\n".join(board.inventory_entry() for board in boards))
-        home = folder / "home"
-        (home / ".ssh").mkdir(parents=True)
-        known = [board.access.known_hosts.read_text() for board in boards if isinstance(board, SshBoard)]
-        (home / ".ssh" / "known_hosts").write_text("".join(known))
-        environment = {**settings.environment, "HOME": str(home)}
-        self.settings = replace(settings, config_folder=folder / "config", environment=environment)
 
     def leases(self) -> list[Path]:
         """What is left of the boards' leases."""

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from devices.agent_program import agent_for
 from devices.agent_session import AgentSession
 from targets.content_cache import ContentCache
-from tests.contract.local_device import agent_for, local_device
+from tests.contract.local_device import local_device
 from tests.contract.local_link import LocalLink
 
 

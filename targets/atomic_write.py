@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 
-def write_atomically(file: Path, text: str, mode: int) -> None:
-    """Write beside the file, flush to disk, then move over it; after a failure nothing is left behind.
+def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write beside the target, flush to disk, then move over it; after a failure nothing is left behind.
 
     Args:
         mode: the permissions of the new file; it never has more while it is written.
@@ -16,14 +16,14 @@ def write_atomically(file: Path, text: str, mode: int) -> None:
     Raises:
         OSError: the folder is missing or not writable, or the disk is full.
     """
-    handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(text.encode("utf-8"))
-            opened.flush()
-            os.fsync(opened.fileno())
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         os.chmod(beside, mode)
-        os.replace(beside, file)
+        os.replace(beside, path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sdk.settings import read_settings
+from sdk.settings import Settings
 from tests.remote_board import RemoteBoard, SshBoard
 
 
@@ -15,10 +15,12 @@ class LoopbackLab:
 
     Attributes:
         inventory: the file.
-        settings: this user's, with that home folder.
+        settings: those given, with that home folder.
     """
 
-    def __init__(self, folder: Path, boards: Sequence[RemoteBoard], cores: Sequence[int] = ()) -> None:
+    def __init__(
+        self, folder: Path, boards: Sequence[RemoteBoard], settings: Settings, cores: Sequence[int] = ()
+    ) -> None:
         self.inventory = folder / "devices.toml"
         pinned = f"cores = {list(cores)}\n" if cores else ""
         self.inventory.write_text("\n".join(board.inventory_entry() + pinned for board in boards))
@@ -26,6 +28,5 @@ class LoopbackLab:
         (home / ".ssh").mkdir(parents=True)
         known = [board.access.known_hosts.read_text() for board in boards if isinstance(board, SshBoard)]
         (home / ".ssh" / "known_hosts").write_text("".join(known))
-        settings = read_settings()
         environment = {**settings.environment, "HOME": str(home)}
         self.settings = replace(settings, config_folder=folder / "config", environment=environment)
