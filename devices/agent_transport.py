@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,8 @@ from devices.device_probe import DeviceProbe, probe_device
 from devices.device_sense import DeviceSense, core_list, sense_device, time_canary
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.file_name import check_name
-from devices.lease_heartbeat import LeaseHeartbeat
 from devices.session_files import SessionFiles
+from devices.shared_connection import SharedConnection
 from devices.transport import RunOutcome
 from targets.errors import DeviceError, SdkError
 from targets.stop_signal import StopSignal
@@ -63,6 +62,7 @@ class AgentTransport:
         agent: gives the agent's program for what the device's `uname -m` says.
         owner: who holds the lease, for people.
         token: a lease taken before; without one the lease is this transport's own, and ends with `close`.
+        own_token: the secret of its own lease, by which a process takes over that of its dead predecessor.
         lease_ttl_s: how long the lease outlives this process.
     """
 
@@ -74,26 +74,39 @@ class AgentTransport:
         owner: str,
         token: str | None = None,
         *,
+        own_token: str | None = None,
         lease_ttl_s: float = 120.0,
     ) -> None:
         if device.remote is None:
             raise ValueError(f"{device.name} is not behind a link")
+        place = device.remote
+        secret = token or own_token or secrets.token_hex(16)
+        claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
+        self._begin(SharedConnection(AgentSession(link, device, agent), claim, own_lease=token is None), device)
+
+    def _begin(self, connection: SharedConnection, device: Device) -> None:
+        assert device.remote is not None, "the device is behind a link"
         self._device = device
         self._place = device.remote
-        self._session = AgentSession(link, device, agent)
-        self._own_lease = token is None
-        self._claim = LeaseClaim(
-            self._place.slot, self._place.lease_folder, token or secrets.token_hex(16), owner, lease_ttl_s
-        )
+        self._connection = connection
+        self._session, self._claim, self._lock = connection.session, connection.claim, connection.lock
+        with self._lock:
+            connection.users += 1
+            self._heard_of_loss = connection.lost_lease
         self._name = secrets.token_hex(8)
         self._files = SessionFiles(self._session, device.name, self._name, self._claim.fields())
         self._opened: OpenedDevice | None = None
         self._generation = -1
-        self._governor_touched = False
-        self._lost_lease: DeviceTrouble | None = None
-        self._lock = threading.RLock()
-        self._heartbeat: LeaseHeartbeat | None = None
         self._closed = False
+
+    def sharing(self) -> AgentTransport:
+        """Another user's transport, with files of its own, over the same connection and under the same lease.
+
+        The lease ends with the last of them. Programs of one must not run beside those of another.
+        """
+        other: AgentTransport = object.__new__(AgentTransport)
+        other._begin(self._connection, self._device)
+        return other
 
     def open(self) -> OpenedDevice:
         """Connect, take the lease, make the folder, and ask for the performance governor where that is wanted.
@@ -105,8 +118,7 @@ class AgentTransport:
         """
         with self._operation():
             with_back_off(self._open_once)
-            if self._heartbeat is None:
-                self._heartbeat = LeaseHeartbeat(self._beat, self._claim.ttl_s / 3)
+            self._connection.keep_lease()
             assert self._opened is not None  # set by what has just succeeded
             return self._opened
 
@@ -230,31 +242,39 @@ class AgentTransport:
     def close(self) -> None:
         """See `Transport.close`: leaves the device as it was. Quiet, and soon over, when it is dead."""
         until_s = time.monotonic() + _CLOSING_S
-        if self._heartbeat is not None:
-            self._heartbeat.end(_CLOSING_S)
-        held = self._lock.acquire(timeout=max(0.0, until_s - time.monotonic()))
+        held = self._lock.acquire(timeout=_CLOSING_S)
         try:
-            if not self._closed and self._opened is not None:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.users -= 1
+            is_last = self._connection.users == 0
+            if is_last:
+                self._connection.end_heartbeat(_CLOSING_S)
+            if self._opened is not None or (is_last and self._connection.opened):
                 # One failure is enough: each would wait for the same silent device.
                 with contextlib.suppress(SdkError):
-                    self._tidy_up(until_s)
-            self._closed = True
-            self._session.close()
+                    self._tidy_up(until_s, is_last)
+            if is_last:
+                self._session.close()
         finally:
             if held:
                 self._lock.release()
 
-    def _tidy_up(self, until_s: float) -> None:
+    def _tidy_up(self, until_s: float, is_last: bool) -> None:
         session, lease, name = self._session, self._claim.fields(), [("session", self._name)]
 
         def left_s() -> float:
             return max(0.5, until_s - time.monotonic())
 
         session.connect()
-        session.ask("clear", name, limit_s=left_s())
-        if self._governor_touched:
+        if self._opened is not None:
+            session.ask("clear", name, limit_s=left_s())
+        if not is_last:
+            return
+        if self._connection.governor_touched:
             session.ask("governor", [*lease, ("set", "restore"), ("cores", "")], limit_s=left_s())
-        if self._own_lease:
+        if self._connection.own_lease:
             release_lease(session, self._claim, limit_s=left_s())
 
     @contextlib.contextmanager
@@ -262,9 +282,10 @@ class AgentTransport:
         with self._lock:
             if self._closed:
                 raise DeviceError(f"{self._device.name} has been closed.")
-            if self._lost_lease is not None:
-                trouble, self._lost_lease = self._lost_lease, None
-                raise trouble
+            loss = self._connection.lost_lease
+            if loss is not None and loss is not self._heard_of_loss:
+                self._heard_of_loss = loss
+                raise loss
             yield
 
     @contextlib.contextmanager
@@ -297,25 +318,13 @@ class AgentTransport:
             if error.kind is TroubleKind.LEASED:
                 raise
             return False
-        self._governor_touched = True
+        self._connection.governor_touched = True
         return reply.flag("permitted")
 
     def _halt(self) -> None:
         """Hanging up has told the agent already; this waits for it."""
         with contextlib.suppress(DeviceError):
             self._session.ask("halt", self._claim.fields(), limit_s=_CLOSING_S)
-
-    def _beat(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            return  # what is going on keeps the lease
-        try:
-            if self._session.connected and not self._closed:
-                take_lease(self._session, self._claim)
-        except DeviceTrouble as trouble:
-            if trouble.kind is TroubleKind.LEASED:
-                self._lost_lease = trouble
-        finally:
-            self._lock.release()
 
 
 def _run_outcome(reply: Reply) -> RunOutcome:

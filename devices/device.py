@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from devices.remote_place import RemotePlace
 
 
 class Clock(Enum):
-    """What a time was measured with. Times of different clocks are never compared or trained on together."""
+    """What a time was measured with. Times of different clocks are never compared or trained on together.
+
+    WALL is a real device's. EMULATED is this machine's while it emulates one. SIMULATED is modelled, from what the
+    emulated program does: equal in every run, and in the order of a device's times far more often.
+    """
 
     WALL = "wall"
     EMULATED = "emulated"
+    SIMULATED = "simulated"
 
     @property
     def label(self) -> str:
@@ -30,8 +36,9 @@ class Device:
         profile_name: the profile it was chosen for.
         clock: what its times are measured with.
         threads: Halide threads a kernel runs with.
-        uses_host_cores: true when it computes on this machine, so that building must keep off its cores.
+        uses_host_cores: true when it computes on this machine.
         remote: where it is; None for this machine.
+        clock_plugin: what gives its emulator the simulated clock; None for every other clock.
     """
 
     name: str
@@ -41,8 +48,14 @@ class Device:
     threads: int
     uses_host_cores: bool
     remote: RemotePlace | None = None
+    clock_plugin: Path | None = None
+
+    @property
+    def measuring_cores(self) -> int:
+        """Cores of this machine that building must keep off while it times: none for simulated time, which stands."""
+        return self.threads if self.uses_host_cores and self.clock is not Clock.SIMULATED else 0
 
     @property
     def is_emulated(self) -> bool:
         """Whether its times are an emulator's."""
-        return self.clock is Clock.EMULATED
+        return self.clock is not Clock.WALL

@@ -18,12 +18,13 @@ class TroubleKind(Enum):
     FULL = "storage full"
     LEASED = "leased by someone else"
     DRIFTED = "another speed than before"
+    UNLIKE = "unlike the other boards"
     BROKEN = "broken"
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether trying again cannot help: a key, a password or a host key must be put right first."""
-        return self is TroubleKind.REFUSED
+        """Whether trying again cannot help: a key, a password or a host key must be put right, or the board itself."""
+        return self in (TroubleKind.REFUSED, TroubleKind.UNLIKE)
 
 
 class DeviceTrouble(DeviceError):

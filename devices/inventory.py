@@ -168,20 +168,31 @@ class Inventory:
 
 
 def machine_profile(profile: TargetProfile, device: InventoryDevice) -> TargetProfile:
-    """Return the profile with what the device's own hardware says laid over it.
+    """Return the profile with what the device's own hardware says laid over it: see `fitted_profile`."""
+    return fitted_profile(profile, device.machine, len(device.cores) // device.slots)
 
-    The search sees no more cores than a slot of the device has.
+
+def fitted_profile(profile: TargetProfile, known: DeviceMachine, slot_cores: int) -> TargetProfile:
+    """Return the profile with what a device's own hardware says laid over it.
+
+    The search sees no more cores than a slot of the device has. What was probed is a processor's: of a card, which is
+    asked when a run begins, it says nothing.
+
+    Args:
+        slot_cores: the cores that one slot's kernels run on; 0 for all.
     """
-    known = {
-        "parallelism": device.machine.parallelism,
-        "l1_data_cache_bytes": device.machine.l1_data_cache_bytes,
-        "l2_cache_bytes": device.machine.l2_cache_bytes,
-        "last_level_cache_bytes": device.machine.last_level_cache_bytes,
-    }
-    machine = replace(profile.machine, **{key: value for key, value in known.items() if value is not None})
-    if device.cores:
-        share = len(device.cores) // device.slots
+    if profile.machine.gpu is not None:
+        return profile
+    usual = profile.machine
+    machine = replace(
+        usual,
+        parallelism=known.parallelism or usual.parallelism,
+        l1_data_cache_bytes=known.l1_data_cache_bytes or usual.l1_data_cache_bytes,
+        l2_cache_bytes=known.l2_cache_bytes or usual.l2_cache_bytes,
+        last_level_cache_bytes=known.last_level_cache_bytes or usual.last_level_cache_bytes,
+    )
+    if slot_cores:
         # Without a probe the profile's figure is of another machine, and the cores say how many there are.
-        cores = share if device.machine.parallelism is None else min(share, machine.parallelism)
+        cores = slot_cores if known.parallelism is None else min(slot_cores, machine.parallelism)
         machine = replace(machine, parallelism=cores)
     return replace(profile, machine=machine)

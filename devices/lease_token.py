@@ -56,6 +56,27 @@ def read_token(folder: Path, place: RemotePlace) -> LeaseToken | None:
     return LeaseToken(token, float(ttl_s))
 
 
+def member_token(folder: Path) -> str:
+    """Return the secret that a member of a farm holds its leases by, the same as long as its folder is there.
+
+    Raises:
+        DeviceError: it cannot be written.
+    """
+    file = folder / "lease-token"
+    try:
+        known = file.read_text()[:_LARGEST_FILE_BYTES].strip()
+    except (OSError, UnicodeDecodeError):
+        known = ""
+    if _TOKEN.fullmatch(known):
+        return known
+    made = new_token()
+    try:
+        write_atomically(file, f"{made}\n".encode(), 0o600)
+    except OSError as error:
+        raise DeviceError(f"{file} cannot be written ({error.strerror}).") from error
+    return made
+
+
 def keep_token(folder: Path, place: RemotePlace, lease: LeaseToken) -> None:
     """Keep the secret for a slot; only this user can read it.
 

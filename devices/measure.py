@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from devices.device import Device
+from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.file_name import check_name
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
@@ -20,6 +20,7 @@ _REASON_OF_ERROR = {
     "usage": MeasureFailureReason.WRONG_ARGUMENTS,
     "halide": MeasureFailureReason.HALIDE_ERROR,
     "memory": MeasureFailureReason.OUT_OF_MEMORY,
+    "gpu": MeasureFailureReason.DEVICE,
     "overrun": MeasureFailureReason.WRONG_OUTPUT,
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
     # A file beside the executable: the reference's outputs, or an input. No kernel has to do with those.
@@ -27,6 +28,10 @@ _REASON_OF_ERROR = {
 }
 # Times outside these are a fault of the report, whatever the kernel.
 _SHORTEST_S = 1e-9
+# A simulated call takes as long as the one before, once the caches are as the calls leave them.
+_SIMULATED_TIME_ARGUMENTS = (
+    "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2 --max-time-s 1000000"
+).split()
 _LONGEST_S = 1e6
 
 
@@ -41,11 +46,15 @@ class Session:
 
     def input_arguments(self) -> list[str]:
         """The runner's options for the kernel's arguments."""
-        arguments = ["--seed", str(self.inputs.seed), "--threads", str(self.device.threads)]
+        # The simulated clock follows one thread only.
+        cores = "--simulated-cores" if self.device.clock is Clock.SIMULATED else "--threads"
+        arguments = ["--seed", str(self.inputs.seed), cores, str(self.device.threads)]
         for name, size in self.inputs.sizes.items():
             arguments += ["--size", f"{name}={size}"]
         for name, value in self.inputs.scalars.items():
             arguments += ["--scalar", f"{name}={value}"]
+        if self.inputs.exact_outputs:
+            arguments.append("--exact-outputs")
         for name in self.inputs.files:
             arguments += ["--input", f"{name}={input_file_name(name)}"]
         return arguments
@@ -77,6 +86,32 @@ def write_reference(
     return _failure(session.device, kernel, outcome, _events(outcome.output))
 
 
+def check_output(
+    session: Session, executable: str, kernel: str, reference: str, time_s: float, stop: StopSignal | None = None
+) -> MeasureFailure | None:
+    """Compare the kernel's output with the reference file, without timing it; None when it is the same.
+
+    Raises:
+        DeviceError: the device cannot be used.
+    """
+    arguments = ["--kernel", kernel, *session.input_arguments(), "--reference", check_name(reference)]
+    arguments += _tolerance_arguments(session.tolerance)
+    outcome = session.transport.run(executable, arguments, time_s, stop)
+    if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
+        return None
+    return _failure(session.device, kernel, outcome, _events(outcome.output))
+
+
+def list_kernels(session: Session, executable: str, time_s: float) -> list[dict[str, Any]]:
+    """What the runner says of the kernels in it: their names and arguments. It is not to be trusted.
+
+    Raises:
+        DeviceError: the device cannot be used.
+    """
+    outcome = session.transport.run(executable, ["--list"], time_s, None)
+    return [event for event in _events(outcome.output) if event.get("event") == "kernel"]
+
+
 def measure_kernel(
     session: Session,
     executable: str,
@@ -89,7 +124,7 @@ def measure_kernel(
     arguments = ["--kernel", kernel, *session.input_arguments()]
     if reference is not None:
         arguments += ["--reference", check_name(reference), *_tolerance_arguments(session.tolerance)]
-    arguments += _time_arguments(settings)
+    arguments += _time_arguments(settings, session.device.clock)
     try:
         outcome = session.transport.run(executable, arguments, settings.run_limit_s, stop)
     except DeviceError as error:
@@ -126,7 +161,8 @@ def _judged(
         kernel=kernel,
         device=session.device.name,
         clock=session.device.clock,
-        repetitions_s=repetitions_s,
+        # Simulated times differ by what the first of the calls has found in the caches, and by nothing else.
+        repetitions_s=(min(repetitions_s),) if session.device.clock is Clock.SIMULATED else repetitions_s,
         stopped_by=_text(timed.get("stopped_by", "")),
         output_checked=output_checked,
         canary_s=outcome.canary_s,
@@ -150,7 +186,9 @@ def _tolerance_arguments(tolerance: Tolerance) -> list[str]:
     ]
 
 
-def _time_arguments(settings: MeasureSettings) -> list[str]:
+def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
+    if clock is Clock.SIMULATED:
+        return ["--time", *_SIMULATED_TIME_ARGUMENTS]
     arguments = ["--time", "--precision", repr(settings.precision)]
     arguments += ["--warm-up-s", repr(settings.warm_up_s), "--max-time-s", repr(settings.max_time_s)]
     arguments += ["--min-repetitions", str(settings.min_repetitions)]
@@ -192,7 +230,7 @@ def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Iterable[
     events = list(events)
     reason, sentence = _judge(outcome, events)
     if reason is MeasureFailureReason.DEVICE:
-        trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} has lost a file, or cannot keep one. {sentence}")
+        trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {sentence}")
         return device_failure(kernel, device.name, trouble, under_way=False)
     return MeasureFailure(kernel, device.name, reason, sentence, outcome.output)
 

@@ -34,15 +34,18 @@ class KernelInputs:
 
     Attributes:
         seed: of the random inputs.
-        sizes: argument → extents such as '1920x1080', in place of the estimates.
+        sizes: argument → extents such as '1920x1080', in place of the estimates; with the least coordinates
+            '1920x1080@-2x3'.
         scalars: argument → value, in place of the estimates.
         files: argument → runner input file, in place of random data.
+        exact_outputs: outputs are as asked for, and not made larger for a schedule that wants them so.
     """
 
     seed: int = 0
     sizes: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+    exact_outputs: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,14 @@ from devices.transport import Transport
 from targets.errors import DeviceError, EmulatorError, UsageError
 from targets.host_probe import HostMachine
 from targets.profile import EmulatorChoice, TargetProfile
+from targets.simulated_clock_plugin import simulated_clock_arguments
 
 DEVICE_KINDS = ("local", "qemu")
 _KERNEL_MEMORY_BYTES = 8 * 2**30
+# Features of Halide targets that no emulator of programs has.
+_NOT_EMULATED = ("avx512", "avx10", "cuda")
+# Of programs by the simulated clock: what they find on their stack has to be equal in every run.
+_GUEST_ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C"}
 _HALIDE_ARCHITECTURES = {"x86_64": "x86-64", "aarch64": "arm-64", "riscv64": "riscv-64"}
 
 
@@ -34,7 +39,7 @@ def choose_device(profile: TargetProfile, kind: str | None, parallelism: int, ho
     if kind not in DEVICE_KINDS:
         raise UsageError(f"There is no device {kind!r}; there are: {', '.join(DEVICE_KINDS)}.")
     if kind == "qemu":
-        _emulator_command(_emulator(profile))
+        emulator_command(profile)
         return Device("qemu", kind, profile.name, Clock.EMULATED, parallelism, uses_host_cores=True)
     _check_runs_here(profile, host)
     return Device("local", kind, profile.name, Clock.WALL, parallelism, uses_host_cores=True)
@@ -55,8 +60,27 @@ def open_transport(
     """
     launcher: tuple[str, ...] = ()
     if device.kind == "qemu":
-        launcher = _emulator_command(_emulator(profile))
+        launcher = emulator_command(profile)
+    if device.clock_plugin is not None:
+        launcher += simulated_clock_arguments(device.clock_plugin, profile.machine, device.threads)
+        environment = _GUEST_ENVIRONMENT
     return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher)
+
+
+def emulator_command(profile: TargetProfile) -> tuple[str, ...]:
+    """The command line that programs of the profile are put behind on this machine.
+
+    Raises:
+        UsageError: the profile names no emulator, or one that cannot run its code.
+        EmulatorError: the emulator, or what it needs, is not installed.
+    """
+    unknown = [word for word in profile.halide_target.split("-") if word.startswith(_NOT_EMULATED)]
+    if unknown:
+        raise UsageError(
+            f"QEMU cannot run code of profile {profile.name}: it knows no {unknown[0]}.",
+            next_step="Leave --device out, or name a device that can.",
+        )
+    return _emulator_command(_emulator(profile))
 
 
 def _emulator(profile: TargetProfile) -> EmulatorChoice:

@@ -34,14 +34,20 @@ def open_link(
     return AdbLink(name, address, connections, tell)
 
 
-def open_remote(device: Device, connections: ConnectionSettings, cache: ContentCache) -> AgentTransport:
+def open_remote(
+    device: Device, connections: ConnectionSettings, cache: ContentCache, own_token: str | None = None
+) -> AgentTransport:
     """The transport to a device behind SSH or ADB, which connects when it is opened.
 
     A lease that this user has taken by hand is used, and kept.
+
+    Args:
+        own_token: the secret of the transport's own lease; None makes a new one.
     """
     place = device.remote
     assert place is not None, "the device is a remote one"
     kept = read_token(connections.token_folder, place)
     token = None if kept is None else kept.token
     link = open_link(device.name, place.address, connections)
-    return AgentTransport(link, device, partial(agent_for, cache=cache), connections.lease_owner, token)
+    agent = partial(agent_for, cache=cache)
+    return AgentTransport(link, device, agent, connections.lease_owner, token, own_token=own_token)

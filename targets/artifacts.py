@@ -10,10 +10,11 @@ from pathlib import Path
 
 from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache
+from targets.device_code import CardCheck, run_checked_generator
 from targets.errors import GeneratorError, ToolchainError
 from targets.executable import Executable, KernelObject, link_executable
 from targets.generator_program import GeneratorProgram
-from targets.generator_run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
+from targets.generator_run import GeneratedFiles, GeneratorFailure, GeneratorRequest
 from targets.halide_install import HalideInstall
 from targets.halide_runtime import build_runtime_object
 from targets.process_outcome import ProcessLimits
@@ -40,6 +41,7 @@ class KernelRecipe:
     Attributes:
         function_name: its symbol.
         parameters: the generator's parameters.
+        ptxas: NVIDIA's assembler, for a profile with a card; None checks less of what the card cannot run.
     """
 
     program: GeneratorProgram
@@ -48,6 +50,7 @@ class KernelRecipe:
     parameters: Mapping[str, str]
     profile: TargetProfile
     schedule: ScheduleChoice
+    ptxas: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
     """The kernel's object without Halide's runtime, to be linked with others.
 
     Raises:
-        GeneratorError: the generator or the schedule fails.
+        GeneratorError: the generator or the schedule fails, or the profile's card cannot run what comes out.
     """
     files = _generate(recipe, folder, recipe.profile.halide_target + "-no_runtime", ("object",))
     return KernelObject(recipe.function_name, files["object"])
@@ -130,7 +133,9 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
         parameters=recipe.parameters,
         autoscheduler=recipe.schedule.autoscheduler,
     )
-    result: GeneratedFiles | GeneratorFailure = run_generator(recipe.program, request, _LIMITS)
+    card = recipe.profile.machine.gpu
+    check = None if card is None else CardCheck(card, recipe.ptxas)
+    result: GeneratedFiles | GeneratorFailure = run_checked_generator(recipe.program, request, _LIMITS, check)
     if isinstance(result, GeneratorFailure):
         raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.sentence}")
     return result.files

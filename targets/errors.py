@@ -7,6 +7,7 @@
     ├── ToolchainError       a compiler, linker or Halide itself is missing or fails
     ├── EmulatorError        an emulator or its system root is missing
     ├── DeviceError          a device cannot be reached or used
+    ├── FarmError            a farm's scheduler or member cannot be reached, or a certificate or version is refused
     ├── WeightsError         a weights, featurization or sample file is missing, damaged or of another version
     └── RunFolderError       a run folder is in use, damaged, or was made with other settings
 
@@ -67,6 +68,10 @@ class EmulatorError(SdkError):
 
 class DeviceError(SdkError):
     """A device cannot be reached or used."""
+
+
+class FarmError(SdkError):
+    """A farm's scheduler or member cannot be reached, or a certificate or version is refused."""
 
 
 class WeightsError(SdkError):

@@ -19,6 +19,8 @@ EMITTED_SUFFIXES = {
     "c_header": ".h",
     "schedule": ".schedule.h",
     "featurization": ".featurization",
+    "stmt": ".stmt",
+    "assembly": ".s",
 }
 _LOG_LINES_SHOWN = 6
 
@@ -33,6 +35,7 @@ class GeneratorFailureReason(Enum):
     MANUAL_SCHEDULE = "manual schedule"
     UNKNOWN_PARAMETER = "unknown parameter"
     BAD_PARAMETER = "bad parameter value"
+    UNRUNNABLE = "unrunnable"
     FAILED = "failed"
     STOPPED = "stopped"
 
@@ -173,6 +176,22 @@ _RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|
 
 # What Halide 21 prints, the reason, and the sentence that shows the fix.
 _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
+    (
+        r"(?P<what>Unhandled HVX \w+ [^\n]*float[^\n]*)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} computes vectors of floating point, which this version of HVX does not "
+            "have. Compute with integers (fixed point), or take a target for HVX v68."
+        ),
+    ),
+    (
+        r"Unhandled exception: (?P<what>Error): *\n\s*\n",
+        GeneratorFailureReason.FAILED,
+        (
+            "Halide's own code generator fails on this schedule of generator {name}, without a word. Other schedules "
+            "may do better; where all fail so, so do the sizes (Hexagon likes rows of several times 128 bytes)."
+        ),
+    ),
     (
         r"(?P<what>Can only unroll for loops over a constant extent)",
         GeneratorFailureReason.FAILED,

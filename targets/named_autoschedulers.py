@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 
+from targets.errors import ToolchainError
 from targets.generator_run import AutoschedulerRequest
 from targets.halide_install import HalideInstall
+from targets.host_cpp_compiler import HostCppCompiler
 from targets.profile import MachineParameters, TargetProfile
+from targets.root_schedule import root_autoscheduler
 
 # Mullapudi2016's own default for the cost of a load against an arithmetic operation.
 _MULLAPUDI_BALANCE = 40
@@ -24,22 +28,32 @@ def mullapudi2016(halide: HalideInstall, parallelism: int, machine: MachineParam
 
 
 def li2018(halide: HalideInstall, parallelism: int) -> AutoschedulerRequest:
-    """The second choice for a reference."""
+    """The second choice for a reference; the first on a GPU, where the target decides that it schedules for one."""
     return _request(halide, "Li2018", {"parallelism": str(parallelism)})
 
 
 def reference_autoschedulers(
-    halide: HalideInstall, parallelism: int, machine: MachineParameters
-) -> tuple[AutoschedulerRequest, ...]:
-    """Those that may make a reference, the preferred first."""
-    return mullapudi2016(halide, parallelism, machine), li2018(halide, parallelism)
+    halide: HalideInstall, parallelism: int, machine: MachineParameters, compiler: HostCppCompiler
+) -> Iterator[AutoschedulerRequest]:
+    """Those that may make a reference, the preferred first; the last, everything at root, only where it is reached.
+
+    On a GPU Li2018 schedules for it, and Mullapudi2016 for the processor beside it: Halide 21's experimental
+    GPU mode of Mullapudi2016 makes blocks of 16,384 threads and more, which no card runs.
+    """
+    on_processor = mullapudi2016(halide, parallelism, machine)
+    second = li2018(halide, parallelism)
+    yield from (on_processor, second) if machine.gpu is None else (second, on_processor)
+    with contextlib.suppress(ToolchainError):  # without a C++ compiler there is one fewer
+        yield root_autoscheduler(compiler)
 
 
 def profile_autoscheduler(
     halide: HalideInstall, profile: TargetProfile, parallelism: int, parameters: Mapping[str, str]
 ) -> AutoschedulerRequest:
-    """The profile's own autoscheduler (Adams2019), with further parameters of one search."""
-    merged = {**profile.autoscheduler.parameters, "parallelism": str(parallelism), **parameters}
+    """The profile's own autoscheduler, with what its card is like and with further parameters of one search."""
+    card = profile.machine.gpu
+    of_card = {} if card is None else card.search_parameters()
+    merged = {**of_card, **profile.autoscheduler.parameters, "parallelism": str(parallelism), **parameters}
     return _request(halide, profile.autoscheduler.name, merged)
 
 

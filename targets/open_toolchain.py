@@ -25,7 +25,8 @@ def open_toolchain(profile: TargetProfile, cache_folder: Path, ndk_root: Path | 
     if choice.kind == ANDROID_KIND and choice.android_api_level is not None and ndk_root is not None:
         triple = ANDROID_TRIPLES[choice.triple.partition("-")[0]]
         return NdkToolchain(ndk_root, triple, choice.android_api_level, cache_folder / "ndk")
-    return ZigToolchain(choice.triple, cache_folder / "zig")
+    flags = () if choice.cpu is None else (f"-mcpu={choice.cpu}",)
+    return ZigToolchain(choice.triple, cache_folder / "zig", extra_flags=flags)
 
 
 def fallback_notice(profile: TargetProfile, ndk_root: Path | None, *, runs_here: bool) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from targets.cuda_card import CudaCard
+
 BASELINE_WEIGHTS = "baseline"
 
 
@@ -16,11 +18,12 @@ class MachineParameters:
     """The hardware as a schedule search sees it.
 
     Attributes:
-        parallelism: cores that a parallel loop may use (the autoscheduler's `parallelism`).
+        parallelism: cores that a parallel loop may use, or a GPU's multiprocessors (the autoscheduler's `parallelism`).
         l1_data_cache_bytes: level 1 data cache of one core; None where it is not known.
         l2_cache_bytes: level 2 cache of one core or cluster; None where it is not known.
         last_level_cache_bytes: the last cache before memory; None where it is not known.
         vector_bits: width of the widest vector register that Halide uses for the target.
+        gpu: the card that kernels run on; None where they run on the processor.
     """
 
     parallelism: int
@@ -28,6 +31,7 @@ class MachineParameters:
     l2_cache_bytes: int | None
     last_level_cache_bytes: int | None
     vector_bits: int
+    gpu: CudaCard | None = None
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,13 @@ class ToolchainChoice:
         kind: `zig`; or `android`, the NDK's compiler where there is an NDK, else zig's.
         triple: zig's name of the target; for `android`, of what is linked without an NDK.
         android_api_level: of the oldest Android that programs of the NDK are to run on; None for `zig`.
+        cpu: zig's name of the processor that the C library and the runner are compiled for; None takes the triple's.
     """
 
     kind: str
     triple: str
     android_api_level: int | None = None
+    cpu: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class TargetProfile:
                 "l2_cache_bytes": self.machine.l2_cache_bytes,
                 "last_level_cache_bytes": self.machine.last_level_cache_bytes,
                 "vector_bits": self.machine.vector_bits,
+                "gpu": None if self.machine.gpu is None else self.machine.gpu.to_dict(),
             },
             "autoscheduler": {
                 "name": self.autoscheduler.name,
@@ -125,6 +132,7 @@ class TargetProfile:
                 "kind": self.toolchain.kind,
                 "triple": self.toolchain.triple,
                 "android_api_level": self.toolchain.android_api_level,
+                "cpu": self.toolchain.cpu,
             },
             "device_kind": self.device_kind,
             "emulator": None if self.emulator is None else _emulator_dict(self.emulator),

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from targets.android import ANDROID_TRIPLES
+from targets.cuda_card import known_cards
 from targets.errors import ProfileError
 from targets.halide_target import HalideTarget, parse_halide_target
 from targets.profile import (
@@ -23,6 +24,7 @@ from targets.profile import (
     TargetProfile,
     ToolchainChoice,
 )
+from targets.profile_card import check_card, profile_card
 
 Fields = Mapping[str, object]
 
@@ -124,11 +126,15 @@ def make_profile(fields: Fields, *, name: str, source: str, where: str) -> Targe
     Raises:
         ProfileError: a key is missing, or two keys do not fit each other.
     """
+    card = profile_card(fields)
+    if card is not None:
+        fields = {"machine.parallelism": card.multiprocessors, **fields}
     for key in _REQUIRED:
         if key not in fields:
             raise ProfileError(f"{where}: the key '{key}' is missing; expected {_EXAMPLES[key]}.")
     halide_target = _text_of(fields, "halide_target")
     target = parse_halide_target(halide_target)
+    check_card(card, target, _text_of(fields, "autoscheduler.name"), where)
     return TargetProfile(
         name=name,
         description=_text_of(fields, "description"),
@@ -139,6 +145,7 @@ def make_profile(fields: Fields, *, name: str, source: str, where: str) -> Targe
             l2_cache_bytes=_number_of(fields, "machine.l2_cache_bytes"),
             last_level_cache_bytes=_number_of(fields, "machine.last_level_cache_bytes"),
             vector_bits=_number_of(fields, "machine.vector_bits") or target.vector_bits,
+            gpu=card,
         ),
         autoscheduler=_autoscheduler(fields, where),
         toolchain=_toolchain(fields, target, where),
@@ -168,8 +175,9 @@ def _toolchain(fields: Fields, target: HalideTarget, where: str) -> ToolchainCho
             f"{where}: key 'toolchain.triple': '{triple}' is for another architecture than the Halide target "
             f"'{target.text}'; expected a triple that starts with {expected[0]}-."
         )
+    cpu = _text_of(fields, "toolchain.cpu") or None
     if kind != "android":
-        return ToolchainChoice(kind, triple)
+        return ToolchainChoice(kind, triple, cpu=cpu)
     if target.operating_system != "android" or architecture not in ANDROID_TRIPLES:
         raise ProfileError(
             f"{where}: key 'toolchain.kind': 'android' does not fit the Halide target '{target.text}'; "
@@ -183,7 +191,7 @@ def _toolchain(fields: Fields, target: HalideTarget, where: str) -> ToolchainCho
     key = "toolchain.android_api_level"
     if key not in fields:
         raise ProfileError(f"{where}: the key '{key}' is missing; expected {_EXAMPLES[key]}.")
-    return ToolchainChoice(kind, triple, _number_of(fields, key))
+    return ToolchainChoice(kind, triple, _number_of(fields, key), cpu)
 
 
 def _autoscheduler(fields: Fields, where: str) -> AutoschedulerChoice:
@@ -323,6 +331,13 @@ def _triple(value: object) -> str:
     return text
 
 
+def _cpu(value: object) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[a-z0-9_.+-]+", text) or text.startswith("-"):
+        raise _Unfit(f"zig's name of a processor, such as hexagonv67, not '{text}'")
+    return text
+
+
 def _command(value: object) -> str:
     text = _text(value)
     if text.startswith("-") or any(character.isspace() for character in text):
@@ -372,16 +387,18 @@ _CHECKS: Mapping[str, Callable[[object], object]] = {
     "machine.l2_cache_bytes": _CACHE_BYTES,
     "machine.last_level_cache_bytes": _CACHE_BYTES,
     "machine.vector_bits": _power_of_two,
+    "gpu.card": _one_of(tuple(known_cards())),
     "autoscheduler.name": _one_of(tuple(AUTOSCHEDULER_PARAMETERS)),
     "toolchain.kind": _one_of(TOOLCHAIN_KINDS),
     "toolchain.triple": _triple,
     "toolchain.android_api_level": _whole_number(21, 99),
+    "toolchain.cpu": _cpu,
     "emulator.command": _command,
     "emulator.system_root": _absolute_folder,
     "emulator.arguments": _list_of(_text),
     "emulator.debian_packages": _list_of(_debian_package),
 }
-_TABLES = ("machine.", "autoscheduler.", PARAMETER_PREFIX, "toolchain.", "emulator.")
+_TABLES = ("machine.", "gpu.", "autoscheduler.", PARAMETER_PREFIX, "toolchain.", "emulator.")
 _REQUIRED = (
     "halide_target",
     "device_kind",

@@ -15,7 +15,7 @@ from targets.schedule_header import read_schedule
 from targets.schedule_plugin import schedule_autoscheduler
 
 OWN_SCHEDULE = "own"
-_AUTOSCHEDULERS = ("adams2019", "mullapudi2016", "li2018")
+_AUTOSCHEDULERS = ("mullapudi2016", "li2018")
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ def resolve_schedule(
     if word == profile.autoscheduler.name.lower():
         return ScheduleChoice(text, profile_autoscheduler(halide, profile, parallelism, {}))
     path = Path(text)
+    words = (profile.autoscheduler.name.lower(), *_AUTOSCHEDULERS)
     if not path.is_file():
         raise UsageError(
             f"There is no schedule {text!r}.",
-            next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, or one of {', '.join(_AUTOSCHEDULERS)}.",
+            next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, or one of {', '.join(words)}.",
         )
     return ScheduleChoice(text, schedule_autoscheduler(read_schedule(path), compiler))

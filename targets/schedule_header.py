@@ -9,6 +9,7 @@ from targets.errors import GeneratorError
 
 _FUNCTION = re.compile(r"inline void apply_schedule_(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
 # The path may hold spaces: it ends where the next parameter begins, or the line.
+_INCLUDE = re.compile(r'^#include "(?P<name>[A-Za-z0-9_][A-Za-z0-9_.+-]*\.schedule\.h)"$', re.MULTILINE)
 _LOCAL_PARAMETER = re.compile(r" ?autoscheduler\.weights_path=.*?(?= autoscheduler\.|$)")
 
 
@@ -33,7 +34,8 @@ def schedule_name(text: str) -> str:
     Raises:
         GeneratorError: there is no such function.
     """
-    found = _FUNCTION.search(text)
+    # A header that chooses among those of several targets holds theirs first.
+    *_, found = None, *_FUNCTION.finditer(text)
     if found is None:
         raise GeneratorError(
             "The schedule has no function `inline void apply_schedule_<name>(Pipeline, Target)`.",
@@ -43,13 +45,13 @@ def schedule_name(text: str) -> str:
 
 
 def read_schedule(path: Path) -> str:
-    """The text of a schedule header.
+    """The text of a schedule header, with the headers that it includes from beside it in their places.
 
     Raises:
         GeneratorError: it cannot be read or is not a schedule header.
     """
     try:
-        text = path.read_text()
+        text = _INCLUDE.sub(lambda found: _included(path, found), path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise GeneratorError(f"{path}: the schedule header cannot be read: {error}.") from error
     try:
@@ -57,3 +59,8 @@ def read_schedule(path: Path) -> str:
     except GeneratorError as error:
         raise GeneratorError(f"{path}: {error.message}", next_step=error.next_step) from error
     return text
+
+
+def _included(path: Path, found: re.Match[str]) -> str:
+    beside = path.parent / found["name"]
+    return beside.read_text() if beside.is_file() else found.group()

@@ -13,7 +13,10 @@ PLUGIN_AUTOSCHEDULER = "SdkSchedule"
 
 _PLUGIN_SOURCE = """\
 #include "Halide.h"
+// A generator may have a function of the same name, from an earlier header: it must not take the place of this one.
+#pragma GCC visibility push(hidden)
 #include "tuned.schedule.h"
+#pragma GCC visibility pop
 
 namespace {{
 

@@ -6,6 +6,7 @@ profile's machine: equal in every run, and in the order of real times far more o
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ from targets.profile import MachineParameters
 
 NOMINAL_FREQUENCY_HZ = 2_000_000_000
 MOST_CORES = 256
+# As plugin.c knows them.
+SIMULATED_GUESTS = ("x86_64", "aarch64", "arm", "riscv64", "hexagon")
 
 _SOURCE_FOLDER = Path(__file__).parent / "simulated_clock"
 _COMPILERS = ("gcc", "cc", "clang")
@@ -47,7 +50,7 @@ def build_simulated_clock(compiler_environment: Mapping[str, str], cache: Conten
     Raises:
         ToolchainError: no C compiler is installed, or it fails.
     """
-    sources = sorted(path for path in _SOURCE_FOLDER.iterdir() if path.suffix in (".c", ".h"))
+    sources = _sources()
     key = ["simulated clock", *_FLAGS]
     for path in sources:
         key += [path.name, file_sha256(path)]
@@ -59,6 +62,16 @@ def build_simulated_clock(compiler_environment: Mapping[str, str], cache: Conten
         run_compiler([compiler, *_FLAGS, *files, "-o", str(output)], compiler_environment, failure, compiler)
 
     return cache.get_or_build(key, ".so", build)
+
+
+def clock_model_sha256() -> str:
+    """Of the model that simulated times come from (hex): times of two models are never compared."""
+    hashes = "".join(file_sha256(path) for path in _sources())
+    return hashlib.sha256(hashes.encode()).hexdigest()
+
+
+def _sources() -> list[Path]:
+    return sorted(path for path in _SOURCE_FOLDER.iterdir() if path.suffix in (".c", ".h"))
 
 
 def simulated_clock_arguments(plugin: Path, machine: MachineParameters, threads: int) -> tuple[str, ...]:
@@ -91,12 +104,19 @@ def simulated_clock_arguments(plugin: Path, machine: MachineParameters, threads:
     return "-seed", _SEED, "-plugin", ",".join(values)
 
 
-def check_emulator_version(command: str, environment: Mapping[str, str]) -> None:
+def check_emulator(command: str, environment: Mapping[str, str]) -> None:
     """Make sure that an emulator takes the plug-in; about 10 ms.
 
     Raises:
-        EmulatorError: it cannot be run, does not tell its version, or is too old or too new.
+        EmulatorError: it cannot be run, does not tell its version, is too old or too new, or emulates a processor whose
+            programs the plug-in does not know.
     """
+    guest = Path(command).name.removeprefix("qemu-").removesuffix("-static")
+    if guest not in SIMULATED_GUESTS:
+        raise EmulatorError(
+            f"The simulated clock knows the emulators qemu-{', qemu-'.join(SIMULATED_GUESTS)}, and {command} is none.",
+            next_step="Take the emulator's own time.",
+        )
     next_step = "Use QEMU 6.0 to 8.2, or take the emulator's own time."
     try:
         outcome = run_limited([command, "--version"], _VERSION_LIMITS, environment=environment)

@@ -18,6 +18,7 @@ from targets.stop_signal import StopSignal
 
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _MUSL_COMPANION = Path(__file__).parent / "musl_companion.c"
+_HEXAGON_COMPANION = Path(__file__).parent / "hexagon_companion.c"
 
 # zig cc turns the undefined-behaviour sanitizer on unless the code is optimised.
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fno-sanitize=all")
@@ -43,8 +44,10 @@ class ZigToolchain:
 
     @property
     def companion_sources(self) -> tuple[Path, ...]:
-        """For musl, what it lacks of what Halide's runtimes call."""
-        return (_MUSL_COMPANION,) if self._is_musl else ()
+        """For musl, what it lacks of what Halide's runtimes call; for Hexagon also what a DSP's system would do."""
+        if not self._is_musl:
+            return ()
+        return (_MUSL_COMPANION, _HEXAGON_COMPANION) if self.triple.startswith("hexagon-") else (_MUSL_COMPANION,)
 
     @property
     def _is_musl(self) -> bool:

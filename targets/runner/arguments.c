@@ -57,21 +57,40 @@ static void take_estimates(struct argument *argument, const char *size) {
     }
 }
 
-static void take_size(struct argument *argument, const char *size) {
-    const char *text = size;
-    for (int i = 0; i < argument->meta->dimensions; i++) {
-        char *end;
-        errno = 0;
-        const unsigned long long extent = strtoull(text, &end, 10);
-        const char expected = i + 1 < argument->meta->dimensions ? 'x' : 0;
-        if (text[0] < '0' || text[0] > '9' || errno || extent > INT32_MAX || *end != expected) {
-            fail(EXIT_USAGE, "usage", "--size %.*s got '%s'; expected %d extents such as 64x48.",
-                 (int)strcspn(argument->meta->name, "$"), argument->meta->name, size, argument->meta->dimensions);
-        }
-        argument->dim[i].extent = (int32_t)extent;
-        text = end + 1;
+static _Noreturn void bad_size(const struct argument *argument, const char *size) {
+    fail(EXIT_USAGE, "usage",
+         "--size %.*s got '%s'; expected %d extents such as 64x48, or with the least coordinates 64x48@-2x3.",
+         (int)strcspn(argument->meta->name, "$"), argument->meta->name, size, argument->meta->dimensions);
+}
+
+/* One number of a size, which `expected` follows; returns what stands behind that. */
+static const char *take_number(const struct argument *argument, const char *size, const char *text, int64_t lowest,
+                               const char *expected, int32_t *number) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    const char first = text[0] == '-' && lowest < 0 ? text[1] : text[0];
+    if (first < '0' || first > '9' || errno || value < lowest || value > INT32_MAX ||
+        !memchr(expected, *end, strlen(expected) + 1)) {
+        bad_size(argument, size);
     }
-    if (argument->meta->dimensions == 0) {
+    *number = (int32_t)value;
+    return *end ? end + 1 : end;
+}
+
+static void take_size(struct argument *argument, const char *size) {
+    const int count = argument->meta->dimensions;
+    const char *text = size;
+    for (int i = 0; i < count; i++) {
+        text = take_number(argument, size, text, 0, i + 1 < count ? "x" : "@", &argument->dim[i].extent);
+        if (i + 1 < count && !*text) bad_size(argument, size);
+    }
+    const bool has_mins = count && text[-1] == '@';
+    for (int i = 0; i < count && has_mins; i++) {
+        text = take_number(argument, size, text, INT32_MIN, i + 1 < count ? "x" : "", &argument->dim[i].min);
+        if (i + 1 < count && !*text) bad_size(argument, size);
+    }
+    if (count == 0) {
         fail(EXIT_USAGE, "usage", "--size %s: the buffer has no dimensions.", argument->meta->name);
     }
 }
@@ -247,18 +266,19 @@ static void obey(struct argument *argument) {
 }
 
 /* Takes the kernel's answer over; true when that changed anything. */
-static bool adopt_answer(struct argument *argument) {
+static bool adopt_answer(struct argument *argument, bool exact_outputs) {
     halide_dimension_t before[MAX_DIMENSIONS];
     memcpy(before, argument->dim, sizeof before);
-    if (is_output(argument)) obey(argument);
-    for (int d = 0; d < argument->meta->dimensions && !argument->input_file; d++) {
+    const bool is_exact = is_output(argument) && exact_outputs;
+    if (is_output(argument) && !is_exact) obey(argument);
+    for (int d = 0; d < argument->meta->dimensions && !argument->input_file && !is_exact; d++) {
         widen(argument, d);
     }
     set_strides(argument);
     return memcmp(before, argument->dim, sizeof before) != 0;
 }
 
-void ask_kernel_for_shapes(struct invocation *invocation) {
+void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs) {
     bool changed = true;
     /* An answer can depend on the shape of another buffer: ask until nothing changes. */
     for (int round = 0; round < MAX_QUERIES && changed; round++) {
@@ -272,7 +292,7 @@ void ask_kernel_for_shapes(struct invocation *invocation) {
         changed = false;
         for (int i = 0; i < invocation->count; i++) {
             if (!is_buffer(&invocation->arguments[i])) continue;
-            if (adopt_answer(&invocation->arguments[i])) changed = true;
+            if (adopt_answer(&invocation->arguments[i], exact_outputs)) changed = true;
         }
     }
     if (changed) {

@@ -29,6 +29,11 @@ void set_up_halide(int threads) {
 
 static void check(const struct invocation *invocation, int code, const char *what) {
     if (code == 0) return;
+    /* What Halide's runtime says where it cannot load libcuda. */
+    if (strstr(error_message, "CUDA API not found: cuInit")) {
+        fail(EXIT_RESOURCES, "gpu", "There is no CUDA driver here (libcuda.so): '%s' runs on NVIDIA cards only.",
+             invocation->kernel->name);
+    }
     const bool memory = code == halide_error_code_out_of_memory;
     fail(memory ? EXIT_RESOURCES : EXIT_HALIDE, memory ? "memory" : "halide", "%s of '%s' ended with error %d%s%s", what,
          invocation->kernel->name, code, *error_message ? ": " : ".", error_message);
@@ -51,6 +56,13 @@ void copy_outputs_to_host(struct invocation *invocation) {
             check(invocation, halide_copy_to_host(NULL, &argument->buffer), "Copying the outputs from the device");
         }
     }
+}
+
+bool uses_device(const struct invocation *invocation) {
+    for (int i = 0; i < invocation->count; i++) {
+        if (is_buffer(&invocation->arguments[i]) && invocation->arguments[i].buffer.device) return true;
+    }
+    return false;
 }
 
 int64_t now_ns(void) {

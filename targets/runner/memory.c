@@ -86,6 +86,8 @@ void allocate_buffer(struct argument *argument) {
 
 void fill_output(struct argument *argument, uint8_t pattern) {
     memset(argument->data, pattern, argument->data_bytes);
+    /* So that a kernel on a GPU finds the pattern, too, in what it leaves unwritten. */
+    argument->buffer.flags |= halide_buffer_flag_host_dirty;
 }
 
 static bool guard_is_damaged(const uint8_t *guard) {

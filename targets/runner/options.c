@@ -131,6 +131,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--threads", COUNT, &options->threads},
         {"--simulated-cores", COUNT, &options->simulated_cores},
         {"--size", NAME_VALUE, &options->sizes},
+        {"--exact-outputs", FLAG, &options->exact_outputs},
         {"--scalar", NAME_VALUE, &options->scalars},
         {"--input", NAME_VALUE, &options->inputs},
         {"--write-reference", TEXT, &options->write_reference},

@@ -1,12 +1,15 @@
 /* The on-device runner's main: checks one kernel's output and times it.
  *
  *     runner --list
- *     runner --kernel NAME [--seed N] [--threads N | --simulated-cores N] [--size ARG=E0xE1x…] [--scalar NAME=VALUE]
- *            [--input NAME=FILE]
+ *     runner --kernel NAME [--seed N] [--threads N | --simulated-cores N] [--size ARG=E0xE1x…[@M0xM1x…]]
+ *            [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
+ *
+ * Behind the extents of a size may stand the least coordinates. An output is made larger where its kernel asks for that,
+ * but not with --exact-outputs: then the call fails with Halide's error.
  *
  * With simulated cores the tasks of a parallel loop run one after the other, and the loop takes the time that so many
  * cores would need: for clocks that can follow one thread only.
@@ -23,9 +26,12 @@
  *               first_mismatch (coordinates), expected and actual (there)
  *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls,
  *               stopped_by ('precision', 'time', 'repetitions' or 'gave_up')
- *     error     kind (usage, halide, memory, io, reference, wrong_output, overrun), message
+ *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
- * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory or files. */
+ * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory, files or no GPU.
+ *
+ * On a GPU the first call loads the kernels and copies the inputs there, where they stay: no repetition is charged with
+ * that, nor with copying the outputs back. A repetition ends when the GPU has. */
 #include <string.h>
 
 #include "runner.h"
@@ -113,7 +119,7 @@ static void run_kernel(const struct options *options) {
     if (options->simulated_cores) simulate_cores(options->simulated_cores);
     prepare_arguments(&invocation, find_kernel(options->kernel), options);
     report_start(&invocation, options);
-    ask_kernel_for_shapes(&invocation);
+    ask_kernel_for_shapes(&invocation, options->exact_outputs);
     set_up_buffers(&invocation, options->seed);
     double first_call_s = -1;
     if (options->write_reference || options->reference || !options->time) {

@@ -71,6 +71,7 @@ struct options {
     int threads;         /* 0: Halide's own choice */
     int simulated_cores; /* 0: parallel loops run in threads */
     struct overrides sizes, scalars, inputs;
+    bool exact_outputs; /* outputs are as asked for, whatever the kernel would rather have */
     const char *write_reference;
     const char *reference;
     struct tolerance tolerance;
@@ -129,7 +130,7 @@ const char *kind_name(int kind);
 /* arguments.c: shapes and scalars */
 void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
                        const struct options *options);
-void ask_kernel_for_shapes(struct invocation *invocation);
+void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs);
 bool is_buffer(const struct argument *argument);
 bool is_output(const struct argument *argument);
 
@@ -167,6 +168,8 @@ bool compare_outputs(const struct invocation *invocation, const char *path, cons
 void set_up_halide(int threads);
 void call_once(struct invocation *invocation);
 void copy_outputs_to_host(struct invocation *invocation);
+/* After a call: whether a buffer of it has memory on a GPU or the like. */
+bool uses_device(const struct invocation *invocation);
 /* CLOCK_MONOTONIC, less what simulated cores have saved */
 int64_t now_ns(void);
 

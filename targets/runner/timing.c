@@ -127,6 +127,9 @@ static bool give_up(struct invocation *invocation, const struct timing_options *
 }
 
 void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s) {
+    if (first_call_s < 0) first_call_s = run_s(invocation, 1);
+    /* On a GPU that call has loaded the kernels and copied the inputs: it says nothing of the others. */
+    if (uses_device(invocation)) first_call_s = -1;
     struct warm_up state = warm_up(invocation, options, first_call_s);
     if (give_up(invocation, options, &state)) return;
     choose_iterations(invocation, options, &state);

@@ -190,3 +190,17 @@ def test_the_runner_is_told_everything() -> None:
     assert timing.startswith(shared) and writing == f"{shared} --write-reference reference.raw"
     assert "--reference reference.raw --integer-tolerance 2 --float-relative 0.1" in timing
     assert "--mismatch-share 0.3" in timing and "--precision 0.05" in timing and "--give-up-over-s 0.25" in timing
+
+
+def test_simulated_time_is_taken_once_from_one_thread() -> None:
+    device = Device("qemu", "qemu", "arm64", Clock.SIMULATED, 4, uses_host_cores=True)
+    line = json.dumps({"event": "timed", "repetitions_s": [0.002, 0.0015], "stopped_by": "repetitions"})
+    transport = ScriptedTransport(RunOutcome(0, False, False, line, 1.0))
+    session = Session(device, transport, KernelInputs(), Tolerance())
+    result = measure_kernel(session, "batch", "kernel", MeasureSettings(min_repetitions=9), None)
+    assert isinstance(result, Measurement)
+    assert (result.clock, result.repetitions_s, result.spread_s) == (Clock.SIMULATED, (0.0015,), 0)
+    ((_, arguments),) = transport.calls
+    assert arguments[arguments.index("--simulated-cores") + 1] == "4" and "--threads" not in arguments
+    for option, value in (("--min-repetitions", "2"), ("--max-repetitions", "2"), ("--warm-up-s", "0")):
+        assert arguments[arguments.index(option) + 1] == value

@@ -44,7 +44,8 @@ def refusal(file: Path, user_folder: Path | None = None) -> str:
 
 def test_the_built_in_profiles() -> None:
     listings = list_profiles()
-    assert [listing.name for listing in listings] == ["host", "arm64", "arm64-android", "x86-64", "x86-64-avx512"]
+    names = [listing.name for listing in listings if not listing.name.startswith(("cuda-", "hexagon-"))]
+    assert names == ["host", "arm32", "arm64", "arm64-android", "riscv64-rvv", "x86-64", "x86-64-avx512"]
     assert all(listing.error is None for listing in listings)
     arm64 = load_profile("arm64")
     assert arm64.halide_target == "arm-64-linux"

@@ -189,3 +189,26 @@ def test_a_buffer_without_dimensions(runner: Runner, tmp_path: Path) -> None:
     options = ("--input", f"image={tmp_path / 'in'}", "--write-reference", tmp_path / "ref")
     assert runner("--kernel", "single_number", *options).exit_code == 0
     assert read_arrays(tmp_path / "ref")[0].values == 42
+
+
+def test_least_coordinates_can_be_given(runner: Runner) -> None:
+    found = buffers(runner("--kernel", "blur_plain", "--size", "blurred=8x3@-5x7", "--size", "image=2x2@-5x7"))
+    assert shape(found["blurred"]) == ([-5, 7], [8, 3], [1, 8])
+    assert shape(found["image"]) == ([-6, 6], [10, 5], [1, 10])
+
+
+@pytest.mark.parametrize(
+    "size", ["", "8", "8x", "8x3x2", "8x3@", "8x3@1", "8x3@1x2x3", "-8x3", "8x3@1x-", "8@1x3@2", "8x3 "]
+)
+def test_a_wrong_size_is_one_sentence(native_runner: Runner, size: str) -> None:
+    result = native_runner("--kernel", "blur_plain", "--size", f"blurred={size}")
+    assert result.exit_code == 2
+    assert "expected 2 extents such as 64x48" in result.one("error")["message"]
+
+
+def test_exact_outputs_are_not_made_larger(runner: Runner) -> None:
+    result = runner("--kernel", "blur_rounded_up", "--exact-outputs", "--size", "blurred=100x60")
+    assert (result.exit_code, result.one("error")["kind"]) == (3, "halide")
+    assert "blurred" in result.one("error")["message"]
+    found = buffers(runner("--kernel", "blur_rounded_up", "--exact-outputs", "--size", "blurred=112x60"))
+    assert found["blurred"]["extent"] == [112, 60]

@@ -12,7 +12,7 @@ import pytest
 from targets.content_cache import ContentCache
 from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
 from targets.profile import MachineParameters
-from targets.simulated_clock_plugin import build_simulated_clock, check_emulator_version, simulated_clock_arguments
+from targets.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
 
 MACHINE = MachineParameters(4, 32768, 1048576, 33554432, vector_bits=128)
 PLUGIN = Path("/cache/clock.so")
@@ -107,21 +107,27 @@ def emulator(folder: Path, words: str) -> str:
 
 @pytest.mark.parametrize("version", ["6.0.0", "7.2.22 (Debian 1:7.2+dfsg-7)", "8.2.10"])
 def test_emulators_that_fit(tmp_path: Path, version: str) -> None:
-    check_emulator_version(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
+    check_emulator(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
 
 
 @pytest.mark.parametrize("version", ["5.2.0", "9.0.1", "10.1.0"])
 def test_emulators_that_do_not_fit(tmp_path: Path, version: str) -> None:
     with pytest.raises(EmulatorError, match="which the simulated clock does not fit") as caught:
-        check_emulator_version(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
+        check_emulator(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
     assert "QEMU 6.0 to 8.2" in caught.value.next_step
 
 
 def test_program_that_is_no_emulator(tmp_path: Path) -> None:
     with pytest.raises(EmulatorError, match="does not tell its version"):
-        check_emulator_version(emulator(tmp_path, "hello"), ENVIRONMENT)
+        check_emulator(emulator(tmp_path, "hello"), ENVIRONMENT)
 
 
 def test_emulator_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EmulatorError, match="cannot be run: No such file"):
-        check_emulator_version(str(tmp_path / "missing"), ENVIRONMENT)
+        check_emulator(str(tmp_path / "qemu-arm"), ENVIRONMENT)
+
+
+@pytest.mark.parametrize("command", ["/usr/bin/qemu-mips", "/opt/my-emulator"])
+def test_emulators_of_unknown_guests(command: str) -> None:
+    with pytest.raises(EmulatorError, match=f"qemu-hexagon, and {command} is none"):
+        check_emulator(command, ENVIRONMENT)

@@ -1,0 +1,99 @@
+"""Qualcomm's Hexagon SDK, where there is one: which version, and what of it can be used."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets.errors import ToolchainError
+
+HEXAGON_SDK_VARIABLE = "HEXAGON_SDK_ROOT"
+
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){1,3}", re.ASCII)
+_DSP_VERSION = re.compile(r"v[0-9]{2}", re.ASCII)
+_TOOLS = "tools/HEXAGON_Tools/*/Tools"
+_DEVICE_RUNNERS = (
+    "libs/run_main_on_hexagon/ship/*/run_main_on_hexagon",
+    "libs/common/run_main_on_hexagon/ship/*/run_main_on_hexagon",
+)
+_SIGNERS = ("utils/scripts/signer.py", "tools/elfsigner/elfsigner.py")
+
+
+@dataclass(frozen=True)
+class HexagonSdk:
+    """What an installed SDK holds.
+
+    Attributes:
+        version: of the SDK, from its folder's name; None where that says none.
+        tools_version: of the compiler and the simulator.
+        compiler: hexagon-clang.
+        dsp_versions: that programs can be linked for, such as 'v66'.
+        simulator: hexagon-sim; None where it is missing.
+        device_runner: what runs a program on a device's DSP; None where it is missing.
+        signer: what signs a device for programs of one's own; None where it is missing.
+    """
+
+    root: Path
+    version: str | None
+    tools_version: str
+    compiler: Path
+    dsp_versions: tuple[str, ...]
+    simulator: Path | None
+    device_runner: Path | None
+    signer: Path | None
+
+    def describe(self) -> str:
+        """Such as '4.5.0.3 with tools 8.5.13, for v65, v66'."""
+        versions = ", ".join(self.dsp_versions) or "no DSP version"
+        return f"{self.version or 'of unknown version'} with tools {self.tools_version}, for {versions}"
+
+    def missing(self) -> tuple[str, ...]:
+        """What devices or the simulator need, and this SDK lacks."""
+        parts = {
+            "the simulator hexagon-sim": self.simulator,
+            "run_main_on_hexagon (build it for the device first)": self.device_runner,
+            "a signer for devices": self.signer,
+        }
+        return tuple(name for name, path in parts.items() if path is None)
+
+
+def find_hexagon_sdk(root: Path) -> HexagonSdk:
+    """Look into an SDK's folder; nothing of it is started.
+
+    Raises:
+        ToolchainError: there is no SDK, or one without a compiler.
+    """
+    tools = {path.parent.name: path for path in root.glob(_TOOLS) if _VERSION.fullmatch(path.parent.name)}
+    for version in sorted(tools, key=_numbers, reverse=True):
+        compiler = _program(tools[version].glob("bin/hexagon-clang"))
+        if compiler is not None:
+            libraries = tools[version].glob("target/hexagon/lib/v*")
+            return HexagonSdk(
+                root=root,
+                version=root.name if _VERSION.fullmatch(root.name) else None,
+                tools_version=version,
+                compiler=compiler,
+                dsp_versions=tuple(sorted(path.name for path in libraries if _DSP_VERSION.fullmatch(path.name))),
+                simulator=_program(tools[version].glob("bin/hexagon-sim")),
+                device_runner=_first(path for pattern in _DEVICE_RUNNERS for path in root.glob(pattern)),
+                signer=_first(root / place for place in _SIGNERS),
+            )
+    raise ToolchainError(
+        f"The Hexagon SDK in {root} cannot be used: there is no program {_TOOLS}/bin/hexagon-clang in it.",
+        next_step=f"Set {HEXAGON_SDK_VARIABLE} to the folder of an SDK, or unset it: tuning under QEMU needs none.",
+    )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _program(paths: Iterable[Path]) -> Path | None:
+    return next((path for path in paths if path.is_file() and os.access(path, os.X_OK)), None)
+
+
+def _first(paths: Iterable[Path]) -> Path | None:
+    return next((path for path in paths if path.is_file()), None)

@@ -1,0 +1,121 @@
+"""How a compiled pipeline launches its GPU kernels, read from the lowered statement that Halide prints.
+
+The PTX of a kernel does not say with how many threads and how much shared memory it is launched: the code around
+it does. A size that depends on the shape of a buffer is not known before the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+_LAUNCH = re.compile(r"halide_cuda_run\(")
+_LET = re.compile(r"^[ \t]*let (\S+) = (.+)$", re.MULTILINE)
+_CAST = re.compile(r"\(u?int(?:8|16|32|64)\)")
+_NAME = re.compile(r"[A-Za-z_][\w.$]*")
+_LONGEST_EXPRESSION_CHARACTERS = 2000
+_MOST_LETS_DEEP = 50
+# halide_cuda_run(context, name, blocks x y z, threads x y z, shared bytes, …)
+_SIZES = 7
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """One launch of a kernel; None where a size is not known before the call.
+
+    Attributes:
+        kernel: the entry's name in the PTX.
+        blocks, threads: of the grid and of one block, in x, y and z.
+        shared_bytes: dynamic shared memory of one block.
+    """
+
+    kernel: str
+    blocks: tuple[int | None, ...]
+    threads: tuple[int | None, ...]
+    shared_bytes: int | None
+
+    @property
+    def threads_per_block(self) -> int | None:
+        """The product of `threads`."""
+        known = [size for size in self.threads if size is not None]
+        return prod(known) if len(known) == len(self.threads) else None
+
+
+def read_launches(statement: str) -> list[KernelLaunch]:
+    """Every launch in a lowered statement (Halide's output `stmt`), in order; those of another form are left out."""
+    lets = {_plain(name): value for name, value in _LET.findall(statement)}
+    launches = []
+    for found in _LAUNCH.finditer(statement):
+        arguments = _first_arguments(statement, found.end(), 2 + _SIZES)
+        if len(arguments) == 2 + _SIZES and arguments[1].startswith('"'):
+            sizes = [_evaluate(text, lets, 0) for text in arguments[2:]]
+            launches.append(KernelLaunch(arguments[1].strip('"'), tuple(sizes[:3]), tuple(sizes[3:6]), sizes[6]))
+    return launches
+
+
+def _first_arguments(text: str, start: int, count: int) -> list[str]:
+    """The first `count` arguments of a call whose bracket opens before `start`."""
+    found: list[str] = []
+    depth, begin = 0, start
+    for position in range(start, min(len(text), start + count * _LONGEST_EXPRESSION_CHARACTERS)):
+        character = text[position]
+        if depth == 0 and character in ",)":
+            found.append(text[begin:position].strip())
+            begin = position + 1
+            if character == ")" or len(found) == count:
+                break
+        depth += (character in "([") - (character in ")]")
+    return found
+
+
+def _plain(name: str) -> str:
+    """Halide's names as Python's grammar takes them."""
+    return re.sub(r"[.$]", "__", name)
+
+
+def _evaluate(text: str, lets: Mapping[str, str], depth: int) -> int | None:
+    """The value of an integer expression; None where it has one only at run time, or is of another kind."""
+    if depth > _MOST_LETS_DEEP or len(text) > _LONGEST_EXPRESSION_CHARACTERS:
+        return None
+    plain = _NAME.sub(lambda found: _plain(found[0]), _CAST.sub("", text))
+    try:
+        return _value(ast.parse(plain, mode="eval").body, lets, depth)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr, lets: Mapping[str, str], depth: int) -> int | None:
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        return _evaluate(lets[node.id], lets, depth + 1) if node.id in lets else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        operand = _value(node.operand, lets, depth)
+        return None if operand is None else -operand
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+        values = [_value(argument, lets, depth) for argument in node.args]
+        known = [value for value in values if value is not None]
+        return (min if node.func.id == "min" else max)(known) if known and len(known) == len(values) else None
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left, lets, depth), _value(node.right, lets, depth)
+        return None if left is None or right is None else _combine(node.op, left, right)
+    return None
+
+
+def _combine(operator: ast.operator, left: int, right: int) -> int | None:
+    """Halide's integer arithmetic: division rounds down, as Python's does."""
+    match operator:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.Div():
+            return left // right
+        case ast.Mod():
+            return left % right
+    return None

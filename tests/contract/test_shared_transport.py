@@ -1,0 +1,65 @@
+"""Two runs of one process on one device: one connection, one lease, files of their own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devices.device_trouble import DeviceTrouble
+from targets.content_cache import ContentCache
+from tests.contract.conftest import SEARCH_PATH
+from tests.remote_board import RemoteBoard, adb_board, ssh_board
+
+TIME_S = 60.0
+
+
+@pytest.fixture(params=["ssh", "adb"])
+def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteBoard]:
+    if request.param == "ssh" and not shutil.which("sshd", path=SEARCH_PATH):
+        pytest.skip("sshd is not installed")
+    with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as made:
+        yield made
+
+
+def test_sharing(board: RemoteBoard, cache: ContentCache, tmp_path: Path) -> None:
+    keeper = board.transport(cache)
+    first, second = keeper.sharing(), keeper.sharing()
+    stranger = board.transport(cache, owner="ann@elsewhere")
+    assert first.open().boot == second.open().boot
+    for number, transport in enumerate((first, second)):
+        script = tmp_path / f"script{number}"
+        script.write_text(f"#!/bin/sh\necho I am {number}\n")
+        script.chmod(0o755)
+        # One name, two files: neither run sees the other's.
+        transport.push(script, "batch")
+    outcomes = [transport.run("batch", [], TIME_S).output for transport in (first, second, first)]
+    assert outcomes == ["I am 0\n", "I am 1\n", "I am 0\n"]
+    first.close()
+    assert second.run("batch", [], TIME_S).output == "I am 1\n", "what is the other's stays"
+    second.close()
+    with pytest.raises(DeviceTrouble, match="tester@here"):
+        stranger.open()
+    keeper.close()
+    stranger.open()
+    stranger.close()
+
+
+def test_each_hears_once_that_the_lease_was_taken_away(board: RemoteBoard, cache: ContentCache) -> None:
+    keeper = board.transport(cache, lease_ttl_s=3.0)
+    first, second = keeper.sharing(), keeper.sharing()
+    first.open()
+    second.open()
+    stranger = board.transport(cache, owner="ann@elsewhere")
+    stranger.lease_take(force=True)
+    for transport in (first, second):
+        with pytest.raises(DeviceTrouble, match="ann@elsewhere"):
+            transport.open()
+    assert stranger.lease_release()
+    for transport in (first, second):
+        assert transport.open().boot
+        transport.close()
+    keeper.close()
+    stranger.close()
