@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from autotune_loop.argset_state import ArgsetState, Timed
+from autotune_loop.argset_state import LEARN_STAGE, ArgsetState, Timed
 from autotune_loop.candidate import Origin
 from autotune_loop.events import Listener, Notice
 from autotune_loop.learner import Learner
@@ -14,7 +15,7 @@ from targets.errors import WeightsError
 
 
 def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, listen: Listener) -> int:
-    """Bring back every measurement of the folder; returns the first round that is still to do (0 in a new run).
+    """Bring back every measurement and batch of the folder; returns the newest round (0 in a new run).
 
     A `.sample` that was not written before the process was killed is written now, from the database.
     """
@@ -26,7 +27,7 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
         folder = store.candidate_folder(row.round_index, row.argset_index, row.sample_index)
         state = states[row.argset_index]
         is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
-        state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default))
+        state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default, row.device))
         pipeline_id = state.reference.pipeline_id
         try:
             if not store.sample_path(folder).exists():
@@ -38,7 +39,21 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
         listen(Notice(f"Resumed with {len(measured)} timed schedules."))
     if lost:
         listen(Notice(f"{lost} of them have lost their featurization and are not learnt from.", warning=True))
-    return database.next_round()
+    _recover_histories(database, states)
+    return max(0, database.next_round() - 1)
+
+
+def _recover_histories(database: RunDatabase, states: Sequence[ArgsetState]) -> None:
+    """What each batch has brought, for the task that gets the next one; what was begun is not begun again."""
+    for argset_index, next_round in database.next_rounds().items():
+        states[argset_index].history.started = next_round
+    best_ms: dict[tuple[int, int], float] = {}
+    for row in database.measured():
+        key = (row.argset_index, row.round_index)
+        best_ms[key] = min(row.median_ms, best_ms.get(key, math.inf))
+    for argset_index, round_index, stages_s in database.batches():
+        batch_s = sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE)
+        states[argset_index].history.add(best_ms.get((argset_index, round_index), math.inf), batch_s)
 
 
 def account_for_unfinished(database: RunDatabase) -> None:

@@ -1,20 +1,35 @@
-"""`sdk.bench`: check and time schedules side by side."""
+"""`sdk.bench`, `sdk.play_off` and `sdk.count_false_wins`: schedules checked and timed side by side."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.comparison import ComparedSchedule, compare_schedules
+from autotune_loop.kernel_bench import BenchPlan
+from autotune_loop.objective import Objective
+from autotune_loop.shipping_play_off import FalseWins, HeaderPlayOff, decide_winner
+from autotune_loop.shipping_play_off import count_false_wins as false_wins
 from autotune_loop.tune_request import Folders
 from devices.measure_settings import KernelInputs, MeasureSettings
 from sdk.chosen_devices import device_names, find_devices
+from sdk.objective_arguments import check_weighted_devices
 from sdk.preparation import open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
 from targets.artifacts import BuildTools, KernelRecipe
+from targets.errors import UsageError
 from targets.open_toolchain import open_toolchain
+from targets.ptxas import find_ptxas
 from targets.schedule_choice import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
+from targets.stop_signal import StopSignal
+
+Progress = Callable[[str], None]
+
+
+def _silent(text: str) -> None:
+    """Tell nobody."""
 
 
 def bench(
@@ -29,7 +44,7 @@ def bench(
     turns: int = 5,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Progress = _silent,
     settings: Settings | None = None,
 ) -> list[ComparedSchedule]:
     """Time schedules of one generator in turns, each output first compared with an independent schedule's.
@@ -43,8 +58,101 @@ def bench(
     Raises:
         SdkError: one of its children, for everything that a user can mend.
     """
-    settings = settings or read_settings()
-    chosen = find_devices(target, device_names(device), parallelism, inventory, settings, progress)
+    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    with _opened_plan(generator, schedules, where, progress) as plan:
+        return compare_schedules(plan, turns, progress)
+
+
+def play_off(
+    generator: str,
+    schedules: Sequence[str],
+    *,
+    target: str | None = None,
+    device: str | Sequence[str] | None = None,
+    inventory: Path | None = None,
+    parameters: Iterable[str] = (),
+    parallelism: int | None = None,
+    objective: Objective | None = None,
+    seed: int = 0,
+    budget_s: float | None = None,
+    inputs: KernelInputs | None = None,
+    measuring: MeasureSettings | None = None,
+    progress: Progress = _silent,
+    settings: Settings | None = None,
+) -> HeaderPlayOff:
+    """Which of some schedules ships: the first, which is in use, unless another beats it with 95 % confidence.
+
+    Args:
+        schedules: at least two, each as in `sdk.build`.
+        target, device, inventory: as in `sdk.autotune`; every turn is done on all devices.
+        objective: what counts where there are several devices; None takes the geometric mean.
+        seed: of the order within the turns.
+        budget_s: past it no further turn begins.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    if len(schedules) < 2:
+        raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")
+    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    with _opened_plan(generator, schedules, where, progress) as plan:
+        check_weighted_devices(objective or Objective(), [device.name for device in plan.devices])
+        return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
+
+
+def count_false_wins(
+    generator: str,
+    schedule: str = OWN_SCHEDULE,
+    *,
+    trials: int,
+    target: str | None = None,
+    device: str | Sequence[str] | None = None,
+    inventory: Path | None = None,
+    parameters: Iterable[str] = (),
+    parallelism: int | None = None,
+    seed: int = 0,
+    inputs: KernelInputs | None = None,
+    measuring: MeasureSettings | None = None,
+    progress: Progress = _silent,
+    stop: StopSignal | None = None,
+    settings: Settings | None = None,
+) -> FalseWins:
+    """Play-offs of a schedule against itself: how often a difference is seen where there is none.
+
+    Args:
+        trials: play-offs, at least one.
+        stop: set it to end after the play-off that is under way.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    if trials < 1:
+        raise UsageError(f"The number of A/A play-offs must be at least 1, not {trials}.")
+    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    stopped = (stop or StopSignal()).is_set
+    with _opened_plan(generator, [schedule], where, progress) as plan:
+        return false_wins(plan, trials, seed=seed, progress=progress, stopped=stopped)
+
+
+@dataclass(frozen=True)
+class _Where:
+    """What the three have in common."""
+
+    target: str | None
+    devices: tuple[str, ...]
+    inventory: Path | None
+    parameters: tuple[str, ...]
+    parallelism: int | None
+    inputs: KernelInputs | None
+    measuring: MeasureSettings | None
+    settings: Settings | None
+
+
+@contextlib.contextmanager
+def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progress: Progress) -> Iterator[BenchPlan]:
+    """Everything that is needed to build and time; the generator is closed afterwards."""
+    settings = where.settings or read_settings()
+    chosen = find_devices(where.target, where.devices, where.parallelism, where.inventory, settings, progress)
     profile, threads = chosen.choice.profile, chosen.choice.parallelism
     if chosen.choice.note:
         progress(chosen.choice.note)
@@ -53,21 +161,20 @@ def bench(
     toolchain.version()  # a broken one is found out before anything is built
     tools = open_workbench(settings)
     progress("opening the generator")
-    reference, program = open_named_generator(generator, parameters, tools, settings)
+    reference, program = open_named_generator(generator, where.parameters, tools, settings)
     with contextlib.closing(program):
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)
-        recipe = KernelRecipe(program, reference.name, reference.name, reference.parameters, profile, own)
-        return compare_schedules(
-            recipe,
-            choices,
-            chosen.choice.devices,
-            inputs or KernelInputs(),
-            measuring or MeasureSettings(),
-            turns,
-            BuildTools(tools.halide, tools.cache, toolchain),
-            Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment),
-            chosen.connections,
-            progress,
+        ptxas = find_ptxas(settings.environment)
+        recipe = KernelRecipe(program, reference.name, reference.name, reference.parameters, profile, own, ptxas)
+        yield BenchPlan(
+            recipe=recipe,
+            schedules=choices,
+            devices=chosen.choice.devices,
+            inputs=where.inputs or KernelInputs(),
+            settings=where.measuring or MeasureSettings(),
+            tools=BuildTools(tools.halide, tools.cache, toolchain),
+            folders=Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment),
+            connections=chosen.connections,
         )

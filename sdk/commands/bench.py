@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdk.commands.autotune_options import Devices, Inventory, OptionalTarget
+from sdk.commands.autotune_options import (
+    Devices,
+    DeviceWeights,
+    Inventory,
+    ObjectiveName,
+    OptionalTarget,
+    Seed,
+    WorstTolerance,
+)
 from sdk.options import GeneratorArgument, JsonOption, ParameterOption
 
 if TYPE_CHECKING:
     from autotune_loop.comparison import ComparedSchedule
+
+_DECIDING = "Deciding"
 
 
 def register(application: typer.Typer) -> None:
@@ -35,29 +45,84 @@ def bench(
     inventory: Inventory = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", help="Threads of the device.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
+    play_off: Annotated[
+        bool,
+        typer.Option(
+            "--play-off",
+            help="Decide: does the best of the others beat the first schedule, with 95 % confidence?",
+            rich_help_panel=_DECIDING,
+        ),
+    ] = False,
+    a_a: Annotated[
+        int | None,
+        typer.Option(
+            "--a-a",
+            min=1,
+            metavar="COUNT",
+            help="Hold so many play-offs of the first schedule against itself, and count the false wins.",
+            rich_help_panel=_DECIDING,
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="End a play-off after this time, unconfirmed if need be: 90s, 10m.",
+            rich_help_panel=_DECIDING,
+        ),
+    ] = None,
+    objective: ObjectiveName = None,
+    device_weight: DeviceWeights = None,
+    worst_tolerance: WorstTolerance = 0.02,
+    seed: Seed = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Check and time schedules of a generator, side by side.
+    """Check and time schedules of a generator, side by side; with --play-off, decide which one ships.
 
-    Example: sdk bench blur.cpp --target host --schedule best.blur.schedule.h --schedule adams2019
+    Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
-    from sdk.api.bench import bench as compare
-    from sdk.output import print_json, show_progress
+    from sdk.api import bench as api
+    from sdk.display.play_off_report import show_false_wins, show_play_off
+    from sdk.objective_arguments import parse_objective
+    from sdk.output import show_progress
+    from sdk.preparation import parse_duration_s
     from sdk.project_file import find_project
+    from targets.errors import UsageError
 
+    if play_off and a_a is not None:
+        raise UsageError("--play-off and --a-a cannot be given together.")
+    wanted = parse_objective(objective, device_weight or (), worst_tolerance)
     named = find_project(Path.cwd()).resolve(generator)
+    chosen = schedules or ["own"]
+    where: dict[str, Any] = {
+        "target": target,
+        "device": device,
+        "inventory": inventory,
+        "parameters": parameters or (),
+        "parallelism": parallelism,
+    }
     with show_progress("starting", quiet=as_json) as progress:
-        results = compare(
-            named,
-            schedules or ["own"],
-            target=target,
-            device=device,
-            inventory=inventory,
-            parameters=parameters or (),
-            parallelism=parallelism,
-            turns=turns,
-            progress=progress,
-        )
+        if play_off:
+            budget_s = None if budget is None else parse_duration_s(budget)
+            decided = api.play_off(
+                named, chosen, **where, objective=wanted, seed=seed, budget_s=budget_s, progress=progress
+            )
+        elif a_a is not None:
+            counted = api.count_false_wins(named, chosen[0], trials=a_a, seed=seed, progress=progress, **where)
+        else:
+            results = api.bench(named, chosen, turns=turns, progress=progress, **where)
+    if play_off:
+        show_play_off(decided, as_json)
+    elif a_a is not None:
+        show_false_wins(counted, as_json)
+    else:
+        _show(results, as_json)
+
+
+def _show(results: list[ComparedSchedule], as_json: bool) -> None:
+    from sdk.output import print_json
+
     if as_json:
         print_json([_as_dict(result) for result in results])
     else:

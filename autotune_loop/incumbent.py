@@ -1,0 +1,68 @@
+"""The header that is in use today: built once, and to be beaten in the play-off."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop import tasks
+from autotune_loop.candidate import BuiltObject
+from autotune_loop.engine import Engine
+from autotune_loop.run_context import RunContext
+from autotune_loop.run_store import RunStore
+from targets.errors import GeneratorError, SdkError
+from targets.generator_run import GeneratorFailure
+from targets.schedule_header import read_schedule
+
+LABEL = "the incumbent"
+
+IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError]
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """An incumbent whose code is there.
+
+    Attributes:
+        symbol: of its kernel.
+        folder: samples/incumbent/<argset>, with its header.
+    """
+
+    symbol: str
+    folder: Path
+
+
+def submit_incumbent(engine: Engine, store: RunStore, context: RunContext, index: int, header: Path) -> IncumbentBuild:
+    """Start to build the kernel that the header gives.
+
+    Raises:
+        GeneratorError: the file is no schedule header.
+    """
+    text = read_schedule(header)
+    symbol = _symbol(context, index)
+    folder = store.objects / symbol
+    return engine.submit_build(tasks.build_with_header, index, text, folder, symbol)
+
+
+def keep_incumbent(
+    store: RunStore, index: int, header: Path, built: BuiltObject | GeneratorFailure | SdkError
+) -> Incumbent:
+    """Put its header into the run folder.
+
+    Raises:
+        GeneratorError: the header does not fit the generator.
+        SdkError: this machine cannot apply it.
+    """
+    if isinstance(built, GeneratorFailure):
+        raise GeneratorError(
+            f"The incumbent {header} cannot be applied to this generator. {built.sentence}",
+            next_step="Give the header of this generator, or leave --incumbent out.",
+        )
+    if isinstance(built, SdkError):
+        raise built
+    return Incumbent(built.symbol, store.keep_incumbent(index, header))
+
+
+def _symbol(context: RunContext, index: int) -> str:
+    return f"{context.tasks[index].function_name}_incumbent_a{index}"

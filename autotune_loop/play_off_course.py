@@ -1,0 +1,237 @@
+"""The course of a play-off: turns that choose a challenger, then turns of their own that set it against what stays.
+
+The best of several on some data looks better than it is. So the turns that choose do not count for the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from autotune_loop import play_off_sentences as sentences
+from autotune_loop.objective import Objective, ObjectiveKind
+from autotune_loop.play_off_times import DeviceTimes, ProcessTime, TurnBook
+from autotune_loop.verdict import LOOKS, Comparison, Verdict, VerdictReason, compare_turns
+
+# Turns that choose the challenger: the first number always, the second where time allows.
+FEWEST_CHOOSING_TURNS = 2
+CHOOSING_TURNS = 5
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A schedule in a play-off.
+
+    Attributes:
+        name: unique among them.
+        label: what sentences call it, such as 'the default' or 'batch_1_0/3'.
+    """
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one turn gave.
+
+    Attributes:
+        times: device → contender → its time; a device that fails is left out.
+        failed: contenders that failed, and are out.
+        stopped: the turn was not ended, and the play-off ends.
+    """
+
+    times: Mapping[str, Mapping[str, ProcessTime]]
+    failed: frozenset[str] = frozenset()
+    stopped: bool = False
+
+
+class TimeTurn(Protocol):
+    """Times these contenders once on every device, in this order, each in a fresh process."""
+
+    def __call__(self, order: Sequence[str]) -> Turn:
+        """Do the turn."""
+
+
+@dataclass(frozen=True)
+class PlayOffResult:
+    """A verdict, and the times that go with it.
+
+    Attributes:
+        times: contender → device → its times, the leader of what was timed first; from the turns of the verdict for
+            those that were in them.
+    """
+
+    verdict: Verdict
+    times: Mapping[str, Mapping[str, DeviceTimes]]
+
+
+@dataclass
+class PlayOffCourse:
+    """One play-off; `run` is called once.
+
+    Attributes:
+        contenders: at least one; those of equal standing in the order in which they are preferred.
+        stayer: the name of the contender that stays unless it is beaten; None when there is none.
+        companion: the name of one that is timed beside the two, so that its time is as well known; None for nobody.
+        time_left_s: when none is left no further turn begins; infinite where there is no limit.
+        most_turns: of challenger against stayer, at least LOOKS[0].
+        tell: called before each turn with the number of contenders in it, its number and the most there can be.
+    """
+
+    contenders: Sequence[Contender]
+    stayer: str | None
+    objective: Objective
+    seed: int
+    time_turn: TimeTurn
+    time_left_s: Callable[[], float]
+    most_turns: int = LOOKS[-1]
+    tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
+    companion: str | None = None
+    _alive: list[str] = field(default_factory=list)
+    _times: dict[str, Mapping[str, DeviceTimes]] = field(default_factory=dict)
+    _turns_done: int = 0
+    _choosing_turns: int = 0
+
+    def run(self) -> PlayOffResult:
+        """Hold it. What fails in a turn is out, the stayer too; the next best takes a challenger's place."""
+        self._order = random.Random(self.seed)
+        self._alive = [contender.name for contender in self.contenders]
+        book = TurnBook()
+        is_choice = len(self._alive) > 2 or self.stayer not in self._alive
+        self._choosing_turns = CHOOSING_TURNS if is_choice else 1
+        started_s = time.monotonic()
+        for turn in range(self._choosing_turns):
+            if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):
+                break
+            if not self._turn(book, list(self._alive)):
+                return self._ended(self._unconfirmed("", sentences.STOPPED))
+        return self._ended(self._decide(book))
+
+    def _needed_s(self, started_s: float, turns: int) -> float:
+        """For one more turn of all and those up to the first look, as long as the turns have taken so far."""
+        alive = max(1, len(self._alive))
+        last = 2 if self.companion in (None, self.stayer) else 3
+        timing_s = (time.monotonic() - started_s) / (turns * alive)
+        return timing_s * (alive + LOOKS[0] * min(last, alive))
+
+    def _turn(self, book: TurnBook, names: list[str]) -> bool:
+        """One turn in a new order; false when the play-off is stopped. What has failed is not alive any more."""
+        self._order.shuffle(names)
+        self._turns_done += 1
+        self.tell(len(names), self._turns_done, self._choosing_turns + self.most_turns)
+        turn = self.time_turn(names)
+        if turn.stopped:
+            return False
+        self._alive = [name for name in self._alive if name not in turn.failed]
+        book.turns.append(turn.times)
+        return True
+
+    def _decide(self, choosing: TurnBook) -> Verdict:
+        devices = choosing.devices(self._alive)
+        if not devices or not self._alive:
+            return self._unconfirmed("", sentences.NOTHING_TIMED)
+        for name in self._alive:
+            self._times[name] = choosing.times(name, devices)
+        ranking = self._ranking(devices)
+        self._times = {name: self._times[name] for name in ranking}
+        if self.stayer not in self._alive:
+            sentence = sentences.unopposed(self._label(ranking[0]))
+            return Verdict(ranking[0], ranking[0], "", VerdictReason.UNOPPOSED, sentence)
+        challengers = [name for name in ranking if name != self.stayer]
+        for challenger in challengers:
+            verdict = self._confirm(challenger, self.stayer, devices)
+            if challenger in self._alive and self.stayer in self._alive:
+                return verdict
+            if self.stayer not in self._alive:
+                sentence = sentences.unopposed(self._label(challenger))
+                return Verdict(challenger, challenger, "", VerdictReason.UNOPPOSED, sentence)
+        sentence = sentences.no_challenger(self._label(self.stayer))
+        return Verdict(self.stayer, "", self.stayer, VerdictReason.NO_CHALLENGER, sentence)
+
+    def _ranking(self, devices: Sequence[str]) -> list[str]:
+        """Those that are left, the best first."""
+        base = self._times[self.stayer if self.stayer in self._alive else self._alive[0]]
+
+        def score(name: str) -> float:
+            times = self._times[name]
+            return self.objective.score({d: times[d].compared_s / base[d].compared_s for d in devices})
+
+        return sorted(self._alive, key=score)
+
+    def _confirm(self, challenger: str, stayer: str, devices: Sequence[str]) -> Verdict:
+        """Turns of the two alone, until a look decides, the last one is done, or time is out."""
+        book = TurnBook()
+        names = list(dict.fromkeys([challenger, stayer, *([self.companion] if self.companion in self._alive else [])]))
+        compared: Comparison | None = None
+        for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
+            while len(book.turns) < look and self.time_left_s() > 0:
+                if not self._turn(book, [name for name in names if name in self._alive]):
+                    return self._unconfirmed(challenger, sentences.STOPPED)
+                if challenger not in self._alive or stayer not in self._alive:
+                    return self._unconfirmed(challenger, sentences.NOTHING_TIMED)
+            if len(book.turns) < LOOKS[0]:
+                return self._unconfirmed(challenger, sentences.NO_TIME)
+            left = [device for device in book.devices([challenger, stayer]) if device in devices]
+            if not left:
+                return self._unconfirmed(challenger, sentences.NO_DEVICE)
+            compared = compare_turns(_log_ratios(book, challenger, stayer, left), self.objective)
+            self._keep_times(book, names)
+            if compared.is_won or compared.is_hopeless or len(book.turns) < look:
+                break
+        assert compared is not None, "there is a first look"
+        lost = tuple(device for device in devices if device not in compared.by_device)
+        return self._verdict(challenger, stayer, compared, lost)
+
+    def _keep_times(self, book: TurnBook, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self._alive and (devices := book.devices([name])):
+                self._times[name] = book.times(name, devices)
+
+    def _verdict(self, challenger: str, stayer: str, compared: Comparison, lost: tuple[str, ...]) -> Verdict:
+        reason = _reason(compared)
+        if lost and self.objective.kind is ObjectiveKind.WORST:
+            reason = VerdictReason.UNCONFIRMED
+        sentence = sentences.decided(
+            reason, self._label(challenger), self._label(stayer), compared, self.objective.worst_tolerance, lost
+        )
+        return Verdict(
+            winner=challenger if reason is VerdictReason.FASTER else stayer,
+            challenger=challenger,
+            stayer=stayer,
+            reason=reason,
+            sentence=sentence,
+            estimate=compared.estimate,
+            p_value=compared.p_value,
+            turns=compared.turns,
+            by_device=compared.by_device,
+            devices_lost=lost,
+        )
+
+    def _unconfirmed(self, challenger: str, why: str) -> Verdict:
+        return Verdict(self.stayer or "", challenger, self.stayer or "", VerdictReason.UNCONFIRMED, why)
+
+    def _label(self, name: str) -> str:
+        return next(contender.label for contender in self.contenders if contender.name == name)
+
+    def _ended(self, verdict: Verdict) -> PlayOffResult:
+        return PlayOffResult(verdict, {name: self._times[name] for name in self._times if name in self._alive})
+
+
+def _reason(compared: Comparison) -> VerdictReason:
+    if compared.is_won:
+        return VerdictReason.FASTER
+    if compared.estimate.high < 1:
+        return VerdictReason.SLOWER_ON_A_DEVICE
+    return VerdictReason.NOT_FASTER if compared.estimate.ratio >= 1 else VerdictReason.NOT_PROVEN
+
+
+def _log_ratios(book: TurnBook, challenger: str, stayer: str, devices: Sequence[str]) -> list[dict[str, float]]:
+    return [
+        {d: math.log(turn[d][challenger].quartile_s / turn[d][stayer].quartile_s) for d in devices}
+        for turn in book.turns
+    ]

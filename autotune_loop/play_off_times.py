@@ -1,0 +1,90 @@
+"""What a contender took in a play-off: one time a turn and device, each from a process of its own."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from devices.measurement import Measurement
+
+# Makes the median distance from the median the standard deviation of normal noise.
+_NORMAL_SCALE = 1.4826
+
+
+@dataclass(frozen=True)
+class ProcessTime:
+    """What one process took for a call.
+
+    Attributes:
+        median_s: of its calls.
+        quartile_s: a quarter of its calls were faster. Whatever else runs only ever slows a call, so that this is less
+            disturbed than the median; contenders are compared by it, and times are told by the median.
+    """
+
+    median_s: float
+    quartile_s: float
+
+    @classmethod
+    def of(cls, measurement: Measurement) -> ProcessTime:
+        """Of a measurement."""
+        calls_s = sorted(measurement.repetitions_s)
+        return cls(measurement.median_s, calls_s[(len(calls_s) - 1) // 4])
+
+
+@dataclass(frozen=True)
+class DeviceTimes:
+    """One contender on one device.
+
+    Attributes:
+        processes: one for each turn.
+    """
+
+    processes: tuple[ProcessTime, ...]
+
+    @property
+    def turns_s(self) -> tuple[float, ...]:
+        """The median of each turn's process."""
+        return tuple(process.median_s for process in self.processes)
+
+    @property
+    def compared_s(self) -> float:
+        """What contenders are ranked by."""
+        return statistics.median(process.quartile_s for process in self.processes)
+
+    @property
+    def median_ms(self) -> float:
+        """Median over the turns."""
+        return statistics.median(self.turns_s) * 1e3
+
+    @property
+    def spread_ms(self) -> float:
+        """Robust standard deviation between processes, which is larger than that of the calls within one."""
+        middle_s = statistics.median(self.turns_s)
+        return _NORMAL_SCALE * statistics.median(abs(turn_s - middle_s) for turn_s in self.turns_s) * 1e3
+
+    @property
+    def range_ms(self) -> tuple[float, float]:
+        """The fastest and the slowest process: where a later one is to be expected."""
+        return min(self.turns_s) * 1e3, max(self.turns_s) * 1e3
+
+
+class TurnBook:
+    """The times of all turns so far; belongs to one thread.
+
+    Attributes:
+        turns: for each turn device → contender → its time; what failed is not there.
+    """
+
+    def __init__(self) -> None:
+        self.turns: list[Mapping[str, Mapping[str, ProcessTime]]] = []
+
+    def devices(self, names: Sequence[str]) -> list[str]:
+        """The devices that timed all of these in every turn."""
+        if not self.turns:
+            return []
+        return [d for d in self.turns[0] if all(all(n in turn.get(d, {}) for n in names) for turn in self.turns)]
+
+    def times(self, name: str, devices: Sequence[str]) -> dict[str, DeviceTimes]:
+        """A contender's times on these devices, which all have it in every turn."""
+        return {device: DeviceTimes(tuple(turn[device][name] for turn in self.turns)) for device in devices}

@@ -1,0 +1,214 @@
+"""A play-off of schedule headers, outside of a run: which of them ships; and how often equals are called unequal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autotune_loop.deadline import Deadline
+from autotune_loop.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
+from autotune_loop.objective import Objective
+from autotune_loop.play_off_course import Contender, PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off_times import DeviceTimes, ProcessTime
+from autotune_loop.verdict import CONFIDENCE, Verdict, VerdictReason
+from devices.measurement import MeasureFailureReason, Measurement
+
+
+@dataclass(frozen=True)
+class HeaderPlayOff:
+    """Which of some schedules ships.
+
+    Attributes:
+        labels: of the schedules, in the order in which they were given.
+        winner: the place of the one that ships; None when nothing could be timed.
+        verdict: names schedules by their labels.
+        times: for each schedule, device → its times; empty for one that failed.
+        clock: what they were timed with; empty when nothing was timed.
+        failures: label → why it is out.
+    """
+
+    labels: tuple[str, ...]
+    winner: int | None
+    verdict: Verdict
+    times: tuple[Mapping[str, DeviceTimes], ...]
+    clock: str
+    failures: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FalseWins:
+    """Play-offs of a schedule against itself.
+
+    Attributes:
+        wins: play-offs in which one of the two equals was called faster.
+        duration_s: of all of them.
+    """
+
+    trials: int
+    wins: int
+    verdicts: tuple[Verdict, ...]
+    duration_s: float
+
+    @property
+    def rate(self) -> float:
+        """The share of the trials."""
+        return self.wins / self.trials
+
+    @property
+    def highest_rate(self) -> float:
+        """With `CONFIDENCE` the true rate is below this (Clopper and Pearson)."""
+        # Imported here: it costs half a second that other commands need not pay.
+        from scipy.stats import beta
+
+        if self.wins == self.trials:
+            return 1.0
+        return float(beta.ppf(CONFIDENCE, self.wins + 1, self.trials - self.wins))
+
+
+def decide_winner(
+    plan: BenchPlan,
+    stayer: int | None,
+    *,
+    objective: Objective | None = None,
+    seed: int = 0,
+    budget_s: float | None = None,
+    progress: Progress = lambda text: None,
+) -> HeaderPlayOff:
+    """Time the schedules in turns on every device; the best ships if it beats what stays with `CONFIDENCE`.
+
+    Args:
+        plan: its schedules are the contenders, those of equal standing in the order in which they are preferred.
+        stayer: the place of the schedule that stays unless it is beaten, an incumbent or a default; None without one.
+        budget_s: past it no further turn begins, and the verdict is 'unconfirmed' when there were too few.
+
+    Raises:
+        GeneratorError: a schedule cannot be built.
+        ToolchainError, DeviceError, EmulatorError: what is missing or broken.
+    """
+    labels = tuple(schedule.label for schedule in plan.schedules)
+    with open_kernel_bench(plan, progress) as bench:
+        timer = _Timer(plan, bench, dict(enumerate(bench.built.symbols)))
+        course = _course(timer, labels, stayer, objective or Objective(), seed, budget_s, progress)
+        result = course.run()
+    return _header_play_off(labels, result, timer)
+
+
+def count_false_wins(
+    plan: BenchPlan,
+    trials: int,
+    *,
+    seed: int = 0,
+    progress: Progress = lambda text: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> FalseWins:
+    """Hold play-offs of the plan's first schedule against itself: the very same code, timed under two names.
+
+    Args:
+        stopped: asked before each trial; true ends the count early.
+
+    Raises:
+        As `decide_winner`.
+    """
+    started_s = time.monotonic()
+    verdicts: list[Verdict] = []
+    wins = 0
+    labels = (plan.schedules[0].label, f"{plan.schedules[0].label} again")
+    with open_kernel_bench(plan, progress) as bench:
+        timer = _Timer(plan, bench, dict.fromkeys((0, 1), bench.built.symbols[0]))
+        while len(verdicts) < trials and not stopped():
+
+            def tell(text: str) -> None:
+                progress(f"{text}, trial {len(verdicts) + 1} of {trials}")
+
+            result = _course(timer, labels, 0, Objective(), seed + len(verdicts), None, tell).run()
+            verdicts.append(result.verdict)
+            wins += result.verdict.winner == "1"
+            if not result.verdict.is_decided:
+                break
+    named = tuple(_named(verdict, _names(labels)) for verdict in verdicts)
+    return FalseWins(len(verdicts), wins, named, time.monotonic() - started_s)
+
+
+@dataclass
+class _Timer:
+    """One turn after the other, on one device after the other; a schedule that fails on one is out."""
+
+    plan: BenchPlan
+    bench: KernelBench
+    symbols: Mapping[int, str]
+
+    def __post_init__(self) -> None:
+        self.clock = ""
+        self.failures: dict[str, str] = {}
+        self.lost_devices: dict[str, str] = {}
+
+    def __call__(self, order: Sequence[str]) -> Turn:
+        times: dict[str, dict[str, ProcessTime]] = {}
+        failed: set[str] = set()
+        for device in self.plan.devices:
+            times[device.name] = {}
+            for name in order:
+                result = self.bench.measure(device, self.symbols[int(name)])
+                if isinstance(result, Measurement):
+                    self.clock = result.clock.value
+                    times[device.name][name] = ProcessTime.of(result)
+                elif result.reason is MeasureFailureReason.DEVICE:
+                    del times[device.name]
+                    self.lost_devices.setdefault(device.name, result.sentence)
+                    break
+                else:
+                    failed.add(name)
+                    self.failures.setdefault(name, result.sentence)
+        return Turn(times, frozenset(failed), stopped=not times)
+
+
+def _course(
+    timer: _Timer,
+    labels: Sequence[str],
+    stayer: int | None,
+    objective: Objective,
+    seed: int,
+    budget_s: float | None,
+    progress: Progress,
+) -> PlayOffCourse:
+    deadline = Deadline.after(budget_s)
+    return PlayOffCourse(
+        contenders=[Contender(str(place), label) for place, label in enumerate(labels)],
+        stayer=None if stayer is None else str(stayer),
+        objective=objective,
+        seed=seed,
+        time_turn=timer,
+        time_left_s=lambda: deadline.left_s,
+        tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
+    )
+
+
+def _header_play_off(labels: tuple[str, ...], result: PlayOffResult, timer: _Timer) -> HeaderPlayOff:
+    names = _names(labels)
+    verdict = result.verdict
+    if verdict.reason is VerdictReason.UNCONFIRMED:
+        # What people can mend.
+        verdict = replace(verdict, sentence=" ".join([verdict.sentence, *timer.lost_devices.values()]))
+    return HeaderPlayOff(
+        labels=labels,
+        winner=int(verdict.winner) if verdict.winner else None,
+        verdict=_named(verdict, names),
+        times=tuple(result.times.get(str(place), {}) for place in range(len(labels))),
+        clock=timer.clock,
+        failures={names[name]: sentence for name, sentence in timer.failures.items()},
+    )
+
+
+def _names(labels: Sequence[str]) -> dict[str, str]:
+    """A contender's name in the course → its label."""
+    return {str(place): label for place, label in enumerate(labels)}
+
+
+def _named(verdict: Verdict, names: Mapping[str, str]) -> Verdict:
+    return replace(
+        verdict,
+        winner=names.get(verdict.winner, ""),
+        challenger=names.get(verdict.challenger, ""),
+        stayer=names.get(verdict.stayer, ""),
+    )

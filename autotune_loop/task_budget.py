@@ -1,0 +1,65 @@
+"""Which of a run's tasks gets the next batch: the one that is expected to gain most in the time that it takes.
+
+As the task scheduler of Ansor (Zheng et al. 2020, section 6) and MetaSchedule: the gain of a task's next batch is
+estimated from how its best time has fallen of late, with a term of optimism for tasks that have had few batches, and a
+floor so that none starves. All get a first batch before any gets a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+# Batches that count as of late.
+_WINDOW = 3
+# A batch's expected gain is at least this much of what is still thinkable, divided by the batches the task has had.
+_OPTIMISM = 0.05
+# Of all batches, the share that every task gets at least, divided by the number of tasks.
+_FLOOR_SHARE = 0.25
+
+
+@dataclass
+class TaskHistory:
+    """What one task's batches have brought.
+
+    Attributes:
+        best_ms: the best time after each batch whose result is known; infinite before the first time.
+        batch_s: how long each of those batches took.
+        started: batches that were begun, the ones under way included.
+        is_exhausted: the search finds nothing new.
+    """
+
+    best_ms: list[float] = field(default_factory=list)
+    batch_s: list[float] = field(default_factory=list)
+    started: int = 0
+    is_exhausted: bool = False
+
+    def add(self, best_ms: float, batch_s: float) -> None:
+        """A batch has ended."""
+        self.best_ms.append(min(best_ms, self.best_ms[-1]) if self.best_ms else best_ms)
+        self.batch_s.append(batch_s)
+
+    @property
+    def gain_per_s(self) -> float:
+        """Expected of the next batch: by how much the logarithm of the best time falls, a second."""
+        recent = [ms for ms in self.best_ms[-_WINDOW - 1 :] if math.isfinite(ms)]
+        fall = math.log(recent[0] / recent[-1]) / (len(recent) - 1) if len(recent) > 1 else 0.0
+        times_s = self.batch_s[-_WINDOW:]
+        batch_s = sum(times_s) / len(times_s) if times_s else 1.0
+        # A batch under way may bring what the last one did; until that is known it counts less.
+        waiting = self.started - len(self.best_ms)
+        expected = fall / (1 + waiting) + _OPTIMISM / (1 + self.started)
+        return expected / max(batch_s, 1e-3)
+
+
+def next_task(histories: Sequence[TaskHistory], most_batches: int) -> int | None:
+    """The task that gets the next batch; None when all are exhausted, or have had `most_batches` together."""
+    open_tasks = [i for i, history in enumerate(histories) if not history.is_exhausted]
+    begun = sum(history.started for history in histories)
+    if not open_tasks or begun >= most_batches:
+        return None
+    fewest = min(open_tasks, key=lambda i: (histories[i].started, i))
+    if histories[fewest].started == 0 or histories[fewest].started < _FLOOR_SHARE * begun / len(histories):
+        return fewest
+    return max(open_tasks, key=lambda i: (histories[i].gain_per_s, -histories[i].started, -i))

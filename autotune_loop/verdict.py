@@ -1,0 +1,194 @@
+"""Whether a challenger is faster than what it would replace, from times taken in turns: a rank test on paired ratios.
+
+In every turn both are timed once, each in a fresh process, in random order. If they were equally fast, each turn's
+ratio would fall on either side of 1 with the same chance, whatever the noise and the drift of the machine: Wilcoxon's
+signed-rank test on the logarithms then errs as often as it says it does. The test may be made after LOOKS numbers of
+turns, and each look spends an equal share of the error (Bonferroni), so that looking early costs no confidence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+
+from autotune_loop.objective import Objective, ObjectiveKind
+
+CONFIDENCE = 0.95
+# Turns after which the test is made; the fewest that can show anything at that confidence, then doubling.
+LOOKS = (8, 16, 32, 64)
+# A gain that is surely smaller than this is not worth more turns.
+_SMALLEST_GAIN = 0.01
+# Of one side of the interval, at one look.
+_TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
+
+
+class VerdictReason(Enum):
+    """Why the winner is the winner."""
+
+    FASTER = "faster"
+    NOT_FASTER = "not faster"
+    NOT_PROVEN = "not proven"
+    SLOWER_ON_A_DEVICE = "slower on a device"
+    NO_CHALLENGER = "no challenger"
+    UNOPPOSED = "nothing to replace"
+    UNCONFIRMED = "unconfirmed"
+
+
+@dataclass(frozen=True)
+class RatioEstimate:
+    """The challenger's time as a share of the time of what it would replace, with its interval.
+
+    Attributes:
+        low, high: bounds that hold with `CONFIDENCE`, all looks taken together; 0 or infinite where there are too few
+            turns for a bound.
+    """
+
+    ratio: float
+    low: float
+    high: float
+
+    def speed_text(self, than: str = "") -> str:
+        """'1.050 times as fast as the default (95 % interval 1.021 to 1.080)'."""
+        low = 0.0 if math.isinf(self.high) else 1 / self.high
+        bounds = f"at least {low:.3f}" if self.low == 0.0 else f"{low:.3f} to {1 / self.low:.3f}"
+        compared = f" as {than}" if than else ""
+        return f"{1 / self.ratio:.3f} times as fast{compared} ({CONFIDENCE * 100:.0f} % interval {bounds})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a play-off has decided.
+
+    Attributes:
+        winner: the name of what ships.
+        challenger: the best candidate; empty where there was none.
+        stayer: what stays unless it is beaten, the incumbent or the default; empty where there was none.
+        estimate: over all devices; None where the two were not compared in turns of their own.
+        p_value: two-sided, corrected for the looks; 1 where nothing was compared.
+        turns: turns of challenger against stayer, after those that chose the challenger.
+        by_device: the ratio on each device.
+        devices_lost: devices that left before the end, and do not count.
+        sentence: what happened, for the user.
+    """
+
+    winner: str
+    challenger: str
+    stayer: str
+    reason: VerdictReason
+    sentence: str
+    estimate: RatioEstimate | None = None
+    p_value: float = 1.0
+    turns: int = 0
+    by_device: Mapping[str, RatioEstimate] = field(default_factory=dict)
+    devices_lost: tuple[str, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the contenders were timed to an end."""
+        return self.reason is not VerdictReason.UNCONFIRMED
+
+    @property
+    def confidence(self) -> float:
+        """One minus the p-value."""
+        return 1 - self.p_value
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-ready form; bounds that are not there are null."""
+        estimates = {device: _estimate_fields(estimate) for device, estimate in self.by_device.items()}
+        return {
+            **asdict(self),
+            "reason": self.reason.value,
+            "confidence": self.confidence,
+            "estimate": None if self.estimate is None else _estimate_fields(self.estimate),
+            "by_device": estimates,
+        }
+
+
+def _estimate_fields(estimate: RatioEstimate) -> dict[str, float | None]:
+    low, high = estimate.low or None, None if math.isinf(estimate.high) else estimate.high
+    return {"ratio": estimate.ratio, "low": low, "high": high}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Challenger against stayer after some turns.
+
+    Attributes:
+        is_won: faster with `CONFIDENCE`, and on no device slower than the objective allows.
+        is_hopeless: more turns are unlikely to show a gain that is worth having.
+        slower_devices: where it is not shown to be within what the objective allows; empty but for the worst case.
+    """
+
+    estimate: RatioEstimate
+    p_value: float
+    turns: int
+    by_device: Mapping[str, RatioEstimate]
+    is_won: bool
+    is_hopeless: bool
+    slower_devices: tuple[str, ...]
+
+
+def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) -> Comparison:
+    """Test what the turns so far say.
+
+    Args:
+        turns: at least one; device → logarithm of challenger's time over stayer's in that turn, of equal devices.
+    """
+    together = [objective.mean_log(turn) for turn in turns]
+    by_device = {device: estimate_ratio([turn[device] for turn in turns]) for device in turns[0]}
+    estimate = by_device[next(iter(by_device))] if len(by_device) == 1 else estimate_ratio(together)
+    slower: tuple[str, ...] = ()
+    if objective.kind is ObjectiveKind.WORST:
+        limit = 1 + objective.worst_tolerance
+        slower = tuple(device for device, ratio in by_device.items() if ratio.high > limit)
+    is_faster = estimate.high < 1
+    no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or estimate.low > 1 - _SMALLEST_GAIN
+    surely_slower = any(by_device[device].low > 1 + objective.worst_tolerance for device in slower)
+    return Comparison(
+        estimate=estimate,
+        p_value=min(1.0, 2 * len(LOOKS) * min(_tail(together, "less"), _tail(together, "greater"))),
+        turns=len(turns),
+        by_device=by_device,
+        is_won=is_faster and not slower,
+        is_hopeless=surely_slower or (not is_faster and no_gain),
+        slower_devices=slower,
+    )
+
+
+def estimate_ratio(logs: Sequence[float]) -> RatioEstimate:
+    """Hodges' and Lehmann's estimate, and the interval that Wilcoxon's test does not reject at one look.
+
+    Args:
+        logs: logarithms of the ratio, one a turn; at least one.
+    """
+    every = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
+    means = sorted(set(every))
+    margin = 1e-9 + abs(means[-1] - means[0])
+    between = [(a + b) / 2 for a, b in itertools.pairwise(means)]
+    shifts = [means[0] - margin, *between, means[-1] + margin]
+
+    def is_below(shift: float) -> bool:
+        return _tail([value - shift for value in logs], "less") <= _TAIL
+
+    def is_not_above(shift: float) -> bool:
+        return _tail([value - shift for value in logs], "greater") > _TAIL
+
+    upper = bisect_left(shifts, True, key=is_below)
+    lower = bisect_left(shifts, True, key=is_not_above)
+    high = math.inf if upper == len(shifts) else math.exp(means[max(upper - 1, 0)])
+    low = 0.0 if lower == 0 else math.exp(means[min(lower, len(means)) - 1])
+    return RatioEstimate(math.exp(statistics.median(every)), low, high)
+
+
+def _tail(logs: Sequence[float], side: str) -> float:
+    """The one-sided p-value of Wilcoxon's signed-rank test."""
+    # Imported here: it costs half a second that other commands need not pay.
+    from scipy.stats import wilcoxon
+
+    differing = [value for value in logs if value]
+    return float(wilcoxon(differing, alternative=side, method="exact").pvalue) if differing else 1.0

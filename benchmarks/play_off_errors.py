@@ -1,0 +1,174 @@
+"""How often play-offs err: equals of which one is called faster, and true gains that are not found.
+
+    python -m benchmarks.play_off_errors --trials 200
+
+Two kernels of one generator are timed on this machine: one has `--gain` more rows than the other, and so much more to
+do. A play-off of the smaller one against itself must not have a winner; one against the larger must. Nothing is
+simulated, the noise of the machine included; let something else run beside it to see that it only takes more turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from autotune_loop.kernel_bench import BenchPlan, BuiltKernels, KernelBench
+from autotune_loop.objective import Objective
+from autotune_loop.play_off_course import Contender, PlayOffCourse, Turn
+from autotune_loop.play_off_times import ProcessTime
+from autotune_loop.shipping_play_off import FalseWins
+from autotune_loop.tune_request import Folders
+from autotune_loop.verdict import Verdict
+from devices.device import Device
+from devices.device_transport import device_transport
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.measurement import Measurement
+from devices.open_device import choose_device
+from devices.transport import Transport
+from sdk.preparation import open_named_generator, open_workbench
+from sdk.settings import read_settings
+from targets.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
+from targets.host_probe import probe_host
+from targets.open_toolchain import open_toolchain
+from targets.profile_loader import load_profile
+from targets.schedule_choice import OWN_SCHEDULE, ScheduleChoice
+
+GENERATOR = Path(__file__).parents[1] / "examples" / "separable_filter.py"
+ROWS, COLUMNS = 480, 256
+MOST_FALSE_WINS = 0.05
+FEWEST_TRUE_WINS = 0.90
+# Short, so that hundreds of play-offs take minutes; a real one is steadier.
+SETTINGS = MeasureSettings(warm_up_s=0.002, max_time_s=0.01)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was counted.
+
+    Attributes:
+        found: play-offs that found the true gain.
+        true_ratio: of the two kernels' times, the median over all play-offs.
+        turns: the mean number of turns of a verdict, of equals and of the true gain.
+    """
+
+    trials: int
+    false_wins: int
+    highest_false_rate: float
+    found: int
+    true_ratio: float
+    turns: tuple[float, float]
+    duration_s: float
+
+
+def main() -> int:
+    """Count; exit code 1 when either rate misses its goal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=60, help="play-offs of each kind")
+    parser.add_argument("--gain", type=float, default=0.05, help="how much more the larger kernel has to do")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    started_s = time.monotonic()
+    with opened_bench(arguments.gain) as (bench, device):
+        small, large = bench.built.symbols
+        equal, better = [], []
+        for trial in range(arguments.trials):
+            seed = arguments.seed + trial
+            equal.append(play_off(bench, device, {"stays": small, "challenges": small}, seed))
+            better.append(play_off(bench, device, {"stays": large, "challenges": small}, seed))
+            if not arguments.json and sys.stderr.isatty():
+                print(f"\r{trial + 1} of {arguments.trials}", end="", file=sys.stderr)
+    result = count(equal, better, time.monotonic() - started_s)
+    print(json.dumps(asdict(result)) if arguments.json else _text(result))
+    is_good = result.false_wins <= MOST_FALSE_WINS * result.trials and result.found >= FEWEST_TRUE_WINS * result.trials
+    return 0 if is_good else 1
+
+
+def count(equal: Sequence[Verdict], better: Sequence[Verdict], duration_s: float) -> Result:
+    """Sum the verdicts up."""
+    false_wins = sum(verdict.winner == "challenges" for verdict in equal)
+    ratios = sorted(verdict.estimate.ratio for verdict in better if verdict.estimate is not None)
+    return Result(
+        trials=len(equal),
+        false_wins=false_wins,
+        highest_false_rate=FalseWins(len(equal), false_wins, tuple(equal), duration_s).highest_rate,
+        found=sum(verdict.winner == "challenges" for verdict in better),
+        true_ratio=ratios[len(ratios) // 2],
+        turns=(_mean_turns(equal), _mean_turns(better)),
+        duration_s=duration_s,
+    )
+
+
+def _mean_turns(verdicts: Sequence[Verdict]) -> float:
+    return sum(verdict.turns for verdict in verdicts) / len(verdicts)
+
+
+def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], seed: int) -> Verdict:
+    """One play-off of two names, each of a kernel."""
+
+    def time_turn(order: Sequence[str]) -> Turn:
+        times = {}
+        for name in order:
+            result = bench.measure(device, symbols[name])
+            if not isinstance(result, Measurement):
+                raise SystemExit(result.sentence)
+            times[name] = ProcessTime.of(result)
+        return Turn({device.name: times})
+
+    contenders = [Contender(name, name) for name in symbols]
+    return PlayOffCourse(contenders, "stays", Objective(), seed, time_turn, lambda: math.inf).run().verdict
+
+
+@contextlib.contextmanager
+def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
+    """Both kernels in one executable on this machine, single-threaded as their own schedule is."""
+    settings = read_settings()
+    tools = open_workbench(settings)
+    profile = load_profile("host", settings.profile_folder)
+    device = choose_device(profile, "local", 1, probe_host())
+    reference, program = open_named_generator(str(GENERATOR), (), tools, settings)
+    own = ScheduleChoice(OWN_SCHEDULE, None)
+    assert reference.name is not None
+    recipe = KernelRecipe(program, reference.name, reference.name, {}, profile, own)
+    build_tools = BuildTools(tools.halide, tools.cache, open_toolchain(profile, settings.cache_folder, None))
+    with tempfile.TemporaryDirectory(prefix="sdk-play-off-") as text, contextlib.closing(program):
+        folder = Path(text)
+        kernels = []
+        for name, rows in (("small", ROWS), ("large", round(ROWS * (1 + gain)))):
+            parameters = {"width": str(COLUMNS), "height": str(rows)}
+            kernels.append(build_kernel(replace(recipe, parameters=parameters, function_name=name), folder))
+        executable = link_kernels(kernels, profile, build_tools, folder / "bench")
+        folders = Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
+        plan = BenchPlan(recipe, [own], [device], KernelInputs(), SETTINGS, build_tools, folders, None)
+        cores = frozenset([min(os.sched_getaffinity(0))])
+
+        def open_transport(opened: Device) -> Transport:
+            return device_transport(opened, profile, folder / "device", settings.environment, cores, None, tools.cache)
+
+        built = BuiltKernels(executable, ("small", "large"), Tolerance(), None)
+        with contextlib.closing(KernelBench(plan, built, open_transport, None, lambda step: None)) as bench:
+            yield bench, device
+
+
+def _text(result: Result) -> str:
+    share = result.found / result.trials
+    return (
+        f"{result.trials} play-offs of each kind in {result.duration_s:.0f} s\n"
+        f"equals: {result.false_wins} false wins ({result.false_wins / result.trials:.1%}, with 95 % confidence below"
+        f" {result.highest_false_rate:.1%}; goal at most {MOST_FALSE_WINS:.0%}), {result.turns[0]:.0f} turns each\n"
+        f"a true gain (measured {1 / result.true_ratio:.3f} times as fast): found {result.found} times ({share:.1%};"
+        f" goal at least {FEWEST_TRUE_WINS:.0%}), {result.turns[1]:.0f} turns each"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""Who wins a play-off, over turns that go well and turns that do not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from autotune_loop import play_off_course
+from autotune_loop.objective import Objective, ObjectiveKind
+from autotune_loop.play_off_course import (
+    CHOOSING_TURNS,
+    FEWEST_CHOOSING_TURNS,
+    Contender,
+    PlayOffCourse,
+    PlayOffResult,
+    Turn,
+)
+from autotune_loop.play_off_times import ProcessTime
+from autotune_loop.verdict import LOOKS, VerdictReason
+from devices.device import Clock
+from devices.measurement import Measurement
+
+Board = Mapping[str, float]
+
+
+class Bench:
+    """Boards on which each contender has a true time, with noise and a drift that is the same for all of a turn."""
+
+    def __init__(self, boards: Mapping[str, Board], noise: float = 0.01, seed: int = 1) -> None:
+        self._boards = dict(boards)
+        self._noise = noise
+        self._source = random.Random(seed)
+        self.orders: list[tuple[str, ...]] = []
+        self.failing: dict[int, str] = {}
+        self.leaving: dict[int, str] = {}
+        self.stopped_in: int | None = None
+
+    def _time(self, true_s: float) -> ProcessTime:
+        time_s = true_s * (1 + self._source.gauss(0, self._noise))
+        return ProcessTime(time_s, time_s)
+
+    def __call__(self, order: Sequence[str]) -> Turn:
+        number = len(self.orders)
+        self.orders.append(tuple(order))
+        self._boards.pop(self.leaving.get(number, ""), None)
+        failed = self.failing.get(number)
+        drift = 1 + 0.5 * number / 100
+        times = {
+            board: {n: self._time(true_s[n] * drift) for n in order if n != failed}
+            for board, true_s in self._boards.items()
+        }
+        return Turn(times, frozenset([failed] if failed else []), stopped=number == self.stopped_in)
+
+
+def held(
+    bench: Bench,
+    names: Sequence[str] = ("default", "a", "b"),
+    stayer: str | None = "default",
+    objective: Objective | None = None,
+    time_left_s: Callable[[], float] = lambda: math.inf,
+    companion: str | None = None,
+) -> PlayOffResult:
+    contenders = [Contender(name, f"the {name}" if name in ("default", "incumbent") else name) for name in names]
+    return PlayOffCourse(contenders, stayer, objective or Objective(), 7, bench, time_left_s, companion=companion).run()
+
+
+def test_a_faster_challenger_wins_in_turns_of_its_own() -> None:
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    result = held(bench)
+    verdict = result.verdict
+    assert (verdict.winner, verdict.reason, verdict.turns) == ("a", VerdictReason.FASTER, LOOKS[0])
+    assert verdict.p_value < 0.05 < 0.95 < verdict.confidence
+    assert verdict.sentence.startswith("a is 2.0") and verdict.sentence.endswith("in 8 turns on pi.")
+    assert len(bench.orders) == CHOOSING_TURNS + LOOKS[0]
+    assert all(set(order) == {"default", "a"} for order in bench.orders[CHOOSING_TURNS:])
+    assert len(set(bench.orders[:CHOOSING_TURNS])) > 1, "the order changes"
+    assert len(result.times["a"]["pi"].turns_s) == LOOKS[0], "the turns that chose it do not count"
+    assert next(iter(result.times)) == "a" and result.times["a"]["pi"].range_ms[0] < result.times["a"]["pi"].median_ms
+
+
+def test_equal_seeds_make_equal_orders() -> None:
+    one, other = (Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}}) for _ in range(2))
+    held(one), held(other)
+    assert one.orders == other.orders
+
+
+def test_of_many_equal_contenders_none_wins() -> None:
+    """The best of eight on five turns looks faster; the turns that follow do not confirm it."""
+    names = ["default", *"abcdefgh"]
+    wins = 0
+    for seed in range(40):
+        verdict = held(Bench({"pi": dict.fromkeys(names, 1.0)}, noise=0.03, seed=seed), names).verdict
+        wins += verdict.winner != "default"
+        assert verdict.challenger in names[1:] and verdict.is_decided
+    assert wins <= 4
+
+
+def test_the_default_stays_with_a_reason() -> None:
+    slower = held(Bench({"pi": {"default": 1.0, "a": 1.2, "b": 1.3}})).verdict
+    assert slower.winner == "default" and slower.reason is VerdictReason.NOT_FASTER and slower.turns == LOOKS[0]
+    assert slower.sentence.startswith("The default stays: nothing beat it; the best, a, is 0.8")
+    unsure = held(Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.3}}, noise=0.25, seed=5)).verdict
+    assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
+
+
+def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "incumbent": 0.9}})
+    result = held(bench, ("default", "a", "incumbent"), "incumbent", companion="default")
+    assert result.verdict.winner == "incumbent" and result.verdict.challenger == "a"
+    assert "The incumbent stays" in result.verdict.sentence
+    assert all(set(order) == {"default", "a", "incumbent"} for order in bench.orders)
+    assert len(result.times["default"]["pi"].turns_s) == result.verdict.turns
+
+
+def test_a_challenger_that_fails_makes_way_and_a_stayer_that_fails_is_not_missed() -> None:
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    bench.failing = {CHOOSING_TURNS + 2: "a"}
+    result = held(bench)
+    assert result.verdict.winner == "b" and "a" not in result.times
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    bench.failing = {1: "default"}
+    assert held(bench).verdict.reason is VerdictReason.UNOPPOSED
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0}})
+    bench.failing = {1: "a"}
+    assert held(bench, ("default", "a")).verdict.reason is VerdictReason.NO_CHALLENGER
+
+
+def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    result = held(bench, time_left_s=lambda: 9.0 - len(bench.orders))
+    assert not result.verdict.is_decided and "no time left" in result.verdict.sentence
+    assert len(bench.orders) == 9 and result.times, "what was timed is told"
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    held(bench, time_left_s=lambda: 0.0)
+    assert len(bench.orders) == FEWEST_CHOOSING_TURNS
+
+
+def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timing takes a second: there is time for two turns of three contenders and the look, not for five turns."""
+    now_s = 0.0
+    monkeypatch.setattr(play_off_course.time, "monotonic", lambda: now_s)
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+
+    def time_turn(order: Sequence[str]) -> Turn:
+        nonlocal now_s
+        now_s += len(order)
+        return bench(order)
+
+    names = [Contender(name, name) for name in ("default", "a", "b")]
+    end_s = 3 * FEWEST_CHOOSING_TURNS + 2 * LOOKS[0] + 1
+    course = PlayOffCourse(names, "default", Objective(), 7, time_turn, lambda: end_s - now_s)
+    assert course.run().verdict.winner == "a" and len(bench.orders) == FEWEST_CHOOSING_TURNS + LOOKS[0]
+
+
+def test_time_that_ends_between_two_looks_leaves_a_verdict() -> None:
+    bench = Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.1}}, noise=0.03, seed=2)
+    verdict = held(bench, time_left_s=lambda: CHOOSING_TURNS + 20.0 - len(bench.orders)).verdict
+    assert verdict.is_decided and LOOKS[0] <= verdict.turns <= 20
+
+
+@pytest.mark.parametrize("stopped_in", [0, CHOOSING_TURNS + 1])
+def test_a_stop_leaves_it_unconfirmed(stopped_in: int) -> None:
+    bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
+    bench.stopped_in = stopped_in
+    assert not held(bench).verdict.is_decided and len(bench.orders) == stopped_in + 1
+
+
+def test_on_several_boards_the_objective_decides() -> None:
+    boards = {"pi": {"default": 1.0, "a": 0.7, "b": 0.9}, "phone": {"default": 10.0, "a": 11.0, "b": 9.0}}
+    mean = held(Bench(boards))
+    assert mean.verdict.winner == "a" and set(mean.verdict.by_device) == {"pi", "phone"}
+    worst = held(Bench(boards), objective=Objective(ObjectiveKind.WORST))
+    assert worst.verdict.winner == "b"
+    alone = held(Bench(boards), ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict
+    assert alone.winner == "default" and alone.reason is VerdictReason.SLOWER_ON_A_DEVICE
+    assert "phone: 0.9" in alone.sentence and "2.0% slower" in alone.sentence
+
+
+def test_a_board_that_leaves_does_not_count_and_is_named() -> None:
+    boards = {"pi": {"default": 2.0, "a": 1.0}, "phone": {"default": 2.0, "a": 1.0}}
+    bench = Bench(boards)
+    bench.leaving = {CHOOSING_TURNS + 3: "phone"}
+    verdict = held(bench, ("default", "a")).verdict
+    assert verdict.winner == "a" and verdict.devices_lost == ("phone",)
+    assert "phone left before the end and does not count" in verdict.sentence
+    bench = Bench(boards)
+    bench.leaving = {CHOOSING_TURNS + 3: "phone"}
+    assert not held(bench, ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict.is_decided
+
+
+def test_a_process_is_compared_by_its_quicker_calls_and_told_by_its_median() -> None:
+    measurement = Measurement("k", "pi", Clock.WALL, (1.0, 9.0, 1.1, 9.0, 9.0), "time", True)
+    assert ProcessTime.of(measurement) == ProcessTime(median_s=9.0, quartile_s=1.1)
+    assert ProcessTime.of(Measurement("k", "pi", Clock.WALL, (2.0,), "time", True)) == ProcessTime(2.0, 2.0)
