@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeGuard
-
-from distributed import Future
+from typing import Any, TypeGuard, TypeVar
 
 from autotune_loop import tasks
 from autotune_loop.attempt import KILLS_ALLOWED, Attempt, MeasureJob
@@ -20,20 +20,23 @@ from autotune_loop.run_database import RunDatabase
 from autotune_loop.seat import Seat
 from autotune_loop.timing import ReferenceRun, Timing
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.measure import device_failure
 from devices.measure_settings import MeasureSettings
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import DeviceError
 from targets.executable import Executable
 
-# One schedule runs, one waits: the device is never idle, and the give-up time stays fresh.
-_WINDOW = 2
 _POLL_S = 0.2
 # However unlucky a schedule is, it ends.
 _MOST_TRIES = 12
 _LOST_AGAIN = (TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED)
-_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED)
+_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.UNLIKE)
+# No fault of the device: it is not remembered.
+_FAULTLESS = (TroubleKind.LEASED, TroubleKind.UNLIKE)
 # A device that was lost with a schedule and is not back after so long is taken for killed by it.
 _VERDICT_AFTER_S = 120.0
+
+_T = TypeVar("_T", Timing, Timing | None)
 
 SettingsNow = Callable[[MeasureJob], MeasureSettings]
 Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], None]
@@ -48,12 +51,14 @@ class _Work:
     Attributes:
         waiting: to be handed out.
         held: lost with a device, and not handed out before it is known what became of that.
+        lost: those of which it is not known yet, wherever they are.
     """
 
     settings: SettingsNow
     finish: Finish
     waiting: deque[Attempt]
     held: list[Attempt] = field(default_factory=list)
+    lost: list[Attempt] = field(default_factory=list)
     flying: int = 0
 
 
@@ -62,6 +67,7 @@ class Crew:
 
     Args:
         patience_s: how long the run waits when no device is left.
+        ahead_s: device seconds of schedules that each device is handed ahead; more than 0 where answers take a while.
 
     Attributes:
         is_lost: no device was left for as long as that.
@@ -75,9 +81,11 @@ class Crew:
         listen: Listener,
         patience_s: float,
         report_health: ReportHealth,
+        ahead_s: float = 0.0,
     ) -> None:
         self._engine = engine
-        self._seats = {name: Seat(name) for name in device_names}
+        self._ahead_s = ahead_s
+        self._seats = {name: Seat(name, ahead_s=ahead_s) for name in device_names}
         self._database = database
         self._calibration = Calibration(database)
         self._listen = listen
@@ -99,10 +107,11 @@ class Crew:
         Raises:
             DeviceError: none of them can be used; the first one's trouble is told.
         """
+        self._engine.arrivals()  # these are the seats' own
         futures = {name: self._engine.submit_measure(name, tasks.open_device, name) for name in self._seats}
         troubles = []
         for name, future in futures.items():
-            answer = future.result()
+            answer = _opened(future)
             if isinstance(answer, DeviceError):
                 troubles.append(answer)
                 self._out_of_service(self._seats[name], answer)
@@ -127,12 +136,11 @@ class Crew:
         for _ in range(_MOST_TRIES):
             seat = self._seats[self.in_service[0]]
             boot = seat.boot
-            timing: Timing | None = self._engine.submit_measure(
-                seat.name, tasks.prepare_reference, seat.name, run, settings
-            ).result()
+            future = self._engine.submit_measure(seat.name, tasks.prepare_reference, seat.name, run, settings)
+            timing = _timing(seat, run.symbol, future)
+            if timing is not None:
+                timing = self._calibrated(argset_index, timing)
             if timing is None or not _is_device_failure(timing.result):
-                if timing is not None:
-                    self._calibration.factor(argset_index, timing)
                 return timing
             self._failed(seat, timing.result)
             if not self._wait_for_device(stopped):
@@ -157,15 +165,17 @@ class Crew:
         """Write down what the devices' sensors say, 'before' or 'after' a batch."""
         futures = {name: self._engine.submit_measure(name, tasks.sense, name) for name in self.in_service}
         for name, future in futures.items():
-            state = future.result()
-            if state is not None:
-                self._database.add_device_state(name, moment, asdict(state))
+            with contextlib.suppress(DeviceTrouble):
+                state = future.result()
+                if state is not None:
+                    self._database.add_device_state(name, moment, asdict(state))
 
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
         futures = [self._engine.submit_measure(name, tasks.forget, name, executable) for name in self.in_service]
         for future in futures:
-            future.result()
+            with contextlib.suppress(DeviceTrouble):
+                future.result()
 
     def run(self, jobs: Iterable[MeasureJob], settings: SettingsNow, finish: Finish, enough: Callable[[], bool]) -> int:
         """Time every job; `finish` is called once for each, in this thread, when its result is final.
@@ -184,10 +194,14 @@ class Crew:
                 pass
             if work.flying == 0 and (stopping or self._is_over(work)):
                 return len(work.waiting) + len(work.held)
-            try:
-                self._answers.get(timeout=_POLL_S)()
-            except queue.Empty:
-                continue
+            self._hear(_POLL_S)
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take the answers that are there, or wait for one."""
+        with contextlib.suppress(queue.Empty):
+            self._answers.get(timeout=timeout_s)()
+            while True:
+                self._answers.get_nowait()()
 
     def _is_over(self, work: _Work) -> bool:
         if not work.waiting and not work.held:
@@ -200,6 +214,8 @@ class Crew:
 
     def _hand_out(self, work: _Work) -> bool:
         """Give one schedule to a device that is free for it; false when there is no such pair."""
+        if not any(seat.in_service and seat.has_room for seat in self._seats.values()):
+            return False  # without looking through all that wait
         for position, attempt in enumerate(work.waiting):
             wanted = attempt.job.device
             if wanted is not None and self.in_service and not self._seats[wanted].in_service:
@@ -217,7 +233,7 @@ class Crew:
         wanted = attempt.job.device
         allowed = [seat for seat in self._seats.values() if seat.in_service and wanted in (None, seat.name)]
         elsewhere = [seat for seat in allowed if seat.name != attempt.avoid] or allowed
-        free = [seat for seat in elsewhere if seat.in_flight < _WINDOW]
+        free = [seat for seat in elsewhere if seat.has_room]
         return min(free, key=lambda seat: seat.in_flight, default=None)
 
     def _submit(self, work: _Work, attempt: Attempt, seat: Seat) -> None:
@@ -229,24 +245,35 @@ class Crew:
         future = self._engine.submit_measure(seat.name, tasks.measure, seat.name, *wanted)
 
         def answered(done: Future[Timing]) -> None:
-            self._answers.put(lambda: self._answered(work, attempt, seat, done.result()))
+            self._answers.put(lambda: self._answered(work, attempt, seat, _timing(seat, job.symbol, done)))
 
         future.add_done_callback(answered)
 
     def _answered(self, work: _Work, attempt: Attempt, seat: Seat, timing: Timing) -> None:
         seat.in_flight -= 1
         work.flying -= 1
+        timing = self._calibrated(attempt.job.argset_index, timing)
         result = timing.result
         if _is_device_failure(result):
             self._device_failed(work, attempt, seat, result)
             return
+        seat.held(timing.held_s)
         if seat.is_unhealthy:
             self._listen(DeviceChanged(seat.name, "in service", ""))
         if seat.proved():
             self._report_health(seat.name, None)
-        if isinstance(result, Measurement):
-            result = replace(result, factor=self._calibration.factor(attempt.job.argset_index, timing))
         work.finish(attempt.job, result, timing.held_s)
+
+    def _calibrated(self, argset_index: int, timing: Timing) -> Timing:
+        """The timing on the run's scale; or the device's trouble, where it does not fit the others."""
+        result = timing.result
+        if not isinstance(result, Measurement):
+            return timing
+        try:
+            factor = self._calibration.factor(argset_index, timing)
+        except DeviceTrouble as trouble:
+            return replace(timing, result=device_failure(result.kernel, result.device, trouble, under_way=False))
+        return replace(timing, result=replace(result, factor=factor))
 
     def _device_failed(self, work: _Work, attempt: Attempt, seat: Seat, failure: MeasureFailure) -> None:
         """The schedule is not to blame, as far as is known: it is handed out again."""
@@ -254,6 +281,7 @@ class Crew:
         attempt.avoid = seat.name
         if failure.under_way:
             attempt.lost_on[seat.name] = seat.boot
+            work.lost.append(attempt)
         if attempt.tries >= _MOST_TRIES:
             self._finish_undone(work, attempt, failure.sentence)
         elif attempt.is_suspect or (attempt.lost_on and len(self._seats) == 1):
@@ -268,13 +296,14 @@ class Crew:
 
     def _release_held(self, work: _Work) -> None:
         """Decide about schedules whose devices have been heard of since, or have been silent for too long."""
-        for attempt in [*work.held, *work.waiting]:
+        for attempt in work.lost:
             for name in list(attempt.lost_on):
                 seat = self._seats[name]
                 if seat.in_service:
                     attempt.verdict(name, seat.boot)
                 elif seat.out_s > _VERDICT_AFTER_S:
                     attempt.verdict(name, None)
+        work.lost = [attempt for attempt in work.lost if attempt.lost_on]
         for attempt in [a for a in work.held if a.is_killer or not a.lost_on]:
             work.held.remove(attempt)
             if attempt.is_killer:
@@ -299,15 +328,18 @@ class Crew:
         if not isinstance(trouble, DeviceTrouble):
             trouble = DeviceTrouble(TroubleKind.BROKEN, trouble.message, next_step=trouble.next_step)
         seat.out_of_service(trouble.kind, str(trouble))
-        # Somebody else's lease is no fault of the device.
-        if seat.is_unhealthy and not was_unhealthy and trouble.kind is not TroubleKind.LEASED:
+        if seat.is_unhealthy and not was_unhealthy and trouble.kind not in _FAULTLESS:
             self._report_health(seat.name, trouble)
         if not was_unhealthy:
             state = "unhealthy" if seat.is_unhealthy else "out of service"
             self._listen(DeviceChanged(seat.name, state, seat.sentence.removeprefix(f"{seat.name}: ")))
 
     def _look_again(self) -> None:
-        """Start a look at every device whose turn it is."""
+        """Start a look at every device whose turn it is; one that has just joined the farm takes its seat."""
+        for name in self._engine.arrivals():
+            if name not in self._seats:
+                self._seats[name] = Seat(name, out_since_s=time.monotonic(), ahead_s=self._ahead_s)
+            self._seats[name].next_check_s = 0.0
         for seat in self._seats.values():
             if seat.is_due:
                 seat.checking = True
@@ -316,7 +348,7 @@ class Crew:
 
     def _looked(self, seat: Seat) -> Callable[[Future[Any]], None]:
         def looked(done: Future[Any]) -> None:
-            self._answers.put(lambda: self._looked_at(seat, done.result()))
+            self._answers.put(lambda: self._looked_at(seat, _opened(done)))
 
         return looked
 
@@ -329,6 +361,21 @@ class Crew:
         seat.back_in_service(answer)
         if not seat.is_unhealthy:  # its word is not enough: it has failed again and again
             self._listen(DeviceChanged(seat.name, "in service", "It has been restarted." if restarted else ""))
+
+
+def _timing(seat: Seat, symbol: str, done: Future[_T]) -> _T | Timing:
+    """What timing gave; a device whose member of the farm is lost is one that failed, whatever the schedule."""
+    try:
+        return done.result()
+    except DeviceTrouble as trouble:
+        return Timing(device_failure(symbol, seat.name, trouble, under_way=False), 0.0)
+
+
+def _opened(done: Future[str | DeviceError]) -> str | DeviceError:
+    try:
+        return done.result()
+    except DeviceTrouble as trouble:
+        return trouble
 
 
 def _is_device_failure(result: Measurement | MeasureFailure) -> TypeGuard[MeasureFailure]:

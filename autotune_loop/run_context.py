@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.tuning_task import TuningTask, sample_file_name
 from devices.core_plan import CorePlan
 from devices.device import Device
 from devices.measure_settings import KernelInputs
 from devices.remote_place import ConnectionSettings
-from targets.generator_reference import GeneratorReference
 from targets.profile import TargetProfile
+from weights.network import Network
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,7 @@ class RunContext:
     """The unchanging part of a run; sent once to every worker.
 
     Attributes:
-        function_name: the name the tuned function is built under.
-        argsets: generator parameters of every argument set, the user's `-p` included.
+        tasks: what is tuned, at least one.
         parallelism: threads of the device, as the autoscheduler is told.
         connections: what of this machine SSH and ADB connections are made with; None where there are none.
         cache_folder: content-addressed files kept across runs.
@@ -49,9 +49,7 @@ class RunContext:
         ndk_root: the Android NDK to link with; None where there is none, or where its programs would not run.
     """
 
-    reference: GeneratorReference
-    function_name: str
-    argsets: tuple[Mapping[str, str], ...]
+    tasks: tuple[TuningTask, ...]
     profile: TargetProfile
     parallelism: int
     devices: tuple[Device, ...]
@@ -66,14 +64,18 @@ class RunContext:
     ndk_root: Path | None = None
 
     @property
-    def generator_name(self) -> str:
-        """The registered name."""
-        assert self.reference.name is not None, "the reference is resolved before a run starts"
-        return self.reference.name
+    def sample_file_name(self) -> str:
+        """What the files of samples are called, without their suffixes."""
+        return sample_file_name(self.tasks)
 
     def device(self, name: str) -> Device:
         """The device of that name."""
         return next(device for device in self.devices if device.name == name)
+
+    @property
+    def network(self) -> Network:
+        """The cost model of the profile's autoscheduler."""
+        return Network(self.profile.autoscheduler.name)
 
     @property
     def kernel_target(self) -> str:

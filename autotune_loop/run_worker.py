@@ -1,59 +1,63 @@
-"""What a Dask worker keeps open for a run: the generator, the caches, the device."""
+"""What a member keeps open for a run: the generator, the caches, the devices."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from distributed import Worker, WorkerPlugin, get_worker
 
 from autotune_loop.run_context import RunContext
 from autotune_loop.station import Station
 from devices.core_turns import CoreTurns
 from devices.device import Device
-from devices.device_transport import device_transport
 from devices.transport import Transport
 from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache
+from targets.device_code import CardCheck
 from targets.errors import ToolchainError
 from targets.generator_program import GeneratorProgram
+from targets.generator_reference import GeneratorReference
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.host_cpp_compiler import HostCppCompiler
 from targets.open_generator import open_generator
 from targets.open_toolchain import open_toolchain
+from targets.ptxas import find_ptxas
 from targets.search_plugin import build_search_plugin
 from targets.stop_signal import StopSignal
 
-PLUGIN_NAME = "sdk-run"
+_THREAD = threading.local()
+
+# From a device's name to the device and what makes its transport, not yet connected where it is a remote one.
+FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]
 
 
-class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type information
-    """Opened lazily and closed with the worker; shared by the worker's threads."""
+class RunWorker:
+    """Opened lazily; shared by the threads that work for the run."""
 
-    name = PLUGIN_NAME
-
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, find_device: FindDevice) -> None:
         self.context = context
-
-    def setup(self, worker: Worker) -> None:
-        """Called by Dask when the worker starts."""
         self.stop = StopSignal()
         self.halide: HalideInstall = find_halide_install()
-        self.cache = ContentCache(self.context.cache_folder)
+        self.cache = ContentCache(context.cache_folder)
+        self._find_device = find_device
         self._lock = threading.Lock()
-        self._turns = CoreTurns(self.context.lock_folder)
-        self._program: GeneratorProgram | None = None
+        self._turns = CoreTurns(context.lock_folder)
+        self._programs: dict[Path, GeneratorProgram] = {}
+        self._has_looked_for_plugin = False
         self._stations: dict[str, Station] = {}
         self._search_plugin: Path | None = None
+        self._closed = False
 
-    def teardown(self, worker: Worker) -> None:
-        """Called by Dask when the worker ends."""
+    def close(self) -> None:
+        """Stop what is under way and close everything."""
+        self._closed = True
         self.stop.set()
-        if self._program is not None:
-            self._program.close()
-        for station in self._stations.values():
+        with self._lock:
+            programs, stations = list(self._programs.values()), list(self._stations.values())
+        for program in programs:
+            program.close()
+        for station in stations:
             station.close()
 
     @property
@@ -67,54 +71,54 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
         return open_toolchain(self.context.profile, self.context.cache_folder, self.context.ndk_root)
 
     @property
-    def search_plugin(self) -> Path | None:
-        """What ends a generator right after its search; None on a machine without a C++ compiler."""
-        self._open()
-        return self._search_plugin
+    def card_check(self) -> CardCheck | None:
+        """What kernels for a card are checked against; None where they run on a processor."""
+        card = self.context.profile.machine.gpu
+        return None if card is None else CardCheck(card, find_ptxas(self.context.environment))
 
     @property
-    def program(self) -> GeneratorProgram:
-        """The generator, opened at first use."""
-        return self._open()
-
-    def _open(self) -> GeneratorProgram:
+    def search_plugin(self) -> Path | None:
+        """What ends a generator right after its search; None on a machine without a C++ compiler."""
         with self._lock:
-            if self._program is None:
-                context = self.context
-                # Without a C++ compiler a search is slower; everything else is the same.
-                with contextlib.suppress(ToolchainError):
-                    self._search_plugin = build_search_plugin(self.compiler)
-                plugins = [self.halide.plugin_path(context.profile.autoscheduler.name)]
-                if self._search_plugin is not None:
-                    plugins.append(self._search_plugin)
-                self._program = open_generator(
-                    context.reference, self.halide, self.compiler, context.environment, plugins
+            return self._find_search_plugin()
+
+    def program(self, reference: GeneratorReference) -> GeneratorProgram:
+        """One of the run's generators, opened at first use; those of one file are one program."""
+        with self._lock:
+            if reference.file not in self._programs:
+                plugins = [self.halide.plugin_path(self.context.profile.autoscheduler.name)]
+                if (search_plugin := self._find_search_plugin()) is not None:
+                    plugins.append(search_plugin)
+                self._programs[reference.file] = open_generator(
+                    reference, self.halide, self.compiler, self.context.environment, plugins
                 )
-            return self._program
+            return self._programs[reference.file]
+
+    def _find_search_plugin(self) -> Path | None:
+        if not self._has_looked_for_plugin:
+            # Without a C++ compiler a search is slower; everything else is the same.
+            with contextlib.suppress(ToolchainError):
+                self._search_plugin = build_search_plugin(self.compiler)
+            self._has_looked_for_plugin = True
+        return self._search_plugin
 
     def station(self, device_name: str) -> Station:
-        """A device in this run's service, not yet opened at first."""
+        """A device in this run's service, not yet opened at first.
+
+        Raises:
+            DeviceError: there is no such device here.
+        """
         with self._lock:
             if device_name not in self._stations:
-                device = self.context.device(device_name)
-
-                def open_it() -> Transport:
-                    return self._open_transport(device)
-
+                device, open_it = self._find_device(device_name)
                 self._stations[device_name] = Station(device, open_it, self.context.inputs)
             return self._stations[device_name]
-
-    def _open_transport(self, device: Device) -> Transport:
-        context = self.context
-        folder, cores = context.work_folder / "device", context.cores.measure
-        return device_transport(
-            device, context.profile, folder, context.environment, cores, context.connections, self.cache
-        )
 
     def interrupt(self) -> None:
         """Kill what the tasks under way have started; tasks that start later are not affected."""
         self.stop.set()
-        self.stop = StopSignal()
+        if not self._closed:
+            self.stop = StopSignal()
 
     @contextlib.contextmanager
     def building(self) -> Iterator[StopSignal]:
@@ -131,8 +135,18 @@ class RunWorker(WorkerPlugin):  # type: ignore[misc] # Dask has no type informat
             yield stop
 
 
+@contextlib.contextmanager
+def working_for(worker: RunWorker) -> Iterator[None]:
+    """Within it, `current_run_worker` gives `worker` in this thread."""
+    _THREAD.worker = worker
+    try:
+        yield
+    finally:
+        del _THREAD.worker
+
+
 def current_run_worker() -> RunWorker:
-    """The plug-in of the worker that the calling task runs on."""
-    worker = get_worker().plugins[PLUGIN_NAME]
+    """What is open for the run that the calling task works for."""
+    worker = _THREAD.worker
     assert isinstance(worker, RunWorker)
     return worker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0
 # After so many failures in a row a device is called unhealthy, and people are told.
 _UNHEALTHY_AFTER = 3
+# One schedule runs, one waits: the device is never idle, and what is known of the best so far stays fresh.
+_LEAST_AHEAD = 2
+_MOST_AHEAD = 16
+_NEWEST_SHARE = 0.2
 # A device that answers so often and times nothing, because its storage is full for example, is as good as gone.
 _FRUITLESS_RETURNS = 5
 
@@ -29,6 +34,8 @@ class Seat:
         next_check_s: monotonic time of the next look at it.
         checking: a look is under way.
         gone: it needs a person; it is not looked at again.
+        ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
+        typical_s: seconds that one holds it; 0 before the first.
         sentence: why it is out of service.
         is_proved: it has timed a schedule of this run.
     """
@@ -43,6 +50,8 @@ class Seat:
     next_check_s: float = 0.0
     checking: bool = False
     gone: bool = False
+    ahead_s: float = 0.0
+    typical_s: float = 0.0
     sentence: str = ""
     is_proved: bool = False
 
@@ -50,6 +59,16 @@ class Seat:
     def in_service(self) -> bool:
         """Whether it takes schedules."""
         return self.out_since_s is None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it can be handed another schedule."""
+        ahead = _LEAST_AHEAD if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
+        return self.in_flight < min(max(ahead, _LEAST_AHEAD), _MOST_AHEAD)
+
+    def held(self, held_s: float) -> None:
+        """A schedule has held it for so long."""
+        self.typical_s += (_NEWEST_SHARE if self.typical_s else 1.0) * (held_s - self.typical_s)
 
     @property
     def out_s(self) -> float:

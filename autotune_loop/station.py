@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from autotune_loop.timing import ReferenceRun, Timing
 from devices.agent_transport import AgentTransport
 from devices.canary_watch import LARGEST_DRIFT, CanaryWatch
-from devices.device import Device
+from devices.device import Clock, Device
 from devices.device_sense import DeviceSense
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.measure import Session, device_failure, measure_kernel, write_reference
@@ -46,8 +46,10 @@ class Station:
     _watch: CanaryWatch | None = None
     _drifted: bool = False
     _era: str = ""
-    _references: dict[str, Measurement | None] = field(default_factory=dict)
+    # Of every reference its time and those of the others; nothing where timing it failed.
+    _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
+    _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
 
     @property
     def era(self) -> str:
@@ -132,18 +134,23 @@ class Station:
             DeviceError: the device cannot be used.
         """
         if run.file in self._references:
-            return self._references[run.file]
+            return next(iter(self._references[run.file]), None)
         session = self._session(Tolerance())
         name = run.executable.path.name
         session.transport.push(run.executable.path, name)
         failure = write_reference(session, name, run.symbol, run.file, run.limit_s, stop)
         if failure is not None:
             return self._heeded(failure)
-        timed = _time_well(session, name, run.symbol, settings, stop)
+        symbols = (run.symbol, *run.others)
+        timed = _time_well(session, name, symbols, settings, stop)
         if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
             return self._heeded(timed)
-        self._references[run.file] = timed if isinstance(timed, Measurement) else None
-        return self._references[run.file]
+        self._references[run.file] = () if isinstance(timed, MeasureFailure) else timed
+        return next(iter(self._references[run.file]), None)
+
+    def others(self, run: ReferenceRun) -> tuple[Measurement, ...]:
+        """The times of the kernels that boards are compared by beside the reference, once that is timed."""
+        return self._references.get(run.file, ())[1:]
 
     def measure(
         self,
@@ -155,6 +162,9 @@ class Station:
         stop: StopSignal,
     ) -> Timing:
         """Check and time one kernel. Trouble with the device is a result, too; what follows opens it anew."""
+        asked = (executable.sha256, symbol, reference is not None)
+        if asked in self._simulated:  # another turn would give the same time
+            return self._simulated[asked]
         try:
             transport = self.open()
             self._cool_down(stop)
@@ -173,7 +183,11 @@ class Station:
         held_s = time.monotonic() - started
         if isinstance(result, MeasureFailure):
             self._heeded(result)
-        return Timing(self._steady(result), held_s, self.era, compared)
+        others = () if reference is None else self.others(reference)
+        timing = Timing(self._steady(result), held_s, self.era, compared, others)
+        if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
+            self._simulated[asked] = replace(timing, held_s=0.0)
+        return timing
 
     def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
         """The failure; after one of the device, what follows opens it anew."""
@@ -217,15 +231,28 @@ class Station:
 
 
 def _time_well(
-    session: Session, executable: str, symbol: str, settings: MeasureSettings, stop: StopSignal
-) -> Measurement | MeasureFailure:
-    """The reference's time: on a remote device it sets the scale of all others, so it is taken several times."""
-    turns = []
+    session: Session, executable: str, symbols: tuple[str, ...], settings: MeasureSettings, stop: StopSignal
+) -> tuple[Measurement, ...] | MeasureFailure:
+    """The times of the reference and of what goes with it, in that order.
+
+    On a remote device they set the scale of all others, so they are taken several times, in turns: a drift meets all
+    alike. One of the others that fails is left out.
+    """
+    turns: dict[str, list[Measurement]] = {symbol: [] for symbol in symbols}
     for _ in range(_REFERENCE_TURNS if session.device.remote is not None else 1):
-        timed = measure_kernel(session, executable, symbol, settings, None, stop)
-        if isinstance(timed, MeasureFailure):
-            return timed
-        turns.append(timed)
+        for symbol in list(turns):
+            timed = measure_kernel(session, executable, symbol, settings, None, stop)
+            if isinstance(timed, Measurement):
+                turns[symbol].append(timed)
+            elif symbol == symbols[0] or timed.reason in _NOT_THE_KERNELS_FAULT:
+                return timed
+            else:
+                del turns[symbol]
+    return tuple(_together(timed) for timed in turns.values())
+
+
+def _together(turns: list[Measurement]) -> Measurement:
+    """The middle turn, with the repetitions of all."""
     middle = sorted(turns, key=lambda turn: turn.median_s)[len(turns) // 2]
     return replace(middle, repetitions_s=tuple(time_s for turn in turns for time_s in turn.repetitions_s))
 

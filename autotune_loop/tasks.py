@@ -1,14 +1,15 @@
 """The functions that run on Dask workers: search, generate code, link, measure.
 
-Each takes plain frozen values, finds what the worker keeps open through `current_run_worker`, and returns a typed
-result; expected failures are results too.
+Each takes plain frozen values (`task_index` is a place in the run's tuning tasks), finds what the worker keeps open
+through `current_run_worker`, and returns a typed result; expected failures are results too.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from devices.device_sense import DeviceSense
 from devices.measure import device_failure
 from devices.measure_settings import MeasureSettings, Tolerance
 from devices.measurement import Measurement
+from targets.device_code import run_checked_generator
 from targets.errors import DeviceError, SdkError
 from targets.executable import Executable, KernelObject, link_executable
 from targets.generator_run import (
@@ -37,7 +39,6 @@ from targets.generator_run import (
     GeneratorFailure,
     GeneratorFailureReason,
     GeneratorRequest,
-    run_generator,
 )
 from targets.halide_runtime import build_runtime_object
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
@@ -47,6 +48,7 @@ from targets.schedule_header import read_schedule
 from targets.schedule_plugin import schedule_autoscheduler
 from targets.search_plugin import search_only
 from targets.stop_signal import StopSignal
+from weights.network import Network
 from weights.perturb import perturb_weights
 from weights.weights_file import read_weights, write_weights
 
@@ -59,61 +61,79 @@ class BuiltReference:
 
     Attributes:
         autoscheduler: which one made it.
-        header_compiles: its schedule header can be shipped, once what Halide 21 leaves out of it is mended.
+        ships: its schedule header can be shipped, once what Halide 21 leaves out of it is mended.
         position: its place among those that may.
     """
 
     autoscheduler: str
     kernel: KernelObject
     schedule_path: Path
-    header_compiles: bool
+    ships: bool
     position: int
 
 
-def search(point: SearchPoint, argset: Mapping[str, str], folder: Path) -> SearchedSchedule | SearchFailure:
+def search(point: SearchPoint, task_index: int, folder: Path) -> SearchedSchedule | SearchFailure:
     """Sample one schedule; no code is generated for it."""
     worker = current_run_worker()
     with worker.building() as stop:
-        generated = _run_search(worker, point, argset, folder, "search", ("featurization",), stop)
-    return _searched(point, folder, generated, None)
+        generated = _run_search(worker, point, task_index, folder, "search", ("featurization",), stop)
+    return _searched(worker, point, folder, generated, None)
 
 
 def search_and_build(
-    point: SearchPoint, argset: Mapping[str, str], folder: Path, symbol: str
+    point: SearchPoint, task_index: int, folder: Path, symbol: str
 ) -> SearchedSchedule | SearchFailure:
     """Sample one schedule and generate its code at once, for a search that would be too dear to repeat."""
     worker = current_run_worker()
     with worker.building() as stop:
-        generated = _run_search(worker, point, argset, folder, symbol, _WITH_CODE, stop)
+        generated = _run_search(worker, point, task_index, folder, symbol, _WITH_CODE, stop)
     built = None if isinstance(generated, GeneratorFailure) else _built(symbol, generated)
-    return _searched(point, folder, generated, built)
+    return _searched(worker, point, folder, generated, built)
 
 
 def _searched(
-    point: SearchPoint, folder: Path, generated: GeneratedFiles | GeneratorFailure, built: BuiltObject | None
+    worker: RunWorker,
+    point: SearchPoint,
+    folder: Path,
+    generated: GeneratedFiles | GeneratorFailure,
+    built: BuiltObject | None,
 ) -> SearchedSchedule | SearchFailure:
     if isinstance(generated, GeneratorFailure):
         shutil.rmtree(folder, ignore_errors=True)
         return SearchFailure(point, generated)
     path = generated.files["featurization"]
-    sha256 = read_featurization(path).schedule_sha256
+    sha256 = read_featurization(path, worker.context.network).schedule_sha256
     return SearchedSchedule(point, folder, path, sha256, generated.duration_s, built)
 
 
-def build_object(candidate: Candidate, argset: Mapping[str, str], folder: Path) -> BuiltObject | GeneratorFailure:
+def build_object(candidate: Candidate, task_index: int, folder: Path) -> BuiltObject | GeneratorFailure:
     """Generate a candidate's code by repeating its search, and make sure that it is the same schedule."""
     worker = current_run_worker()
     with worker.building() as stop:
-        generated = _run_search(worker, candidate.point, argset, folder, candidate.symbol, _WITH_CODE, stop)
+        generated = _run_search(worker, candidate.point, task_index, folder, candidate.symbol, _WITH_CODE, stop)
     if isinstance(generated, GeneratorFailure):
         shutil.rmtree(folder, ignore_errors=True)
         return generated
-    again = read_featurization(generated.files["featurization"]).schedule_sha256
+    again = read_featurization(generated.files["featurization"], worker.context.network).schedule_sha256
     if again != candidate.schedule_sha256:
         shutil.rmtree(folder, ignore_errors=True)
         sentence = "The search gave another schedule when it was repeated with the same seed."
         return GeneratorFailure(GeneratorFailureReason.FAILED, sentence, "", generated.duration_s)
     return _built(candidate.symbol, generated)
+
+
+def has_hvx_floats(point: SearchPoint, task_index: int, folder: Path) -> bool | GeneratorFailure:
+    """Compile one schedule for Hexagon; whether it has HVX's instructions for floats, or why it does not compile."""
+    worker = current_run_worker()
+    with worker.building() as stop:
+        generated = _run_search(worker, point, task_index, folder, "floats_probe", ("object", "assembly"), stop)
+    try:
+        if isinstance(generated, GeneratorFailure):
+            return generated
+        assembly = generated.files["assembly"].read_text(encoding="utf-8", errors="replace")
+        return re.search(r"\.(qf16|qf32|hf|sf)\b", assembly) is not None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
@@ -123,7 +143,7 @@ def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
 def _run_search(
     worker: RunWorker,
     point: SearchPoint,
-    argset: Mapping[str, str],
+    task_index: int,
     folder: Path,
     symbol: str,
     emit: tuple[str, ...],
@@ -145,17 +165,20 @@ def _run_search(
             "random_dropout_seed": str(point.seed),
             "weights_path": str(weights_folder / weights_path.name),
         }
+        if point.origin is Origin.RANDOM and context.network is Network.ANDERSON2021:
+            # Dropout alone gives the same few schedules again and again, at several times the cost.
+            parameters["randomize_tilings"] = "1"
         autoscheduler = profile_autoscheduler(worker.halide, context.profile, context.parallelism, parameters)
         if "object" not in emit and worker.search_plugin is not None:
-            path = output_folder / (context.function_name + EMITTED_SUFFIXES["featurization"])
+            path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
             autoscheduler = search_only(autoscheduler, worker.search_plugin, path)
-        return _generate(worker, autoscheduler, argset, folder, symbol, emit, time_s, stop)
+        return _generate(worker, autoscheduler, task_index, folder, symbol, emit, time_s, stop)
 
 
 def _generate(
     worker: RunWorker,
     autoscheduler: AutoschedulerRequest,
-    argset: Mapping[str, str],
+    task_index: int,
     folder: Path,
     symbol: str,
     emit: tuple[str, ...],
@@ -163,51 +186,73 @@ def _generate(
     stop: StopSignal,
 ) -> GeneratedFiles | GeneratorFailure:
     context = worker.context
+    task = context.tasks[task_index]
     request = GeneratorRequest(
-        generator_name=context.generator_name,
+        generator_name=task.generator_name,
         function_name=symbol,
-        base_name=context.function_name,
+        base_name=context.sample_file_name,
         output_folder=folder,
         emit=emit,
         halide_target=context.kernel_target,
-        parameters=argset,
+        parameters=task.parameters,
         autoscheduler=autoscheduler,
     )
     limits = ProcessLimits(time_s, context.limits.memory_bytes, context.cores.build)
-    return run_generator(worker.program, request, limits, stop)
+    return run_checked_generator(worker.program(task.reference), request, limits, worker.card_check, stop)
 
 
 def build_reference(
-    argset: Mapping[str, str], folder: Path, symbol: str, skip: int = 0
+    task_index: int, folder: Path, symbol: str, skip: int = 0
 ) -> BuiltReference | GeneratorFailure | None:
-    """An independent schedule that ends: Mullapudi2016's, else Li2018's. Never the fully inlined pipeline.
+    """An independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root. Never all inlined.
 
     Args:
         skip: leaves out so many of these; None is returned when that leaves none.
     """
     worker = current_run_worker()
     context = worker.context
-    choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile.machine)
+    choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile.machine, worker.compiler)
     first_failure: GeneratorFailure | None = None
-    for choice in choices[skip:]:
+    for position, choice in enumerate(choices):
+        if position < skip:
+            continue
         with worker.building() as stop:
             emit = ("object", "schedule")
-            generated = _generate(worker, choice, argset, folder, symbol, emit, context.limits.reference_s, stop)
+            generated = _generate(worker, choice, task_index, folder, symbol, emit, context.limits.reference_s, stop)
         if isinstance(generated, GeneratedFiles):
             kernel = KernelObject(symbol, generated.files["object"])
             header = generated.files["schedule"]
-            return BuiltReference(choice.name, kernel, header, _compiles(worker, header), choices.index(choice))
+            ships = _ships(worker, header)
+            return BuiltReference(choice.name, kernel, header, ships, position)
         first_failure = first_failure or generated
         if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
             break
     return first_failure
 
 
-def _compiles(worker: RunWorker, header: Path) -> bool:
-    """Whether a schedule header compiles; false, too, where no compiler is there to tell."""
+def build_with_header(
+    task_index: int, header_text: str, folder: Path, symbol: str
+) -> BuiltObject | GeneratorFailure | SdkError:
+    """Generate the code that a schedule header gives."""
+    worker = current_run_worker()
+    context = worker.context
+    try:
+        choice = schedule_autoscheduler(mend_header(header_text, context.sample_file_name), worker.compiler)
+    except SdkError as error:
+        return error
+    with worker.building() as stop:
+        emit = ("object", "schedule")
+        generated = _generate(worker, choice, task_index, folder, symbol, emit, context.limits.reference_s, stop)
+    return generated if isinstance(generated, GeneratorFailure) else _built(symbol, generated)
+
+
+def _ships(worker: RunWorker, header: Path) -> bool:
+    """Whether a schedule header may win: it compiles (a compiler must be there to tell), and on a GPU uses it."""
+    if worker.context.profile.machine.gpu is not None and ".gpu_" not in header.read_text():
+        return False
     try:
         with worker.building():
-            schedule_autoscheduler(mend_header(read_schedule(header), worker.context.function_name), worker.compiler)
+            schedule_autoscheduler(mend_header(read_schedule(header), worker.context.sample_file_name), worker.compiler)
     except SdkError:
         return False
     return True
@@ -253,7 +298,8 @@ def prepare_reference(device_name: str, run: ReferenceRun, settings: MeasureSett
         return Timing(device_failure(run.symbol, device_name, error, under_way=False), 0.0)
     if result is None:
         return None
-    return Timing(result, held_s, station.era, result if isinstance(result, Measurement) else None)
+    timed = result if isinstance(result, Measurement) else None
+    return Timing(result, held_s, station.era, timed, station.others(run))
 
 
 def measure(

@@ -17,12 +17,14 @@ class ReferenceRun:
         symbol: that kernel.
         file: the name that the outputs have on the device.
         limit_s: how long one run of it may take.
+        others: further kernels of the executable, which several boards are compared by.
     """
 
     executable: Executable
     symbol: str
     file: str
     limit_s: float
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,11 @@ class Timing:
         held_s: seconds that it held the device.
         era: names a stretch of the device's life in which its times can be compared with each other.
         reference: the reference's own time in that era; None where there is none.
+        others: those of the kernels that boards are compared by beside it.
     """
 
     result: Measurement | MeasureFailure
     held_s: float
     era: str = ""
     reference: Measurement | None = None
+    others: tuple[Measurement, ...] = ()

@@ -35,8 +35,14 @@ class ScriptedEngine:
         self._lock = threading.Lock()
         self.measured: list[tuple[str, str]] = []
         self.opened: list[str] = []
+        self.arriving: list[str] = []
         self.most_at_once: dict[str, int] = {}
         self._running: dict[str, int] = {}
+
+    def arrivals(self) -> list[str]:
+        """As `Engine.arrivals`."""
+        arrived, self.arriving = self.arriving, []
+        return arrived
 
     def submit_measure(self, device: str, task: object, *arguments: Any) -> Future[Any]:
         """As `Engine.submit_measure`."""
@@ -64,6 +70,10 @@ class ScriptedEngine:
             self.measured.append((device, symbol))
             return self._measure(device, symbol, times)
         raise AssertionError(f"the crew asked for {task}")
+
+    def answer_with(self, measure: Measure) -> None:
+        """Measurements are answered by another script from now on."""
+        self._measure = measure
 
     def close(self) -> None:
         """End the threads."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from autotune_loop.crew import Crew
 from autotune_loop.events import DeviceChanged, Event
 from autotune_loop.run_database import RunDatabase
 from autotune_loop.timing import ReferenceRun, Timing
+from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.measure_settings import MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -304,8 +307,28 @@ def test_times_of_boards_are_brought_to_the_first_ones_scale(make_bench: MakeBen
         assert isinstance(result, Measurement)
         assert result.comparable_median_s == pytest.approx(0.001)
         assert result.median_s == pytest.approx(0.001 * speeds[result.device]), "what was timed stays as it was"
-    factors = {row.device: row.factor for row in bench.database.calibrations()}
+    factors = {row.device: row.board.factor for row in bench.database.calibrations()}
     assert factors == {"a": 1.0, "b": pytest.approx(0.5)}
+
+
+def test_a_board_unlike_the_others_is_left_out_and_its_schedules_are_timed_by_them(make_bench: MakeBench) -> None:
+    ratios = {"a": (1.0, 1.0, 1.0), "b": (2.0, 2.0, 2.1), "odd": (1.0, 1.1, 2.5)}
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        timing = timed(device, symbol, 0.001, f"{device}-boot/1", 0.004 * ratios[device][0])
+        others = [
+            Measurement(f"other_{n}", device, Clock.WALL, (0.003 * ratios[device][n],), "", False) for n in (1, 2)
+        ]
+        return replace(timing, others=tuple(others))
+
+    bench = make_bench(["a", "b", "odd"], measure)
+    bench.run(["s0"], device="a")
+    assert bench.run(SYMBOLS[1:]) == 0
+    assert bench.reasons() == {"timed": 12} and {result.device for result in bench.results.values()} == {"a", "b"}
+    assert set(bench.database.incident_counts()) == {"odd: unlike the other boards"}
+    assert bench.crew.in_service == ["a", "b"] and all(name != "odd" for name, _ in bench.health)
+    told = [event.text for event in bench.events if isinstance(event, DeviceChanged) and event.device == "odd"]
+    assert len(told) == 1 and "does not fit a" in told[0]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -328,3 +351,38 @@ def test_random_faults_lose_nothing_and_double_nothing(make_bench: MakeBench, se
     assert bench.run(symbols) == 0
     assert set(bench.results) == set(symbols)
     assert bench.reasons()["timed"] >= 55
+
+
+def test_a_device_that_joins_in_mid_run_takes_its_share(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], always_timed)
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if (device, times) == ("a", 1):
+            bench.engine.arriving.append("b")
+        time.sleep(0.01)
+        return timed(device, symbol)
+
+    bench.engine.answer_with(measure)
+    assert bench.run([f"s{index}" for index in range(40)]) == 0
+    assert bench.reasons() == {"timed": 40}
+    assert {device for device, _ in bench.engine.measured} == {"a", "b"}
+    assert [(e.device, e.state) for e in bench.events if isinstance(e, DeviceChanged)] == [("b", "in service")]
+
+
+def test_a_member_that_is_lost_costs_no_schedule_its_name(make_bench: MakeBench) -> None:
+    """However often members die under it: that says nothing about the schedule."""
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if symbol == "s0" and times < 4:
+            raise DeviceTrouble(TroubleKind.LOST, f"The farm's member that serves {device} is gone.")
+        return timed(device, symbol)
+
+    def open_device(device: str, times: int) -> str:
+        if times % 2:
+            raise DeviceTrouble(TroubleKind.LOST, f"The farm's member that serves {device} is gone.")
+        return "boot"
+
+    bench = make_bench(["a"], measure, open_device)
+    assert bench.run(["s0", "s1"]) == 0
+    assert bench.reasons() == {"timed": 2}
+    assert set(bench.database.incident_counts()) == {"a: connection lost"}

@@ -1,0 +1,1 @@
+"""A farm: many hosts, devices and users, on a Dask cluster."""

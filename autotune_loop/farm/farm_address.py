@@ -1,0 +1,112 @@
+"""Where a farm's scheduler is, and what makes its members and users known to each other."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from autotune_loop.farm.certificate_files import check_certificate
+from targets.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed import Security
+
+DEFAULT_PORT = 8786
+_EXAMPLE = f"tls://lab.example:{DEFAULT_PORT}"
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """One member's or user's certificate, and the authority that has signed everybody's. PEM files.
+
+    Attributes:
+        key: the certificate's private key; never shown, never sent.
+    """
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class FarmAddress:
+    """A scheduler's address and what one shows it.
+
+    Attributes:
+        address: tls://host:port, or tcp://host:port.
+        tls: None for a plain address.
+    """
+
+    address: str
+    tls: TlsFiles | None = None
+
+    def security(self) -> Security:
+        """What Dask is told: with `tls`, every connection is encrypted and both ends show a certificate.
+
+        Raises:
+            FarmError: a file is missing or wrong.
+        """
+        from distributed import Security
+
+        if self.tls is None:
+            return Security(require_encryption=False)
+        check_certificate(self.tls.ca, self.tls.certificate, self.tls.key)
+        files = {"cert": str(self.tls.certificate), "key": str(self.tls.key)}
+        roles = {
+            f"tls_{role}_{what}": path for role in ("client", "scheduler", "worker") for what, path in files.items()
+        }
+        return Security(
+            require_encryption=True,
+            tls_ca_file=str(self.tls.ca),
+            tls_min_version=ssl.TLSVersion.TLSv1_2,
+            **roles,
+        )
+
+
+def farm_address(text: str, tls: TlsFiles | None, *, allow_plain: bool = False) -> FarmAddress:
+    """Read an address as a user writes it; without a port it has Dask's usual one.
+
+    Args:
+        tls: the files for a tls:// address.
+        allow_plain: a tcp:// address may be of another machine, too.
+
+    Raises:
+        UsageError: it is no such address, or a plain one of another machine.
+    """
+    parts, port = _parts(text)
+    host = parts.hostname or ""
+    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    if parts.scheme == "tls":
+        if tls is None:
+            raise UsageError(f"{shown} needs certificates.", next_step="Name their folder: --farm-certificates DIR.")
+        return FarmAddress(shown, tls)
+    if not (allow_plain or _is_loopback(host)):
+        raise UsageError(
+            f"{shown} is another machine, and a tcp:// address protects nothing: whoever reaches its port runs"
+            " programs on every member.",
+            next_step=f"Use tls://{host}:{port} (see `sdk farm certificates --help`).",
+        )
+    return FarmAddress(shown)
+
+
+def _parts(text: str) -> tuple[SplitResult, int]:
+    try:
+        parts = urlsplit(text)
+        port = DEFAULT_PORT if parts.port is None else parts.port
+    except ValueError:
+        raise UsageError(f"{text[:200]!r} is no address of a scheduler, such as {_EXAMPLE}.") from None
+    beside = parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/")
+    if parts.scheme not in ("tls", "tcp") or beside or not 0 < port < 65536:
+        raise UsageError(f"{text[:200]!r} is no address of a scheduler, such as {_EXAMPLE}.")
+    return parts, port
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,126 @@
+"""One connection to a scheduler before Dask makes its own, which would try for half a minute and then say little."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from autotune_loop.farm.certificate_files import check_certificate
+from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
+from targets.errors import FarmError
+
+_CONNECT_LIMIT_S = 5.0
+_ANSWER_LIMIT_S = 5.0
+# What every Dask peer says first has this in it.
+_MARK = b"pickle-protocol"
+_FIRST_BYTES = 4096
+# OpenSSL's codes for a chain that does not lead to the authority.
+_NO_ISSUER = (18, 19, 20, 21)
+_START_ONE = "Start it with `sdk farm scheduler`, or mend the address (--scheduler, or [farm] in sdk.toml)."
+_ONE_FARM = "Both must come from one authority: copy the folder that `sdk farm certificates` made for this machine."
+
+
+def probe_scheduler(address: FarmAddress) -> None:
+    """Make sure that a scheduler answers at the address and that both sides trust each other; takes seconds at most.
+
+    Raises:
+        FarmError: nothing listens; it is no scheduler; a certificate is missing, expired or another authority's.
+    """
+    if address.tls is not None:
+        check_certificate(address.tls.ca, address.tls.certificate, address.tls.key)
+    with _connected(address) as plain:
+        first = _first_bytes(plain, address) if address.tls is None else _through_tls(plain, address, address.tls)
+    if _MARK not in first:
+        raise FarmError(f"What answers at {address.address} is no scheduler.", next_step=_START_ONE)
+
+
+@contextlib.contextmanager
+def _connected(address: FarmAddress) -> Iterator[socket.socket]:
+    parts = urlsplit(address.address)
+    try:
+        connection = socket.create_connection((parts.hostname, parts.port or 0), _CONNECT_LIMIT_S)
+    except ConnectionRefusedError as error:
+        raise FarmError(f"No scheduler listens at {address.address}.", next_step=_START_ONE) from error
+    except socket.gaierror as error:
+        raise FarmError(
+            f"There is no host {parts.hostname}: {error.strerror}.",
+            next_step="Mend the address (--scheduler, or [farm] in sdk.toml).",
+        ) from error
+    except OSError as error:
+        reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        raise FarmError(
+            f"{address.address} cannot be reached: {reason}.",
+            next_step="See that the scheduler's machine is on, and that no firewall closes the port.",
+        ) from error
+    with connection:
+        yield connection
+
+
+def _through_tls(plain: socket.socket, address: FarmAddress, tls: TlsFiles) -> bytes:
+    """The peer's first bytes. That it refuses our certificate shows only when something is read."""
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(tls.ca))
+    context.load_cert_chain(tls.certificate, tls.key)
+    # As Dask does: whoever has a host's certificate of this farm may be its scheduler.
+    context.check_hostname = False
+    try:
+        with context.wrap_socket(plain, server_hostname=urlsplit(address.address).hostname) as secure:
+            return _first_bytes(secure, address)
+    except ssl.SSLCertVerificationError as error:
+        if "expired" in error.verify_message:
+            raise FarmError(
+                f"The certificate of the scheduler at {address.address} has expired.",
+                next_step="Make it anew there: `sdk farm certificates --renew`, then start the scheduler again.",
+            ) from error
+        stranger = error.verify_code in _NO_ISSUER
+        raise FarmError(
+            f"The certificate of the scheduler at {address.address} is not of this farm:"
+            f" {'another authority has made it' if stranger else error.verify_message}.",
+            next_step=_ONE_FARM,
+        ) from error
+    except ssl.SSLError as error:
+        if "ALERT" in (error.reason or ""):
+            raise FarmError(
+                f"The scheduler at {address.address} refuses the certificate {tls.certificate}:"
+                f" {(error.reason or '').split('ALERT_')[-1].replace('_', ' ').lower()}.",
+                next_step=_ONE_FARM,
+            ) from error
+        raise _not_tls(address, error) from error
+    except TimeoutError as error:
+        raise _not_tls(address, error) from error
+    except OSError as error:
+        raise FarmError(
+            f"What answers at {address.address} has ended the connection.",
+            next_step="See its log; it may be no scheduler, or not of this farm.",
+        ) from error
+
+
+def _not_tls(address: FarmAddress, error: OSError) -> FarmError:
+    return FarmError(
+        f"What answers at {address.address} does not speak TLS.",
+        next_step=f"If it is a scheduler started with --plain, its address begins with tcp://. Else: {_START_ONE}",
+    )
+
+
+def _first_bytes(connection: socket.socket, address: FarmAddress) -> bytes:
+    """What the peer says before it is spoken to, up to the mark; less where it says less."""
+    until_s = time.monotonic() + _ANSWER_LIMIT_S
+    said = b""
+    while _MARK not in said and len(said) < _FIRST_BYTES and (left_s := until_s - time.monotonic()) > 0:
+        connection.settimeout(left_s)
+        try:
+            received = connection.recv(_FIRST_BYTES)
+        except TimeoutError:
+            break
+        if not received:
+            break
+        said += received
+    if not said and address.tls is None:
+        raise FarmError(
+            f"What listens at {address.address} says nothing.",
+            next_step="A scheduler that wants certificates has an address that begins with tls://.",
+        )
+    return said

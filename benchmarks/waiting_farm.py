@@ -1,0 +1,280 @@
+"""A farm whose devices only wait: everything is real but the measuring, so that what is left is the engine's own cost.
+
+The scheduler and the members are processes of their own, as in a lab, and talk over loopback. The benchmarks of the
+farm use it; `python -m benchmarks.waiting_farm member …` is how it starts a member.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune_loop import tasks
+from autotune_loop.attempt import MeasureJob
+from autotune_loop.crew import Crew
+from autotune_loop.engine import Engine
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.farm.farm_address import FarmAddress
+from autotune_loop.farm.farm_device import FarmDevice, ServedDevice
+from autotune_loop.farm.farm_use import FARM_AHEAD_S, DeviceWish, FarmUse
+from autotune_loop.farm.member import FarmMember, MemberPlace
+from autotune_loop.run_context import BuildLimits, RunContext
+from autotune_loop.run_database import RunDatabase
+from autotune_loop.timing import ReferenceRun, Timing
+from autotune_loop.tuning_task import TuningTask
+from devices.agent_transport import AgentTransport
+from devices.core_plan import CorePlan
+from devices.device import Clock, Device
+from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.measurement import MeasureFailure, Measurement
+from sdk.service_log import log_to_stderr
+from targets.content_cache import file_sha256
+from targets.executable import Executable
+from targets.generator_reference import GeneratorKind, GeneratorReference
+from targets.profile_loader import load_profile
+from targets.stop_signal import StopSignal
+
+PROFILE = "x86-64"
+_START_LIMIT_S = 60.0
+
+
+def wait_to_measure(
+    device_name: str,
+    executable: Executable,
+    symbol: str,
+    settings: MeasureSettings,
+    reference: ReferenceRun | None,
+    tolerance: Tolerance,
+) -> Timing:
+    """Stands in for `tasks.measure`: holds the device for as long as the settings say."""
+    started_s = time.monotonic()
+    time.sleep(settings.max_time_s)
+    held_s = time.monotonic() - started_s
+    measurement = Measurement(symbol, device_name, Clock.WALL, (settings.max_time_s,), "precision", True)
+    return Timing(measurement, held_s)
+
+
+def open_waiting(device_name: str) -> str:
+    """Stands in for `tasks.open_device`."""
+    return "boot"
+
+
+def stand_in() -> None:
+    """From now on the crews of this process wait instead of measuring."""
+    tasks.measure = wait_to_measure
+    tasks.open_device = open_waiting
+
+
+def device_names(count: int) -> list[str]:
+    """Names of waiting devices."""
+    return [f"d{index:03}" for index in range(count)]
+
+
+def _context(folder: Path, names: Sequence[str]) -> RunContext:
+    generator = folder / "none.py"
+    generator.write_text("")
+    return RunContext(
+        tasks=(TuningTask(GeneratorReference(generator, GeneratorKind.PYTHON, "none"), "none"),),
+        profile=load_profile(PROFILE),
+        parallelism=1,
+        devices=tuple(_device(name) for name in names),
+        connections=None,
+        inputs=KernelInputs(),
+        cores=CorePlan(frozenset(os.sched_getaffinity(0)), frozenset()),
+        limits=BuildLimits(),
+        cache_folder=folder / "cache",
+        work_folder=folder / "work",
+        lock_folder=folder / "locks",
+        environment={},
+    )
+
+
+def _device(name: str) -> Device:
+    return Device(name, "ssh", PROFILE, Clock.WALL, 1, uses_host_cores=False)
+
+
+@dataclass
+class WaitingRun:
+    """A run on a waiting farm; a context.
+
+    Attributes:
+        measured: symbol → how often its result came, which must be once.
+        held_s: device seconds that its measurements took.
+        ends_s: device → monotonic times at which its results came.
+    """
+
+    folder: Path
+    names: Sequence[str]
+    address: FarmAddress | None = None
+    priority: RunPriority = RunPriority.NORMAL
+    title: str = "waiting"
+    measured: Counter[str] = field(default_factory=Counter)
+    held_s: float = 0.0
+    ends_s: dict[str, list[float]] = field(default_factory=dict)
+
+    def __enter__(self) -> WaitingRun:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._exits = contextlib.ExitStack()
+        wish = DeviceWish(PROFILE, ())
+        farm = None if self.address is None else FarmUse(self.address, wish, self.priority, "bench", self.title)
+        self._executable = self.folder / "batch"
+        self._executable.write_bytes(b"no kernels")
+        with self._exits:
+            self.database = RunDatabase(self.folder / "tuning.db")
+            self._exits.callback(self.database.close)
+            engine = self._exits.enter_context(Engine(_context(self.folder, self.names), 1, farm))
+            names = list(self.names)
+            ahead_s = 0.0 if farm is None else FARM_AHEAD_S
+            self._crew = Crew(
+                engine, names, self.database, lambda event: None, 60.0, lambda name, trouble: None, ahead_s
+            )
+            self._crew.open(lambda: False)
+            self._exits = self._exits.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exits.close()
+
+    def measure(self, symbols: Sequence[str], hold_s: float, enough: Callable[[], bool] = lambda: False) -> int:
+        """Time every symbol; returns how many were left when `enough` said so."""
+        executable = Executable(self._executable, (), file_sha256(self._executable), self._executable.stat().st_size)
+        jobs = [MeasureJob(executable, symbol, 0, None, Tolerance()) for symbol in symbols]
+        settings = MeasureSettings(max_time_s=hold_s)
+        return self._crew.run(jobs, lambda job: settings, self._finish, enough)
+
+    def _finish(self, job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+        self.measured[job.symbol] += 1
+        if isinstance(result, Measurement):
+            self.held_s += held_s
+            self.ends_s.setdefault(result.device, []).append(time.monotonic())
+            self.database.add_measurement(result, "sample", held_s)
+
+
+@dataclass
+class WaitingFarm:
+    """The processes of a farm.
+
+    Attributes:
+        members: by name.
+        devices: each member's.
+    """
+
+    address: FarmAddress
+    scheduler: subprocess.Popen[str]
+    members: dict[str, subprocess.Popen[str]]
+    devices: dict[str, list[str]]
+
+
+@contextlib.contextmanager
+def waiting_farm(folder: Path, devices: int, members: int) -> Iterator[WaitingFarm]:
+    """A scheduler and members on this machine; the devices are shared out among the members."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = FarmAddress(f"tcp://127.0.0.1:{free.getsockname()[1]}")
+    names = device_names(devices)
+    shares = {f"m{index}": names[index::members] for index in range(members)}
+    farm = WaitingFarm(address, _start("scheduler", folder, address, "scheduler", []), {}, shares)
+    try:
+        _await_line(farm.scheduler, "ready")
+        for name, share in shares.items():
+            start_member(farm, folder, name, share)
+        yield farm
+    finally:
+        for process in (*farm.members.values(), farm.scheduler):
+            process.send_signal(signal.SIGTERM)
+        for process in (*farm.members.values(), farm.scheduler):
+            process.communicate()
+
+
+def start_member(farm: WaitingFarm, folder: Path, name: str, devices: Sequence[str]) -> None:
+    """Start a member, also again after it was killed; returns when it is ready."""
+    farm.members[name] = _start("member", folder, farm.address, name, devices)
+    _await_line(farm.members[name], "ready")
+
+
+def _start(what: str, folder: Path, address: FarmAddress, name: str, devices: Sequence[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "benchmarks.waiting_farm", what, address.address, str(folder / name), *devices]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _await_line(process: subprocess.Popen[str], word: str) -> None:
+    """Read a process's lines up to one with the word, and the later ones in a thread so that it never waits."""
+    assert process.stdout is not None
+    alarm = threading.Timer(_START_LIMIT_S, process.kill)
+    alarm.start()
+    for line in process.stdout:
+        if word in line:
+            alarm.cancel()
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            return
+    alarm.cancel()
+    raise RuntimeError(f"{' '.join(process.args)} has ended before it was ready")  # type: ignore[arg-type]
+
+
+def resident_bytes(process_id: int) -> int:
+    """Memory that a process has now."""
+    pages = int((Path("/proc") / str(process_id) / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_s(process_id: int) -> float:
+    """Processor time that a process has used, over all its threads."""
+    fields = (Path("/proc") / str(process_id) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _serve_member(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
+    from autotune_loop.farm.serve_member import serve_member
+
+    place = MemberPlace(
+        cache_folder=folder / "cache",
+        work_folder=folder / "work",
+        lock_folder=folder / "locks",
+        environment={},
+        cores=CorePlan(frozenset(os.sched_getaffinity(0)), frozenset()),
+    )
+    served = [ServedDevice(FarmDevice(name, PROFILE, "ssh"), _device(name)) for name in names]
+
+    def open_remote(device: Device) -> AgentTransport:
+        raise AssertionError(f"{device.name} only waits")
+
+    serve_member(FarmMember(folder.name, place, served, 0, open_remote), address, _say, stop)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> int:
+    """Be the scheduler or a member."""
+    from autotune_loop.farm.serve_scheduler import serve_scheduler
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["scheduler", "member"])
+    parser.add_argument("address")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("devices", nargs="*")
+    arguments = parser.parse_args()
+    stop = StopSignal()
+    signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
+    address = FarmAddress(arguments.address)
+    log_to_stderr()
+    if arguments.what == "scheduler":
+        serve_scheduler(address, _say, stop)
+    else:
+        _serve_member(address, arguments.folder, arguments.devices, stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

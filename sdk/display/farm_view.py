@@ -1,0 +1,156 @@
+"""What goes on in a farm, for people and for machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from sdk.display.moments import iso_text, moment_text, short_duration_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from autotune_loop.farm.farm_state import FarmDeviceState, FarmRunState, FarmState
+
+_FAILURES_SHOWN = 5
+# A measurement that is called by another name than a schedule's.
+_TASKS = {
+    "measure": "timing a schedule",
+    "prepare_reference": "running the reference",
+    "open_device": "connecting",
+    "sense": "reading sensors",
+    "forget": "clearing up",
+}
+_STYLES = {"busy": "yellow", "held": "cyan", "free": "green"}
+
+
+def farm_fields(address: str, state: FarmState) -> dict[str, object]:
+    """Return the state as JSON takes it."""
+    runs = [{**asdict(run), "since": iso_text(run.since_unix_s)} for run in state.runs]
+    devices = []
+    for row in state.devices:
+        fields = {**asdict(row), **row.device.to_fields(), "state": row.state}
+        del fields["device"]
+        devices.append(fields)
+    return {
+        "scheduler": address,
+        "members": [asdict(member) for member in state.members],
+        "devices": devices,
+        "runs": runs,
+    }
+
+
+def farm_text(address: str, state: FarmState) -> RenderableType:
+    """Return the state as tables; those with nothing in them are left out."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if not state.members:
+        return Text(f"The farm of {address} has no members yet. Start one with `sdk farm worker` on a lab host.")
+    parts: list[RenderableType] = [_members(state), Text()]
+    if state.devices:
+        parts += [_devices(state), Text()]
+    if state.runs:
+        parts += [_runs(state), Text()]
+    failures = list(_failures(state))
+    if failures:
+        parts += [Text("recent failures", style="bold"), *(Text(line) for line in failures), Text()]
+    return Group(*parts[:-1])
+
+
+def _table(*titles: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for position, title in enumerate(titles):
+        table.add_column(title, overflow="fold", no_wrap=position == 0)
+    return table
+
+
+def _members(state: FarmState) -> Table:
+    from rich.text import Text
+
+    table = _table("host", "address", "devices", "build slots")
+    for member in state.members:
+        names = [row.device.name for row in state.devices if row.member == member.name]
+        slots = f"{min(member.building, member.build_slots)} of {member.build_slots} in use"
+        table.add_row(
+            Text(member.name, style="cyan"),
+            Text(member.address),
+            Text(", ".join(names) or "none"),
+            Text(slots if member.build_slots else "none"),
+        )
+    return table
+
+
+def _devices(state: FarmState) -> Table:
+    from rich.text import Text
+
+    runs = {run.run_id: run for run in state.runs}
+    table = _table("device", "profile", "labels", "host", "state", "queue")
+    for row in state.devices:
+        table.add_row(
+            Text(row.device.name, style="cyan"),
+            Text(row.device.profile_name),
+            Text(", ".join(row.device.labels)),
+            Text(row.member),
+            Text(_doing(row, runs), style=_STYLES[row.state]),
+            Text(_queue_text(row, runs)),
+        )
+    return table
+
+
+def _doing(row: FarmDeviceState, runs: dict[str, FarmRunState]) -> str:
+    if row.run_id:
+        task = _TASKS.get(row.task, row.task)
+        return f"{task} for {_who(row.run_id, runs)}, {short_duration_text(row.busy_s)}"
+    if row.users:
+        return f"open for {', '.join(_who(run_id, runs) for run_id in row.users)}"
+    return row.state
+
+
+def _queue_text(row: FarmDeviceState, runs: dict[str, FarmRunState]) -> str:
+    counts = {run_id: row.waiting.count(run_id) for run_id in dict.fromkeys(row.waiting)}
+    return ", ".join(f"{count} of {_who(run_id, runs)}" for run_id, count in counts.items()) or "empty"
+
+
+def _who(run_id: str, runs: dict[str, FarmRunState]) -> str:
+    run = runs.get(run_id)
+    return f"{run.user} ({run.title})" if run is not None else f"run {run_id}"
+
+
+def _runs(state: FarmState) -> Table:
+    from rich.text import Text
+
+    table = _table("run", "user", "tunes", "priority", "since", "builds", "next measurement")
+    for run in state.runs:
+        table.add_row(
+            Text(run.run_id, style="cyan"),
+            Text(run.user),
+            Text(run.title),
+            Text(run.priority),
+            Text(moment_text(run.since_unix_s)),
+            Text(str(run.building)),
+            Text(_next_text(run)),
+        )
+    return table
+
+
+def _next_text(run: FarmRunState) -> str:
+    if not run.under_way:
+        return "none is waiting"
+    if run.position == 0:
+        return "under way"
+    tasks = f"{run.position} before it"
+    return f"{tasks}, in about {short_duration_text(run.start_s)}"
+
+
+def _failures(state: FarmState) -> Iterator[str]:
+    """The newest last."""
+    found = [(failure, row) for row in state.devices for failure in row.failures]
+    for failure, row in sorted(found, key=lambda pair: pair[0].unix_s)[-_FAILURES_SHOWN:]:
+        ago = short_duration_text(time.time() - failure.unix_s)
+        yield f"  {row.device.name} on {row.member}, {ago} ago: {failure.sentence}"

@@ -1,0 +1,62 @@
+"""For tests: a user of a farm who opens a device and says so, until it is killed.
+
+python -m tests.contract.farm_user ADDRESS CERTIFICATES DEVICE FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from autotune_loop import tasks
+from autotune_loop.engine import Engine
+from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
+from autotune_loop.farm.farm_use import DeviceWish, FarmUse
+from autotune_loop.run_context import BuildLimits, RunContext
+from autotune_loop.tuning_task import TuningTask
+from devices.core_plan import plan_cores
+from devices.device import Clock, Device
+from devices.measure_settings import KernelInputs
+from targets.generator_reference import GeneratorKind, GeneratorReference
+from targets.profile_loader import load_profile
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "separable_filter.py"
+
+
+def context_for(folder: Path, devices: tuple[Device, ...] = ()) -> RunContext:
+    """A run of an example with small sizes, below `folder`; and of a second task that cannot be built."""
+    reference = GeneratorReference(EXAMPLE, GeneratorKind.PYTHON, "separable_filter")
+    small = TuningTask(reference, "separable_filter", {"width": "192", "height": "96"})
+    return RunContext(
+        tasks=(small, replace(small, parameters={"nonsense": "1"})),
+        profile=load_profile("x86-64"),
+        parallelism=1,
+        devices=devices,
+        inputs=KernelInputs(),
+        connections=None,
+        cores=plan_cores(frozenset(os.sched_getaffinity(0)), 0),
+        limits=BuildLimits(),
+        cache_folder=folder / "cache",
+        work_folder=folder / "work",
+        lock_folder=folder / "locks",
+        environment=dict(os.environ),
+    )
+
+
+def main() -> None:
+    """Hold the device until the end."""
+    address, certificates, device, folder = sys.argv[1:]
+    files = Path(certificates)
+    tls = TlsFiles(files / "ca.pem", files / "certificate.pem", files / "key.pem")
+    use = FarmUse(FarmAddress(address, tls), DeviceWish("x86-64", (), Clock.EMULATED))
+    with Engine(context_for(Path(folder)), 1, use) as engine:
+        engine.submit_measure(device, tasks.open_device, device).result()
+        print("open", flush=True)
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()

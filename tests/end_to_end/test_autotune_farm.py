@@ -1,0 +1,112 @@
+"""The loop over a farm of real processes, which are killed and started while it runs."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.events import DeviceChanged, Event, SampleMeasured
+from autotune_loop.result import Outcome
+from devices.agent_program import build_agent
+from sdk.settings import Settings
+from targets.content_cache import ContentCache
+from targets.errors import DeviceError, FarmError, UsageError
+from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
+from tests.end_to_end.run_files import check_header, check_run_folder, rows
+from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end
+from tests.loopback_farm import loopback_farm
+from tests.loopback_lab import LoopbackLab
+from tests.remote_board import ssh_board
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed"),
+]
+
+
+def test_a_member_is_killed_and_another_joins(
+    tune: Tune, settings: Settings, cache: ContentCache, examples: Path, tmp_path: Path
+) -> None:
+    build_agent("x86_64-linux-musl", cache)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with (
+        ssh_board(tmp_path / "one" / "board", "one") as one,
+        ssh_board(tmp_path / "two" / "board", "two") as two,
+        loopback_farm(tmp_path / "farm", settings) as farm,
+    ):
+        labs = {board.name: LoopbackLab(tmp_path / board.name, [board], settings) for board in (one, two)}
+        for lab in labs.values():
+            # Their times say nothing on a machine that others use, too: nobody is to wait until it is quiet.
+            lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
+
+        def start(name: str, build_slots: int) -> None:
+            farm.start_worker(name, labs[name].settings, labs[name].inventory, build_slots)
+
+        start("one", 1)
+        events: list[Event] = []
+        joining = [threading.Thread(target=start, args=(name, 1)) for name in ("two", "one")]
+
+        def listen(event: Event) -> None:
+            events.append(event)
+            if isinstance(event, SampleMeasured) and sum(isinstance(seen, SampleMeasured) for seen in events) == 2:
+                # It has the next schedules already: they are lost with it, and done again by whoever comes first.
+                farm.workers["one"].kill()
+                for thread in joining:
+                    thread.start()
+
+        result = tune(
+            str(examples / "separable_filter.py"),
+            target="x86-64",
+            parameters=SMALL,
+            run_folder=tmp_path / "run",
+            scheduler=farm.url,
+            farm_certificates=farm.user_folder,
+            settings=settings,
+            rounds=1,
+            listen=listen,
+        )
+        for thread in joining:
+            thread.join()
+        assert farm.workers["one"].end() == 0
+        assert farm.workers["two"].end() == 0
+        for board in (one, two):
+            assert board.place.lease_folder is not None
+            assert not [slot for slot in Path(board.place.lease_folder).glob("slot-*") if slot.read_text()]
+    assert result.outcome is Outcome.FINISHED
+    assert result.samples_timed + sum(result.failures.values()) == TINY_BATCH.batch_size
+    check_every_candidate_has_one_end(result)
+    assert {use.name for use in result.devices} == {"one", "two"}
+    lost = rows(result.run_folder, "SELECT sentence FROM incidents WHERE device = 'one'")
+    assert any("serves one is gone" in sentence for (sentence,) in lost)
+    assert not rows(result.run_folder, "SELECT * FROM incidents WHERE trouble = 'leased by someone else'")
+    assert ("one", "in service") in [(e.device, e.state) for e in events if isinstance(e, DeviceChanged)]
+    check_run_folder(result, "separable_filter", "emulated")
+    check_header(result.tuned[0].header, "separable_filter")
+
+
+def test_what_a_farm_has_not(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:
+    def ask(**asked: object) -> None:
+        tune(
+            str(examples / "separable_filter.py"),
+            farm_certificates=farm.user_folder,
+            settings=settings,
+            run_folder=tmp_path / "run",
+            **{"scheduler": farm.url, **asked},
+        )
+
+    with loopback_farm(tmp_path / "farm", settings) as farm:
+        with pytest.raises(DeviceError, match=r"has no device of x86-64; it has: none at all"):
+            ask(target="x86-64")
+        with pytest.raises(UsageError, match="There is no device 'pi5' in the farm"):
+            ask(device="pi5")
+        with pytest.raises(UsageError, match="not the farm's"):
+            ask(device="local")
+        farm.scheduler.kill()
+        with pytest.raises(FarmError, match="No scheduler listens"):
+            ask(target="x86-64")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,126 @@
+"""`sdk farm` as lab hosts and users run it: real processes on the loopback, with certificates."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune_loop.farm.certificates import make_certificates
+from sdk.main import main
+from sdk.settings import Settings
+from tests.loopback_farm import FarmProcess, LoopbackFarm, loopback_farm, sdk_program
+
+pytestmark = pytest.mark.slow
+
+# Within seconds, on a machine that does other things, too.
+_SOON_S = 30.0
+# A worker of another Halide: everything of it is real but what it says of itself.
+_OTHER_HALIDE = """
+import dataclasses, sys
+import autotune_loop.farm.serve_member as member
+own = member.own_versions
+member.own_versions = lambda builds: dataclasses.replace(own(builds=builds), halide="20.0.0")
+from sdk.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[LoopbackFarm]:
+    with loopback_farm(tmp_path_factory.mktemp("farm"), settings) as processes:
+        processes.start_worker("lab1", settings, build_slots=2)
+        yield processes
+
+
+@pytest.fixture
+def sdk(settings: Settings, tmp_path: Path) -> Any:
+    """Run one command of a user who has no settings yet; gives exit code, standard output and standard error."""
+    environment = {
+        **{name: text for name, text in os.environ.items() if name != "SDK_SCHEDULER"},
+        "SDK_CACHE_DIR": str(settings.cache_folder),
+        "SDK_CONFIG_DIR": str(tmp_path / "config"),
+    }
+
+    def run(*words: str, program: tuple[str, ...] | None = None, **variables: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, *(program or sdk_program()), *words],
+            env={**environment, **variables},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=_SOON_S,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_status_shows_who_is_there_and_a_scheduler_that_was_away_is_found_again(farm: LoopbackFarm, sdk: Any) -> None:
+    who = ("--farm-certificates", str(farm.user_folder))
+    code, out, err = sdk("farm", "status", "--json", *who, SDK_SCHEDULER=farm.url)
+    assert code == 0, err
+    told = json.loads(out)
+    assert [(member["name"], member["build_slots"]) for member in told["members"]] == [("lab1", 2)]
+    assert told["devices"] == [] and told["runs"] == [] and told["scheduler"] == farm.url
+    farm.scheduler.kill()
+    farm.workers["lab1"].wait_for("The scheduler is gone.")
+    farm.start_scheduler()
+    farm.workers["lab1"].wait_for("lab1 (2 build slots) is ready")
+    code, out, err = sdk("farm", "status", "--scheduler", farm.url, *who)
+    assert code == 0 and "lab1" in out and "0 of 2 in use" in out, err
+
+
+def test_what_is_refused_is_one_sentence_and_soon(farm: LoopbackFarm, sdk: Any, tmp_path: Path) -> None:
+    def refused(expected: str, *words: str, **others: Any) -> None:
+        started_s = time.monotonic()
+        code, out, err = sdk("farm", *words, **others)
+        assert (code, out) == (1, "") and err.startswith("sdk: ") and err.count("\n") == 1, err
+        assert expected in err
+        assert time.monotonic() - started_s < _SOON_S
+
+    stranger = tmp_path / "stranger"
+    make_certificates(stranger, [], [])
+    to = ("--scheduler", farm.url)
+    refused("another authority has made it", "status", *to, "--farm-certificates", str(stranger))
+    refused("There is no", "status", *to)
+    refused("says nothing", "status", "--scheduler", farm.url.replace("tls", "tcp"))
+    refused("No scheduler listens at", "status", "--scheduler", "tcp://127.0.0.1:1")
+    host = ("--farm-certificates", str(farm.user_folder))
+    worker = ("worker", "--no-devices", "--build-slots", "1", "--name", "lab2", *to, *host)
+    sentence = "Worker lab2 differs from the scheduler. Halide: 21.0.0 on the scheduler, 20.0.0 on worker lab2."
+    refused(sentence, *worker, program=("-c", _OTHER_HALIDE))
+    assert "lab2" in farm.scheduler.wait_for("Refused: ")
+    refused("The scheduler cannot listen", "scheduler", "--listen", farm.url, *host)
+
+
+def test_a_worker_that_is_told_to_end_says_goodbye(farm: LoopbackFarm, settings: Settings) -> None:
+    farm.start_worker("lab3", settings, build_slots=1)
+    process: FarmProcess = farm.workers.pop("lab3")
+    assert process.end() == 0
+    assert "lab3" in farm.scheduler.wait_for("Left: ")
+
+
+def test_certificates_of_a_farm_are_made_shown_and_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path))
+    assert main(["farm", "certificates", "--host", "lab1,192.168.1.5", "--user", "ana", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert [one["role"] for one in made["certificates"]] == ["authority", "host", "host", "user"]
+    assert all(one["is_new"] for one in made["certificates"]) and made["folder"] == str(tmp_path / "farm")
+    assert main(["farm", "certificates"]) == 0
+    out = capsys.readouterr().out
+    assert "192.168.1.5" in out and "in 729 days" in out and "(new)" not in out
+    assert main(["farm", "certificates", "--host", "lab1", "--renew"]) == 0
+    assert capsys.readouterr().out.count("(new)") == 1
+    assert main(["farm", "certificates", "--host", "no host"]) == 2
+    sentence = "sdk: 'no host' is no host name and no address. Such as lab1, or lab1,192.168.1.5.\n"
+    assert capsys.readouterr().err == sentence

@@ -1,0 +1,65 @@
+"""A farm's state as people read it."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+from rich.console import Console
+
+from autotune_loop.farm.farm_device import FarmDevice
+from autotune_loop.farm.farm_state import DeviceFailure, FarmDeviceState, FarmMemberState, FarmRunState, FarmState
+from sdk.display.farm_view import farm_fields, farm_text
+
+_ANA = FarmRunState("11aa", "ana@laptop", "blur", "high", 12.0, 3, 0, 0.0, 2, time.time(), 0.1)
+_BOB = FarmRunState("22bb", "bob@desk", "[red]corner", "normal", 30.0, 4, 3, 95.0, 0, time.time(), 0.1)
+
+
+def _state() -> FarmState:
+    return FarmState(
+        (
+            FarmMemberState("lab1", "m1", "tls://192.168.1.5:40000", 4, 2),
+            FarmMemberState("lab2", "m2", "tls://b:1", 0, 0),
+        ),
+        (
+            FarmDeviceState(
+                device=FarmDevice("pi5", "arm64", "ssh", ("desk",)),
+                member="lab2",
+                run_id="11aa",
+                task="measure",
+                busy_s=4.0,
+                is_held=True,
+                users=("11aa", "22bb"),
+                waiting=("22bb", "22bb", "11aa"),
+                failures=(DeviceFailure(time.time() - 130, "22bb", "pi5 has ended the connection."),),
+            ),
+            FarmDeviceState(FarmDevice("pi6", "arm64", "ssh"), "lab2", "", "", 0.0, False, (), (), ()),
+        ),
+        (_ANA, _BOB),
+    )
+
+
+def shown(state: FarmState) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(farm_text("tls://lab1:8786", state))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_who_measures_what_and_who_comes_next_is_told() -> None:
+    text = shown(_state())
+    lines = {line.split()[0]: line for line in reversed(text.splitlines()) if line.strip()}
+    assert "2 of 4 in use" in lines["lab1"] and "pi5, pi6" in lines["lab2"]
+    assert "timing a schedule for ana@laptop (blur), 4 s" in lines["pi5"]
+    assert "2 of bob@desk ([red]corner), 1 of ana@laptop (blur)" in text, "what users call things is no markup"
+    assert "under way" in lines["11aa"] and "3 before it, in about 1 min" in lines["22bb"]
+    assert "pi5 on lab2, 2 min ago: pi5 has ended the connection." in text
+    assert "free" in lines["pi6"]
+
+
+def test_an_empty_farm_says_how_to_fill_it_and_json_is_complete() -> None:
+    assert "no members yet. Start one with `sdk farm worker`" in shown(FarmState((), (), ()))
+    fields = json.loads(json.dumps(farm_fields("tls://lab1:8786", _state())))
+    assert [device["state"] for device in fields["devices"]] == ["busy", "free"]
+    assert fields["devices"][0]["labels"] == ["desk"] and fields["runs"][1]["position"] == 3
