@@ -16,8 +16,8 @@ _CPP_KEYWORDS = frozenset(
 )
 # What the printed functions call their own.
 _OUR_OWN = frozenset(
-    "Func Halide MemoryType RVar TailStrategy Var apply_schedule func_named hl pipeline std target get_pipeline "
-    "loop_names".split()
+    "Func Halide MemoryType RVar TailStrategy Var apply_schedule check_pipeline func_named get_pipeline halide_sdk_1 "
+    "hl loop_names pipeline std strict target".split()
 )
 _RESERVED = _CPP_KEYWORDS | _OUR_OWN | frozenset(keyword.kwlist)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

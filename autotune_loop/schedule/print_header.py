@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autotune_loop.schedule.calls import Argument, Name, call_of
 from autotune_loop.schedule.check import check_schedule
 from autotune_loop.schedule.directives import OUTERMOST, Directive, MemoryType, RFactor, TailStrategy
@@ -24,8 +26,15 @@ from targets.errors import GeneratorError
 _USED_TYPES = ("Func", "MemoryType", "RVar", "TailStrategy", "Var")
 
 
-def print_header(schedule: Schedule, name: str) -> str:
+def print_header(
+    schedule: Schedule, name: str, *, comment: Sequence[str] = (), before: str = "", checks: Sequence[str] = ()
+) -> str:
     """A header with `apply_schedule_<name>(Pipeline, Target)`. Equal schedules give equal text.
+
+    Args:
+        comment: lines for its head, in place of where the schedule comes from.
+        before: C++ before the function.
+        checks: statements that the function begins with.
 
     Raises:
         GeneratorError: `name` is not the name of a C function, or the schedule does not hold together.
@@ -35,13 +44,14 @@ def print_header(schedule: Schedule, name: str) -> str:
             f"{name!r} cannot be the name of a schedule's function.", next_step="Use letters, digits and underscores."
         )
     check_schedule(schedule)
-    body = "".join(f"    {line}\n" if line else "\n" for line in _body(schedule))
-    provenance = "".join(f"// {line}\n" for line in _provenance(schedule.provenance))
+    body = "".join(f"    {line}\n" if line else "\n" for line in (*checks, *_body(schedule)))
+    provenance = "".join(f"// {line}\n" for line in comment or _provenance(schedule.provenance))
     return (
         f"#ifndef {name}_SCHEDULE_H\n"
         f"#define {name}_SCHEDULE_H\n\n"
         f"// MACHINE GENERATED -- DO NOT EDIT\n{provenance}\n"
         '#include "Halide.h"\n\n'
+        f"{before}"
         f"inline void apply_schedule_{name}(\n"
         "    ::Halide::Pipeline pipeline,\n"
         "    ::Halide::Target target\n"

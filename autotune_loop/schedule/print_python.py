@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autotune_loop.schedule.calls import Argument, Name, call_of
 from autotune_loop.schedule.check import check_schedule
 from autotune_loop.schedule.directives import (
@@ -53,11 +55,18 @@ def func_named(pipeline, name):
 '''
 
 
-def print_python(schedule: Schedule) -> str:
+def print_python(
+    schedule: Schedule, *, comment: Sequence[str] = (), before: str = "", checks: Sequence[str] = ()
+) -> str:
     """A module with `apply_schedule(pipeline, target)`. Equal schedules give equal text.
 
     At the end of an `@hl.generator`'s `generate`, where no autoscheduler runs:
     `apply_schedule(hl.Pipeline([self.output]), self.target())`, with all outputs in the order of their declaration.
+
+    Args:
+        comment: lines for its docstring.
+        before: Python between the import of Halide and the functions.
+        checks: statements that the function begins with; it then takes `strict=False`, too.
 
     Raises:
         GeneratorError: the schedule does not hold together.
@@ -70,15 +79,18 @@ def print_python(schedule: Schedule) -> str:
     for stage in schedule.stages:
         body += _stage(stage)
     told = schedule.provenance
-    origin = f" by {told.autoscheduler} for {told.target}" if told else ""
+    origin = f", made by {told.autoscheduler} for {told.target}" if told else ""
+    told_more = "".join(f"\n{line}" for line in ("", *comment, "")) if comment else ""
+    strict = ", strict=False" if checks else ""
     return (
-        f'"""The schedule of {schedule.function_name}, made{origin}. MACHINE GENERATED -- DO NOT EDIT."""\n\n'
-        "import halide as hl\n\n\n"
+        f'"""The schedule of {schedule.function_name}{origin}. MACHINE GENERATED -- DO NOT EDIT.'
+        f'{told_more}"""\n\n'
+        f"import halide as hl\n\n{before}\n"
         + (_LOOP_NAMES if uses_dims else "")
         + (_FUNC_NAMED if uses_names else "")
-        + "def apply_schedule(pipeline, target):\n"
+        + f"def apply_schedule(pipeline, target{strict}):\n"
         + '    """Schedule every Func of the pipeline; `target` is as in Halide\'s C++ headers, and not looked at."""\n'
-        + "".join(f"    {line}\n" for line in body)
+        + "".join(f"    {line}\n" for line in (*checks, *body))
     )
 
 

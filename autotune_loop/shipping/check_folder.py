@@ -1,0 +1,102 @@
+"""`sdk ship --check`: whether a shipped folder is as it was written, and still fits its generators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.shipping.func_table import FuncRow, read_func_table
+from autotune_loop.shipping.generator_sources import GeneratorSources
+from autotune_loop.shipping.ship_folder import shown_files
+from autotune_loop.shipping.ship_manifest import FILE_NAME, ShippedSchedule, read_manifest
+from targets.content_cache import file_sha256
+from targets.errors import GeneratorError
+from targets.halide_install import HalideInstall
+
+
+@dataclass(frozen=True)
+class CheckedFolder:
+    """What a check found.
+
+    Attributes:
+        problems: a sentence each; with any the folder is not to be trusted.
+        notes: a sentence each, of what was not or could not be checked.
+        schedules: how many were compared with a generator.
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    schedules: int
+
+
+def check_folder(
+    folder: Path, sources: GeneratorSources, parameters: Mapping[str, str], halide: HalideInstall
+) -> CheckedFolder:
+    """Compare the files with their hashes, and every schedule's Funcs with its generator's where that is given.
+
+    Args:
+        parameters: of the generators, in place of those that were recorded.
+
+    Raises:
+        RunFolderError: `folder` is no shipped one, or its manifest is damaged.
+        GeneratorError: a generator cannot be opened or run.
+        ToolchainError: no C++ compiler is installed.
+    """
+    manifest = read_manifest(folder)
+    problems = _file_problems(folder, manifest.files)
+    notes: list[str] = []
+    compared = 0
+    for schedule in manifest.schedules:
+        version = schedule.provenance.get("halide_version")
+        if version != halide.version:
+            notes.append(f"{schedule.header} was made with Halide {version}; this is {halide.version}.")
+        with sources.open_given(str(schedule.provenance.get("generator"))) as program:
+            if program is None:
+                notes.append(f"{schedule.header} was not compared with its generator: give it with --generator.")
+                continue
+            now = read_func_table(
+                program,
+                str(schedule.provenance["generator"]),
+                {**schedule.parameters, **parameters},
+                str(schedule.provenance["halide_target"]),
+                sources.compiler,
+            )
+        compared += 1
+        problems += _func_problems(schedule, now)
+    if compared == 0 and sources.given and manifest.schedules:
+        names = ", ".join(sorted({str(schedule.provenance.get("generator")) for schedule in manifest.schedules}))
+        raise GeneratorError(
+            f"{folder} has no schedule of the generators that were given.", next_step=f"It has some of: {names}."
+        )
+    return CheckedFolder(tuple(problems), tuple(notes), compared)
+
+
+def _file_problems(folder: Path, files: Mapping[str, str]) -> list[str]:
+    problems = []
+    for name, sha256 in files.items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{name} is missing.")
+        elif file_sha256(path) != sha256:
+            problems.append(f"{name} is not as it was shipped.")
+    foreign = [name for name in shown_files(folder) if name not in {*files, FILE_NAME}]
+    return problems + [f"{name} was not shipped, though it lies there." for name in foreign]
+
+
+def _func_problems(schedule: ShippedSchedule, now: Sequence[FuncRow]) -> list[str]:
+    """What the header would say, and the domains of reductions that a Python module cannot see."""
+    was = schedule.funcs
+    for index in range(max(len(now), len(was))):
+        new = f"'{now[index].name}'" if index < len(now) else "missing"
+        old = f"'{was[index].name}'" if index < len(was) else "not there"
+        if new != old:
+            counts = "" if len(now) == len(was) else f"; there are {len(now)} Funcs, were {len(was)}"
+            return [f"{schedule.header}: Func {index} is now {new}, was {old}{counts}."]
+    changed = [
+        f"Func {index} '{row.name}'"
+        for index, (row, old_row) in enumerate(zip(now, was, strict=True))
+        if old_row.definition and (row.definition, row.domains) != (old_row.definition, old_row.domains)
+    ]
+    verb = "is" if len(changed) == 1 else "are"
+    return [f"{schedule.header}: {', '.join(changed)} {verb} defined differently."] if changed else []

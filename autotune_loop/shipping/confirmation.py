@@ -1,0 +1,104 @@
+"""A play-off before a schedule ships: against the header that is in use, or else against the default schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from autotune_loop.kernel_bench import BenchPlan
+from autotune_loop.play_off_times import DeviceTimes
+from autotune_loop.run_record import RunRecord
+from autotune_loop.shipping.provenance import device_names
+from autotune_loop.shipping.recorded_times import RecordedTime
+from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.shipping.trial_place import TrialPlace
+from autotune_loop.shipping.verdict_words import verdict_words
+from autotune_loop.shipping_play_off import HeaderPlayOff, decide_winner
+from devices.measure_settings import MeasureSettings
+from targets.artifacts import KernelRecipe
+from targets.errors import GeneratorError
+from targets.generator_program import GeneratorProgram
+from targets.named_autoschedulers import profile_autoscheduler
+from targets.schedule_choice import ScheduleChoice
+from targets.schedule_header import read_schedule
+from targets.schedule_plugin import schedule_autoscheduler
+
+_TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
+
+
+def confirm_winner(
+    run: RunSchedule,
+    program: GeneratorProgram,
+    incumbent: Path | None,
+    place: TrialPlace,
+    budget_s: float | None,
+    progress: Callable[[str], None],
+) -> RunSchedule:
+    """The same schedule with the times of the play-off that it has won.
+
+    Args:
+        incumbent: the header that is in use; None sets the schedule against the default alone.
+        budget_s: past it no further turn begins.
+
+    Raises:
+        GeneratorError: it has not won, and what stays is told; or a schedule cannot be built.
+        ToolchainError, DeviceError, EmulatorError: what is missing or broken.
+    """
+    default = profile_autoscheduler(place.tools.halide, place.profile, place.device.threads, {})
+    choices = [
+        ScheduleChoice(_DEFAULT, default),
+        ScheduleChoice(_TUNED, schedule_autoscheduler(run.header_text, place.compiler)),
+    ]
+    if incumbent is not None:
+        header = schedule_autoscheduler(read_schedule(incumbent), place.compiler)
+        choices.insert(0, ScheduleChoice(_INCUMBENT, header))
+    task = run.task
+    plan = BenchPlan(
+        recipe=KernelRecipe(
+            program, task.generator, task.function_name, task.parameters, place.profile, choices[0], place.ptxas
+        ),
+        schedules=choices,
+        devices=place.devices,
+        inputs=run.inputs,
+        settings=MeasureSettings(),
+        tools=place.tools,
+        folders=place.folders,
+        connections=place.connections,
+    )
+    result = decide_winner(plan, 0, objective=run.objective, budget_s=budget_s, progress=progress)
+    won = len(choices) - 1
+    if result.winner != won:
+        raise _not_shipped(run, result)
+    times = replace(
+        run.times,
+        tuned=_time(result.times[won]),
+        default=_time(result.times[won - 1]) if result.times[won - 1] else None,
+        confirmed=True,
+        clock=result.clock,
+        verdict=verdict_words(result.verdict.to_dict(), against_incumbent=incumbent is not None),
+    )
+    return replace(run, times=times, record=_record_of(run, place, result.clock))
+
+
+def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
+    """The run's record with the devices that the times are of, where they are others."""
+    names = [device.name for device in place.devices]
+    if names == device_names(run.record):
+        return run.record
+    identity = {**run.record.identity, "clock": clock, "parallelism": str(place.device.threads)}
+    return RunRecord(identity, {**run.record.settings, "devices": ", ".join(names), "processor": ""})
+
+
+def _time(by_device: Mapping[str, DeviceTimes]) -> RecordedTime:
+    """On the first device."""
+    first = next(iter(by_device.values()))
+    return RecordedTime(first.median_ms, first.spread_ms, *first.range_ms)
+
+
+def _not_shipped(run: RunSchedule, result: HeaderPlayOff) -> GeneratorError:
+    failure = result.failures.get(_TUNED, "")
+    return GeneratorError(
+        f"{run.header} is not shipped. {result.verdict.sentence} {failure}".rstrip(),
+        next_step="Keep what is in use, or tune longer.",
+    )

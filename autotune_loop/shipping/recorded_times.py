@@ -1,0 +1,225 @@
+"""What a run's database says about the schedule that is shipped; it is only read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import sqlite3
+import statistics
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune_loop.candidate import Origin
+from autotune_loop.shipping.verdict_words import verdict_words
+from targets.errors import RunFolderError
+
+_SAMPLE = re.compile(
+    r"\bfor (?:batch_(?P<round>\d{1,9})_(?P<argset>\d{1,9})/(?P<sample>\d{1,9})"
+    r"|(?P<kind>default|reference))\b"
+)
+_PLAY_OFF = "play-off"
+_MAXIMUM_TEXT_BYTES = 2**16
+# A normal distribution's standard deviation for each median distance from the median.
+_DEVIATION_OF_MEDIAN_DISTANCE = 1.4826
+_END_OF_DATES_UNIX_S = 253402300800.0
+
+
+@dataclass(frozen=True)
+class RecordedTime:
+    """A schedule's time on the run's first device.
+
+    Attributes:
+        spread_ms: robust standard deviation between the turns of the play-off, or within the one timing.
+        low_ms, high_ms: the fastest and the slowest turn, each a process of its own: where a later one is to be
+            expected. Equal to the median where it was timed once.
+    """
+
+    median_ms: float
+    spread_ms: float
+    low_ms: float
+    high_ms: float
+
+
+@dataclass(frozen=True)
+class RecordedTimes:
+    """What was measured for one argument set.
+
+    Attributes:
+        default: the schedule without tuning; None where it has no time.
+        confirmed: the times are of the play-off.
+        clock: 'wall', or the name of a clock that is not a device's.
+        samples: schedules timed.
+        weights_sha256: of the newest weights that were accepted; None where none were.
+        tuned_unix_s: when the last of it was measured.
+        verdict: of the play-off, in words; empty where there was none.
+    """
+
+    tuned: RecordedTime
+    default: RecordedTime | None
+    confirmed: bool
+    clock: str
+    samples: int
+    weights_sha256: str | None
+    tuned_unix_s: float
+    verdict: str
+
+
+def read_recorded_times(folder: Path, name: str, function_name: str, argset_index: int) -> RecordedTimes:
+    """The times of best.<name>.schedule.h in the run folder.
+
+    Raises:
+        RunFolderError: the database or the note beside the header is missing or damaged, or an incumbent has won.
+    """
+    note = folder / "samples" / f"best.{name}.benchmark.txt"
+    try:
+        with note.open("rb") as file:
+            text = file.read(_MAXIMUM_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise RunFolderError(
+            f"{note} cannot be read: {error.strerror}.", next_step="Finish the run with --resume, or tune again."
+        ) from error
+    if "incumbent" in text.partition("\n")[0]:
+        raise RunFolderError(
+            f"{folder} has nothing new to ship for {name}: the header in use was not beaten.",
+            next_step="Keep that header, or tune longer.",
+        )
+    found = _SAMPLE.search(text)
+    if found is None:
+        raise RunFolderError(
+            f"{note} is damaged: expected the time of a sample such as batch_0_0/3.", next_step="Tune again."
+        )
+    with _reading(folder / "tuning.db") as database:
+        symbol = _symbol(database, found, function_name, argset_index)
+        return _times(database, symbol, argset_index)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open for reading; what is wrong with the file becomes one sentence."""
+    next_step = "Ship another run, or tune again."
+    if not path.is_file():
+        raise RunFolderError(f"{path} is missing: the run's measurements are in it.", next_step=next_step)
+    try:
+        uri = f"file:{urllib.parse.quote(str(path.resolve()))}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
+            yield database
+    except (
+        sqlite3.Error,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise RunFolderError(f"{path} is damaged: {error}.", next_step=next_step) from error
+
+
+def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: str, argset_index: int) -> str:
+    kind = found["kind"]
+    if kind == "default":
+        symbol = _default_symbol(database, argset_index)
+    elif kind is not None:
+        symbol = f"{function_name}_reference_a{argset_index}"
+    else:
+        row = database.execute(
+            "SELECT symbol FROM candidates WHERE round=? AND argset=? AND sample=?",
+            (int(found["round"]), int(found["argset"]), int(found["sample"])),
+        ).fetchone()
+        symbol = None if row is None else str(row[0])
+    if symbol is None:
+        raise ValueError(f"it has no candidate {found[0].removeprefix('for ')}, which its best header is of")
+    return symbol
+
+
+def _default_symbol(database: sqlite3.Connection, argset_index: int) -> str | None:
+    row = database.execute(
+        "SELECT symbol FROM candidates WHERE argset=? AND round=0 AND origin IN (?, ?)"
+        " AND symbol IN (SELECT symbol FROM measurements) ORDER BY sample LIMIT 1",
+        (argset_index, Origin.FULL_BEAM.value, Origin.GREEDY.value),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _times(database: sqlite3.Connection, symbol: str, argset_index: int) -> RecordedTimes:
+    rows = database.execute(
+        "SELECT purpose, device, clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (symbol,)
+    ).fetchall()
+    if not rows:
+        raise ValueError(f"it has no time of {symbol}, which its best header is of")
+    verdict = _verdict(database, argset_index)
+    turns = int(verdict.get("turns", 0))
+    purpose = _PLAY_OFF if turns > 0 else str(rows[0][0])
+    device = next((str(row[1]) for row in rows if row[0] == purpose), "")
+    tuned = _time(database, symbol, device, purpose, turns)
+    if tuned is None:
+        raise ValueError(f"it has no time of {symbol} in the play-off")
+    default_symbol = _default_symbol(database, argset_index)
+    default_purpose = _PLAY_OFF if turns > 0 else "sample"
+    samples = database.execute(
+        "SELECT count(DISTINCT m.symbol) FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+        " WHERE c.argset=? AND m.purpose='sample'",
+        (argset_index,),
+    ).fetchone()[0]
+    weights = database.execute("SELECT sha256 FROM weights WHERE accepted=1 ORDER BY rowid DESC LIMIT 1").fetchone()
+    return RecordedTimes(
+        tuned=tuned,
+        default=None if default_symbol is None else _time(database, default_symbol, device, default_purpose, turns),
+        confirmed=turns > 0,
+        clock=str(rows[0][2]),
+        samples=int(samples),
+        weights_sha256=None if weights is None else str(weights[0]),
+        tuned_unix_s=_checked(max(float(row[3]) for row in rows), 0.0, _END_OF_DATES_UNIX_S, "moment"),
+        verdict=_words(verdict, symbol, default_symbol),
+    )
+
+
+def _words(verdict: Mapping[str, Any], symbol: str, default_symbol: str | None) -> str:
+    if not verdict:
+        return ""
+    stayer = verdict.get("stayer")
+    if stayer == symbol:
+        return f"this is the default schedule; its best challenger was {verdict_words(verdict)}"
+    return verdict_words(verdict, against_incumbent=bool(stayer) and stayer != default_symbol)
+
+
+def _verdict(database: sqlite3.Connection, argset_index: int) -> dict[str, Any]:
+    """What the newest play-off has shown; empty where there was none."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name='verdicts'").fetchone():
+        return {}
+    row = database.execute(
+        "SELECT verdict FROM verdicts WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,)
+    ).fetchone()
+    return {} if row is None else dict(json.loads(row[0]))
+
+
+def _time(database: sqlite3.Connection, symbol: str, device: str, purpose: str, turns: int) -> RecordedTime | None:
+    """The median of the turns that decided: those that chose the winner among many flatter it."""
+    rows = database.execute(
+        "SELECT median_ms, spread_ms FROM measurements WHERE symbol=? AND device=? AND purpose=?"
+        " ORDER BY rowid DESC LIMIT ?",
+        (symbol, device, purpose, max(turns, 1)),
+    ).fetchall()
+    if not rows:
+        return None
+    medians_ms = [_checked(float(row[0]), math.ulp(0.0), math.inf, "time") for row in rows]
+    middle_ms = statistics.median(medians_ms)
+    spread_ms = (
+        _spread(medians_ms, middle_ms) if len(rows) > 1 else _checked(float(rows[0][1]), 0.0, math.inf, "spread")
+    )
+    return RecordedTime(middle_ms, spread_ms, min(medians_ms), max(medians_ms))
+
+
+def _checked(value: float, least: float, end: float, what: str) -> float:
+    if not least <= value < end:
+        raise ValueError(f"{value} is no {what}")
+    return value
+
+
+def _spread(values: Sequence[float], middle: float) -> float:
+    return _DEVIATION_OF_MEDIAN_DISTANCE * statistics.median(abs(value - middle) for value in values)

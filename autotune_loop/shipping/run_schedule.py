@@ -1,0 +1,83 @@
+"""The schedule that a run found, with what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.objective import Objective
+from autotune_loop.run_record import RunRecord, read_run_record
+from autotune_loop.schedule.model import Schedule
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.shipping.recorded_times import RecordedTimes, read_recorded_times
+from autotune_loop.shipping.tuned_task import TunedTask, recorded_inputs, recorded_objective, tuned_tasks
+from devices.measure_settings import KernelInputs
+from targets.errors import GeneratorError, RunFolderError
+from targets.schedule_header import read_schedule
+
+
+@dataclass(frozen=True)
+class RunSchedule:
+    """One argument set of a run, ready to be shipped.
+
+    Attributes:
+        folder: of the run.
+        header: best.<name>.schedule.h.
+        header_text: its content.
+        inputs: what it was timed with.
+        objective: what it is good at, where there are several devices.
+    """
+
+    folder: Path
+    record: RunRecord
+    task: TunedTask
+    times: RecordedTimes
+    schedule: Schedule
+    header: Path
+    header_text: str
+    inputs: KernelInputs
+    objective: Objective
+
+    @property
+    def profile_name(self) -> str:
+        """The profile that it was tuned for."""
+        return self.record.identity["profile"]
+
+
+def read_run_schedules(folder: Path) -> list[RunSchedule]:
+    """What the run in `folder` has to ship, an element for each argument set.
+
+    Raises:
+        RunFolderError: it is no run folder, or a file of it is missing or damaged.
+    """
+    record = read_run_record(folder)
+    return [_run_schedule(folder, record, task) for task in tuned_tasks(folder, record)]
+
+
+def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedule:
+    header = folder / "samples" / f"best.{task.name}.schedule.h"
+    if not header.is_file():
+        raise RunFolderError(
+            f"{folder} has no winner to ship: {header.name} is missing from its samples.",
+            next_step="Go on with the run: sdk autotune … --resume.",
+        )
+    try:
+        text = read_schedule(header)
+        schedule = parse_schedule(text)
+    except GeneratorError as error:
+        where = "" if error.message.startswith(str(header)) else f"{header}: "
+        raise RunFolderError(
+            f"{where}{error.message}", next_step="The header was changed or damaged: go on with the run, or tune again."
+        ) from error
+    times = read_recorded_times(folder, task.name, task.function_name, task.index)
+    return RunSchedule(
+        folder,
+        record,
+        task,
+        times,
+        schedule,
+        header,
+        text,
+        recorded_inputs(folder, record),
+        recorded_objective(folder, record),
+    )

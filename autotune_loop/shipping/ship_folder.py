@@ -1,0 +1,197 @@
+"""Writing a shipped folder: only over files that were shipped before, and that nobody has changed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from autotune_loop.shipping.cpp_dispatch import DispatchedSchedule, print_cpp_dispatch
+from autotune_loop.shipping.python_module import print_python_dispatch
+from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from targets.atomic_write import write_atomically
+from targets.content_cache import file_sha256
+from targets.errors import RunFolderError, UsageError
+
+# Where files lie until all of them are written; a folder, so that what a killed process leaves is no shipped file.
+_UNFINISHED = ".unfinished"
+# Words of a target that say nothing about the hardware: a schedule fits with and without them.
+_NOT_OF_HARDWARE = re.compile(
+    r"debug|enable_backtraces|no_asserts|no_bounds_query|no_runtime|user_context|profile(_by_timer)?|tune_\w+|"
+    r"c_plus_plus_name_mangling|large_buffers|fuzz_float_stores|soft_float_abi|[mta]san|sanitizer_coverage|trace_\w+|"
+    r"strict_float|check_unsafe_promises|embed_bitcode|enable_llvm_loop_opt|llvm_large_code_model|simulator|semihosting"
+)
+
+
+def open_ship_folder(folder: Path) -> ShipManifest:
+    """What the folder holds; nothing where it is new or empty. Hidden files are nobody's.
+
+    Raises:
+        RunFolderError: it holds files that are not `sdk ship`'s, or shipped ones that were changed; or it cannot be
+            read or written.
+    """
+    try:
+        return _open(folder)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+
+def _open(folder: Path) -> ShipManifest:
+    if not folder.exists():
+        return ShipManifest()
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder} is not a folder.", next_step="Choose another -o.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RunFolderError(f"{folder} cannot be written.", next_step="Choose another -o, or change its permissions.")
+    names = shown_files(folder)
+    if not names:
+        return ShipManifest()
+    if FILE_NAME not in names:
+        raise RunFolderError(
+            f"{folder} holds files that were not shipped, such as {names[0]}.",
+            next_step="Choose a folder of its own with -o.",
+        )
+    manifest = read_manifest(folder)
+    for name, sha256 in manifest.files.items():
+        path = folder / name
+        if path.is_file() and file_sha256(path) != sha256:
+            raise RunFolderError(
+                f"{path} has been changed since it was shipped.", next_step="Move it away if it is to be replaced."
+            )
+    return manifest
+
+
+def shown_files(folder: Path) -> list[str]:
+    """The names of its files that are not hidden, sorted.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return sorted(path.name for path in folder.iterdir() if not path.is_dir() and not path.name.startswith("."))
+
+
+def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: Mapping[str, str]) -> ShipManifest:
+    """Put schedules beside those that are there, or in their place; returns what the folder then holds.
+
+    One process after the other does so; the files of each are put in their places once all of them are on the disk.
+
+    Args:
+        texts: the files of `shipped`.
+
+    Raises:
+        RunFolderError: as `open_ship_folder`; a file that is to be written is there and was not shipped.
+        UsageError: two schedules would have one name.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _lock(folder):
+            # What another process has shipped meanwhile is in it.
+            before = _open(folder)
+            _check_names((*before.schedules, *shipped))
+            by_function = {schedule.function_name: schedule for schedule in (*before.schedules, *shipped)}
+            schedules = tuple(sorted(by_function.values(), key=lambda s: (s.name, s.function_name)))
+            all_texts = {**texts, **_dispatch_texts(schedules)}
+            _check_free(folder, before, all_texts)
+            hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in all_texts.items()}
+            owned = {
+                name for schedule in schedules for name in (schedule.header, schedule.python_module, schedule.guard)
+            }
+            files = {name: sha256 for name, sha256 in before.files.items() if name in owned}
+            manifest = ShipManifest(schedules, {**files, **hashes})
+            # The manifest last: until it is there the folder does not agree with it, which --check tells.
+            _put(folder, {**all_texts, FILE_NAME: manifest.to_json()})
+            for name in before.files.keys() - manifest.files.keys():
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    return manifest
+
+
+def _unusable(folder: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(f"{folder} cannot be written: {error.strerror or error}.", next_step="Choose another -o.")
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """The folder itself is locked: a file for that would be committed with the others."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _check_free(folder: Path, before: ShipManifest, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in before.files and (folder / name).exists():
+            raise RunFolderError(
+                f"{folder / name} was not shipped and would be overwritten.",
+                next_step="Move it away, or choose another -o.",
+            )
+
+
+def _put(folder: Path, texts: Mapping[str, str]) -> None:
+    """All of the files, or none where the disk is full.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    unfinished = folder / _UNFINISHED
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        for name, text in texts.items():
+            write_atomically(unfinished / name, text.encode())
+        for name in texts:
+            os.replace(unfinished / name, folder / name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _check_names(schedules: Iterable[ShippedSchedule]) -> None:
+    owners: dict[str, str] = {}
+    for schedule in schedules:
+        one = f"the schedule {schedule.function_name} for {schedule.provenance.get('target_profile')}"
+        every = f"the choice among the schedules of {schedule.name}"
+        names = {schedule.header: one, schedule.python_module: one}
+        names |= {dispatch_header(schedule.name): every, _dispatch_module(schedule.name): every}
+        for name, owner in names.items():
+            if owners.setdefault(name, owner) != owner:
+                raise UsageError(
+                    f"{owners[name]} and {owner} would both be {name}.",
+                    next_step="Ship one into another folder, or tune it with another --function-name.",
+                )
+
+
+def dispatch_target(halide_target: str) -> str:
+    """A target string with only what decides whether a schedule fits."""
+    words = halide_target.split("-")
+    return "-".join(word for word in words if not _NOT_OF_HARDWARE.fullmatch(word))
+
+
+def dispatch_header(name: str) -> str:
+    """The header that chooses among the targets of `name`."""
+    return f"{name}.schedule.h"
+
+
+def _dispatch_module(name: str) -> str:
+    return f"{name}_schedule.py"
+
+
+def _dispatch_texts(schedules: Iterable[ShippedSchedule]) -> dict[str, str]:
+    by_name: dict[str, list[DispatchedSchedule]] = {}
+    for schedule in schedules:
+        module = schedule.python_module.removesuffix(".py")
+        dispatched = DispatchedSchedule(schedule.function_name, schedule.dispatch_target, schedule.header, module)
+        by_name.setdefault(schedule.name, []).append(dispatched)
+    texts = {}
+    for name, dispatched_schedules in by_name.items():
+        texts[dispatch_header(name)] = print_cpp_dispatch(name, dispatched_schedules)
+        texts[_dispatch_module(name)] = print_python_dispatch(name, dispatched_schedules)
+    return texts

@@ -1,0 +1,199 @@
+"""The schedule of blur_arm64. MACHINE GENERATED -- DO NOT EDIT.
+
+generator     blur, parameters: none
+algorithm     01c163a09871d3c1
+target        arm64: arm-64-linux
+made with     Halide 21.0.0, Adams2019, SDK 0.1.0
+device        the emulator QEMU, 4 threads, bb9f4342ff46b8e0
+time          0.655 ms +- 0, median and spread; processes took 0.655 to 0.655 ms, simulated time, not a device's
+default       0.7502 ms +- 0, in turns with it
+play-off      faster: 1.145 times as fast (95 percent interval 1.145 to 1.145)
+samples       36 timed
+weights       b912a6db077efe2400ad46bc917d9ff01054b2d9c2f532cf71b3b2df1cdd1478
+date          2026-11-21
+"""
+
+import importlib.metadata
+import re
+import warnings
+
+import halide as hl
+
+NAME = "blur_arm64"
+GENERATOR = "blur"
+PARAMETERS = ""
+TARGET_PROFILE = "arm64"
+HALIDE_TARGET = "arm-64-linux"
+HALIDE_VERSION = "21.0.0"
+AUTOSCHEDULER = "Adams2019"
+ALGORITHM_HASH = "01c163a09871d3c1"
+DEVICE = "the emulator QEMU, 4 threads"
+DEVICE_FINGERPRINT = "bb9f4342ff46b8e0"
+CLOCK = "simulated"
+DEFAULT_MS = 0.750184
+DEFAULT_SPREAD_MS = 0.0
+TUNED_MS = 0.654976
+TUNED_SPREAD_MS = 0.0
+TUNED_LOW_MS = 0.654976
+TUNED_HIGH_MS = 0.654976
+CONFIRMED = True
+VERDICT = "faster: 1.145 times as fast (95 percent interval 1.145 to 1.145)"
+SAMPLES = 36
+WEIGHTS_SHA256 = "b912a6db077efe2400ad46bc917d9ff01054b2d9c2f532cf71b3b2df1cdd1478"
+DATE = "2026-11-21"
+SDK_VERSION = "0.1.0"
+# The Funcs in the order of Pipeline.get_func, with hashes of their definitions.
+FUNCS = (
+    ("input_im", 0x3568DFE3A7E65483),
+    ("lambda", 0x0DC4A73EE35DA778),
+    ("repeat_edge", 0x48DAED527A978DD3),
+    ("across", 0xAB93A109958A03AD),
+    ("output", 0x4E1B60DAE763E7C5),
+)
+
+
+def normal_names(text):
+    """Without the numbers by which Halide tells apart what has one name in one process."""
+    numbers = {}
+
+    def normal(found):
+        if not re.match("[A-Za-z_]", found[0]):
+            return found[0]
+        first, *others = found[0].split("$")
+        if re.fullmatch("[a-z][0-9]+", first):
+            first = numbers.setdefault(first, f"{first[0]}#{len(numbers)}")
+        elif re.fullmatch("lambda_[0-9]+", first):
+            first = "lambda"
+        return "$".join([first, *(part for part in others if part and not part.isdigit())])
+
+    return re.sub("[A-Za-z_][A-Za-z0-9_$]*|[0-9][A-Za-z0-9_]*", normal, text)
+
+
+def hash_of(text):
+    """FNV-1a, never 0."""
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value or 1
+
+
+def definition_of(func):
+    """A hash of what a Func computes. What its reductions run over is not in it: Halide's Python does not tell that."""
+
+    def text(expressions):
+        # str gives "<halide.Expr of type uint8: ...>".
+        return "".join(str(value).partition(": ")[2][:-1] + "\n" for value in expressions)
+
+    if func.is_extern() or not func.defined():
+        return hash_of("extern\n")
+    lines = "".join(arg.name() + "\n" for arg in func.args()) + "=\n" + text(func.values())
+    for update in range(func.num_update_definitions()):
+        lines += "update\n" + text(func.update_args(update)) + "=\n" + text(func.update_values(update))
+    return hash_of(normal_names(lines))
+
+
+def all_funcs(pipeline):
+    """The Funcs in the order of their indices."""
+    funcs = []
+    while True:
+        try:
+            funcs.append(pipeline.get_func(len(funcs)))
+        except (hl.HalideError, RuntimeError, IndexError):
+            return funcs
+
+
+def check_pipeline(pipeline, strict):
+    """Raise RuntimeError where the Funcs are not those that the schedule was made for; warn where only their
+    definitions or Halide itself have changed. With `strict` a changed definition raises, too."""
+    funcs = all_funcs(pipeline)
+    names = [normal_names(func.name()).partition("#")[0] for func in funcs]
+    for index in range(max(len(names), len(FUNCS))):
+        now = repr(names[index]) if index < len(names) else "missing"
+        was = repr(FUNCS[index][0]) if index < len(FUNCS) else "not there"
+        if now != was:
+            counts = "" if len(names) == len(FUNCS) else f"; there are {len(names)} Funcs, were {len(FUNCS)}"
+            raise RuntimeError(
+                f"The schedule {NAME} was made for another pipeline: Func {index} is now {now}, was {was}{counts}. "
+                "Tune again, or give the Func its old name."
+            )
+    version = importlib.metadata.version("halide")
+    if version != HALIDE_VERSION:
+        warnings.warn(
+            f"The schedule {NAME} was made with Halide {HALIDE_VERSION}, and this is Halide {version}: time it again.",
+            stacklevel=3,
+        )
+    # Another version may print expressions in another way.
+    if version.partition(".")[0] == HALIDE_VERSION.partition(".")[0]:
+        check_definitions(funcs, names, strict)
+
+
+def check_definitions(funcs, names, strict):
+    """Raise RuntimeError where Funcs have changed places; warn, or raise if `strict`, where definitions have."""
+    rows = [definition_of(func) if row[1] else 0 for func, row in zip(funcs, FUNCS)]
+    changed = [index for index, row in enumerate(FUNCS) if rows[index] != row[1]]
+    for index in changed:
+        for other in changed:
+            if index != other and rows[index] == FUNCS[other][1]:
+                raise RuntimeError(
+                    f"The schedule {NAME} was made for another pipeline: Func {index} {names[index]!r} is defined as "
+                    f"Func {other} {FUNCS[other][0]!r} was: their order has changed. Tune again."
+                )
+    if changed:
+        named = ", ".join(f"Func {index} {names[index]!r}" for index in changed)
+        verb = "is" if len(changed) == 1 else "are"
+        sentence = (
+            f"The algorithm has changed since the schedule {NAME} was made: {named} {verb} defined differently. "
+            "Tune again."
+        )
+        if strict:
+            raise RuntimeError(sentence)
+        warnings.warn(sentence, stacklevel=4)
+
+
+def loop_names(func, update=None):
+    """The names of a stage's loops before any scheduling, the innermost first."""
+    args = [arg.name() for arg in func.args()]
+    if update is None:
+        return args
+    pure = [name for name, arg in zip(args, func.update_args(update)) if str(arg) == name]
+    return [rvar.name() for rvar in func.rvars(update)] + pure
+
+
+def apply_schedule(pipeline, target, strict=False):
+    """Schedule every Func of the pipeline; `target` is as in Halide's C++ headers, and not looked at."""
+    check_pipeline(pipeline, strict)
+    output = pipeline.get_func(4)
+    across = pipeline.get_func(3)
+    repeat_edge = pipeline.get_func(2)
+    lambda_0 = pipeline.get_func(1)
+    _0 = hl.Var(loop_names(repeat_edge)[0])
+    _0i = hl.Var('_0i')
+    _1 = hl.Var(loop_names(repeat_edge)[1])
+    x = hl.Var(loop_names(output)[0])
+    xi = hl.Var('xi')
+    xii = hl.Var('xii')
+    y = hl.Var(loop_names(output)[1])
+    yi = hl.Var('yi')
+    yii = hl.Var('yii')
+    output.split(x, x, xi, 768, hl.TailStrategy.ShiftInwards)
+    output.split(y, y, yi, 32, hl.TailStrategy.ShiftInwards)
+    output.split(yi, yi, yii, 4, hl.TailStrategy.ShiftInwards)
+    output.split(xi, xi, xii, 8, hl.TailStrategy.ShiftInwards)
+    output.vectorize(xii)
+    output.compute_root()
+    output.reorder(xii, xi, yii, yi, x, y)
+    output.fuse(x, y, x)
+    output.parallel(x)
+    across.store_in(hl.MemoryType.Stack)
+    across.split(x, x, xi, 64, hl.TailStrategy.ShiftInwards)
+    across.split(xi, xi, xii, 8, hl.TailStrategy.ShiftInwards)
+    across.unroll(xi)
+    across.vectorize(xii)
+    across.compute_at(output, yi)
+    across.reorder(xii, xi, x, y)
+    repeat_edge.store_in(hl.MemoryType.Stack)
+    repeat_edge.split(_0, _0, _0i, 8, hl.TailStrategy.ShiftInwards)
+    repeat_edge.unroll(_0)
+    repeat_edge.vectorize(_0i)
+    repeat_edge.compute_at(across, x)
+    repeat_edge.reorder(_0i, _0, _1)

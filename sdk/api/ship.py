@@ -1,0 +1,132 @@
+"""`sdk.ship` and `sdk.check_shipped`: headers to commit, and whether they still fit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from autotune_loop.shipping.check_folder import CheckedFolder
+from autotune_loop.shipping.check_folder import check_folder as check
+from autotune_loop.shipping.confirmation import confirm_winner
+from autotune_loop.shipping.generator_sources import GeneratorSources
+from autotune_loop.shipping.proven_schedule import ProvenSchedule
+from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
+from autotune_loop.shipping.ship_manifest import ShipManifest
+from autotune_loop.shipping.ship_runs import ship_runs
+from autotune_loop.shipping.size_request import parse_accepted_size
+from autotune_loop.shipping.size_trial import TriedSizes, try_sizes
+from autotune_loop.shipping.trial_place import TrialPlace
+from sdk.chosen_devices import device_names
+from sdk.preparation import Workbench, open_workbench
+from sdk.settings import Settings, read_settings
+from sdk.trial_place import open_trial_place
+from targets.errors import UsageError
+from targets.generator_program import GeneratorProgram
+from targets.generator_reference import parse_parameters
+
+
+def ship(
+    runs: Sequence[Path],
+    output: Path,
+    *,
+    generators: Sequence[str] = (),
+    accept_sizes: Iterable[str] = (),
+    neighbours: bool = True,
+    guard: bool = False,
+    play_off: bool = False,
+    incumbent: Path | None = None,
+    budget_s: float | None = None,
+    target: str | None = None,
+    device: str | Sequence[str] | None = None,
+    inventory: Path | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    settings: Settings | None = None,
+) -> ShipManifest:
+    """Put the winners of runs into a folder to commit: a C++ header and a Python module for each generator and target.
+
+    Args:
+        output: a new folder, or one that was shipped before: schedules for other targets stay in it.
+        generators: in place of the files that the runs name.
+        accept_sizes: of the first output, such as '1920x1080', or 'blur=1920x1080' for one of several generators; a
+            schedule that does not take one is not shipped.
+        neighbours: try the sizes that schedules stumble over, too; a wrong output at any is not shipped.
+        guard: write a C header, too, that calls another kernel at sizes that a schedule does not take.
+        play_off: time the schedule in turns with the default one; it ships only if it wins with 95 % confidence.
+        incumbent: the header that is in use, which the schedule must beat in such a play-off.
+        budget_s: of the play-off; past it no further turn begins.
+        target, device, inventory: where that is done; by default where each run was timed.
+        progress: called with a phrase at every step.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    settings = settings or read_settings()
+    asked = [parse_accepted_size(text) for text in accept_sizes]
+    _check_names([name for name, _ in asked if name], runs)
+    if guard and not (asked or neighbours):
+        raise UsageError("A guard is written from what sizes show.", next_step="Leave --no-sizes out.")
+    workbench = open_workbench(settings)
+
+    def place_for(run: RunSchedule) -> TrialPlace:
+        return open_trial_place(run, device_names(device), inventory, target, workbench, settings, progress)
+
+    def confirm(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
+        return confirm_winner(run, program, incumbent, place_for(run), budget_s, progress)
+
+    def trial(proven: ProvenSchedule) -> TriedSizes:
+        sizes = [size for name, size in asked if name in ("", proven.run.task.name)]
+        return try_sizes(proven, sizes, place_for(proven.run), progress, neighbours=neighbours)
+
+    return ship_runs(
+        runs,
+        output,
+        _sources(generators, workbench, settings),
+        _sdk_version(),
+        progress,
+        confirm=confirm if play_off or incumbent is not None else None,
+        trial=trial if asked or neighbours else None,
+        guard=guard,
+    )
+
+
+def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
+    if not names:
+        return
+    tuned = sorted({schedule.task.name for folder in runs for schedule in read_run_schedules(folder)})
+    if unknown := [name for name in names if name not in tuned]:
+        raise UsageError(
+            f"--accept-size names {unknown[0]!r}, which is in none of the runs.",
+            next_step=f"They have: {', '.join(tuned)}.",
+        )
+
+
+def check_shipped(
+    folder: Path,
+    *,
+    generators: Sequence[str] = (),
+    parameters: Iterable[str] = (),
+    settings: Settings | None = None,
+) -> CheckedFolder:
+    """Whether a shipped folder is as it was written, and whether its schedules are of these generators as they are now.
+
+    Args:
+        parameters: of the generators, in place of those that were recorded.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can mend.
+    """
+    settings = settings or read_settings()
+    sources = _sources(generators, open_workbench(settings), settings)
+    return check(folder, sources, parse_parameters(parameters), sources.halide)
+
+
+def _sources(generators: Sequence[str], workbench: Workbench, settings: Settings) -> GeneratorSources:
+    return GeneratorSources(tuple(generators), workbench.halide, workbench.compiler, settings.environment)
+
+
+def _sdk_version() -> str:
+    try:
+        return importlib.metadata.version("halide-autotune-sdk")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

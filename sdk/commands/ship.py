@@ -1,0 +1,154 @@
+"""`sdk ship`: tuned headers to commit, and the check that they still fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.commands.autotune_options import Devices, Inventory, OptionalTarget
+from sdk.options import JsonOption, ParameterOption
+
+if TYPE_CHECKING:
+    from autotune_loop.shipping.check_folder import CheckedFolder
+    from autotune_loop.shipping.ship_manifest import ShipManifest
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    application.command("ship")(ship)
+
+
+def ship(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; or with --check a shipped one.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners, and ship nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,
+    generator: Annotated[
+        list[str] | None,
+        typer.Option("--generator", metavar="GENERATOR", help="In place of the file that was tuned; repeat for more."),
+    ] = None,
+    accept_sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-size",
+            metavar="SIZE",
+            help="A size of the output that must work, as 1920x1080, 640x480@3x5 with an offset, or blur=1920x1080 for "
+            "one of several generators. Repeat for more.",
+        ),
+    ] = None,
+    no_sizes: Annotated[
+        bool, typer.Option("--no-sizes", help="Do not try odd, small and shifted sizes of our own choice.")
+    ] = False,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Write a C header, too, that calls another kernel at sizes not taken.")
+    ] = False,
+    play_off: Annotated[
+        bool, typer.Option("--play-off", help="Ship only what beats the default schedule with 95 % confidence.")
+    ] = False,
+    incumbent: Annotated[
+        Path | None,
+        typer.Option("--incumbent", metavar="HEADER", help="The header in use, to be beaten in a play-off."),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="End a play-off after this time: 90s, 10m.")
+    ] = None,
+    target: OptionalTarget = None,
+    device: Devices = None,
+    inventory: Inventory = None,
+    parameters: ParameterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the winners of runs into a folder to commit, as C++ headers and Python modules.
+
+    Example: sdk ship tuned/blur-arm64-1 tuned/blur-host-1 -o schedules
+
+    In CI: sdk ship --check schedules --generator blur.cpp
+    """
+    from sdk.api.ship import ship as ship_runs
+    from sdk.output import print_json, show_progress
+    from sdk.preparation import parse_duration_s
+    from targets.errors import UsageError
+
+    if check:
+        if len(folders) != 1 or output is not None:
+            raise UsageError("--check takes one shipped folder and no -o.")
+        _check(folders[0], generator or [], parameters or [], as_json)
+        return
+    if show:
+        _show(folders)
+        return
+    if output is None:
+        raise UsageError("Give the folder to write with -o.", next_step="Such as: sdk ship RUN -o schedules.")
+    if parameters:
+        raise UsageError("-p goes with --check: what is shipped has the parameters that it was tuned with.")
+    with show_progress("reading the runs", quiet=as_json) as progress:
+        manifest = ship_runs(
+            folders,
+            output,
+            generators=generator or (),
+            accept_sizes=accept_sizes or (),
+            neighbours=not no_sizes,
+            guard=guard,
+            play_off=play_off,
+            incumbent=incumbent,
+            budget_s=None if budget is None else parse_duration_s(budget),
+            target=target,
+            device=device,
+            inventory=inventory,
+            progress=progress,
+        )
+    if as_json:
+        print_json({"folder": str(output), **manifest.to_dict()})
+    else:
+        _print_shipped(output, manifest)
+
+
+def _show(runs: list[Path]) -> None:
+    from autotune_loop.schedule.print_loops import print_loops
+    from autotune_loop.shipping.run_schedule import read_run_schedules
+
+    for folder in runs:
+        for run in read_run_schedules(folder):
+            typer.echo(print_loops(run.schedule))
+
+
+def _print_shipped(output: Path, manifest: ShipManifest) -> None:
+    for schedule in manifest.schedules:
+        facts = schedule.provenance
+        clock = "" if facts["clock"] == "wall" else f" ({facts['clock']} time, not a device's)"
+        default = "" if facts["default_ms"] is None else f", the default schedule {facts['default_ms']:.4g} ms"
+        typer.echo(f"{schedule.name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{default}{clock}")
+        if facts["verdict"]:
+            typer.echo(f"  play-off: {facts['verdict']}")
+        typer.echo(f"  {output / schedule.header}")
+        typer.echo(f"  {output / schedule.python_module}")
+        for outcome in schedule.sizes or ():
+            typer.echo(f"  at {outcome.size}: {outcome.verdict.value}{outcome.sentence and '. ' + outcome.sentence}")
+    for name in dict.fromkeys(schedule.name for schedule in manifest.schedules):
+        typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
+
+
+def _check(folder: Path, generators: list[str], parameters: list[str], as_json: bool) -> None:
+    from sdk.api.ship import check_shipped
+    from sdk.output import print_json, show_progress
+
+    with show_progress("checking", quiet=as_json):
+        checked = check_shipped(folder, generators=generators, parameters=parameters)
+    if as_json:
+        print_json({"problems": checked.problems, "notes": checked.notes, "schedules_compared": checked.schedules})
+    else:
+        _print_checked(folder, checked)
+    if checked.problems:
+        raise typer.Exit(1)
+
+
+def _print_checked(folder: Path, checked: CheckedFolder) -> None:
+    for problem in checked.problems:
+        typer.echo(f"{folder}: {problem}", err=True)
+    for note in checked.notes:
+        typer.echo(f"note: {note}")
+    if not checked.problems:
+        compared = f", {checked.schedules} compared with their generators" if checked.schedules else ""
+        typer.echo(f"{folder} is as it was shipped{compared}.")

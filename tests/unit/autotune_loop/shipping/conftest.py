@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.shipping.generator_sources import GeneratorSources
+from autotune_loop.shipping.ship_runs import ship_runs
+from sdk.settings import Settings
+from targets.generator_reference import parse_generator
+from targets.halide_install import HalideInstall
+from targets.host_cpp_compiler import HostCppCompiler
+from targets.open_generator import open_generator
+from targets.profile_loader import load_profile
+from tests.tuned_run_folder import write_tuned_run
+
+GENERATORS = Path(__file__).parent / "generators"
+TARGETS = ("x86-64", "arm64")
+SDK_VERSION = "1.2.3"
+
+
+@dataclass(frozen=True)
+class ShippedProduct:
+    """A generator with the runs it was tuned in and the folder that was shipped from them, beside it."""
+
+    generator: Path
+    runs: tuple[Path, ...]
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def sources(halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings) -> GeneratorSources:
+    return GeneratorSources((), halide, cpp_compiler, settings.environment)
+
+
+@pytest.fixture(scope="session")
+def ship_product(
+    sources: GeneratorSources, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], ShippedProduct]:
+    """Ships product.cpp or product.py for two targets; once each."""
+    made: dict[str, ShippedProduct] = {}
+
+    def get(file_name: str) -> ShippedProduct:
+        if file_name not in made:
+            place = tmp_path_factory.mktemp("product")
+            generator = Path(shutil.copy(GENERATORS / file_name, place))
+            program = open_generator(
+                parse_generator(str(generator)), sources.halide, sources.compiler, sources.environment
+            )
+            with contextlib.closing(program):
+                runs = tuple(
+                    write_tuned_run(
+                        place / target,
+                        generator,
+                        program,
+                        load_profile(target, settings.profile_folder),
+                        sources.halide,
+                        {"variant": "0"},
+                    )
+                    for target in TARGETS
+                )
+            ship_runs(runs, place / "shipped", sources, SDK_VERSION, lambda step: None)
+            made[file_name] = ShippedProduct(generator, runs, place / "shipped")
+        return made[file_name]
+
+    return get

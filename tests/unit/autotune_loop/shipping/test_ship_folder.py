@@ -1,0 +1,194 @@
+"""The folder that is shipped, and its manifest."""
+
+from __future__ import annotations
+
+import json
+import resource
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune_loop.shipping.func_table import FuncRow
+from autotune_loop.shipping.ship_folder import dispatch_target, open_ship_folder, write_ship_folder
+from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from autotune_loop.shipping.size_outcome import SizeOutcome, SizeVerdict
+from targets.errors import RunFolderError, UsageError
+
+ARM = ShippedSchedule(
+    name="blur",
+    function_name="blur_arm64",
+    dispatch_target="arm-64-linux",
+    header="blur.arm64.schedule.h",
+    python_module="blur_arm64_schedule.py",
+    provenance={
+        "generator": "blur",
+        "target_profile": "arm64",
+        "tuned_ms": 1.5,
+        "samples": 3,
+        "confirmed": True,
+        "default_ms": None,
+    },
+    parameters={"radius": "3"},
+    funcs=(FuncRow("blur_x", 1, 2), FuncRow("blur_y", 2**64 - 1, 0)),
+)
+HOST = replace(
+    ARM,
+    function_name="blur_host",
+    provenance={"target_profile": "host"},
+    dispatch_target="x86-64-linux-avx2",
+    header="blur.host.schedule.h",
+    python_module="blur_host_schedule.py",
+)
+
+
+def write(folder: Path, *schedules: ShippedSchedule, text: str = "made\n") -> ShipManifest:
+    texts = {name: text for schedule in schedules for name in (schedule.header, schedule.python_module)}
+    open_ship_folder(folder)
+    return write_ship_folder(folder, schedules, texts)
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_targets_are_added_and_replaced(tmp_path: Path) -> None:
+    both, one_by_one = tmp_path / "both", tmp_path / "one"
+    write(both, HOST, ARM)
+    write(one_by_one, ARM, text="older\n")
+    write(one_by_one, HOST)
+    assert write(one_by_one, ARM) == read_manifest(one_by_one) == read_manifest(both)
+    assert files(one_by_one) == files(both), "equal input gives equal files"
+    dispatch = (both / "blur.schedule.h").read_text()
+    assert '{"arm-64-linux", "x86-64-linux-avx2"}' in dispatch
+    assert "{apply_schedule_blur_arm64, apply_schedule_blur_host}" in dispatch
+    assert "from . import blur_arm64_schedule, blur_host_schedule" in (both / "blur_schedule.py").read_text()
+
+
+def test_files_that_are_no_longer_shipped_go(tmp_path: Path) -> None:
+    write(tmp_path, HOST, ARM)
+    write(tmp_path, replace(ARM, header="blur.renamed.schedule.h"))
+    assert not (tmp_path / "blur.arm64.schedule.h").exists()
+    assert (tmp_path / "blur.renamed.schedule.h").exists() and (tmp_path / "blur.host.schedule.h").exists()
+
+
+def test_nothing_foreign_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"holds files that were not shipped, such as notes\.txt"):
+        write(tmp_path, ARM)
+    shipped = tmp_path / "shipped"
+    write(shipped, ARM)
+    (shipped / HOST.header).write_text("by hand")
+    with pytest.raises(RunFolderError, match=r"host\.schedule\.h was not shipped and would be overwritten"):
+        write(shipped, HOST)
+    (shipped / ARM.header).write_text("by hand")
+    with pytest.raises(RunFolderError, match=r"arm64\.schedule\.h has been changed since it was shipped"):
+        write(shipped, ARM)
+    assert (shipped / ARM.header).read_text() == (shipped / HOST.header).read_text() == "by hand"
+    with pytest.raises(RunFolderError, match="is not a folder"):
+        write(shipped / ARM.header, ARM)
+
+
+def test_two_schedules_cannot_be_one_file(tmp_path: Path) -> None:
+    # A generator blur for x86-64, and one that is called blur_host.
+    other = replace(HOST, name="blur_host", function_name="other", header=HOST.header + "h", python_module="a.py")
+    with pytest.raises(
+        UsageError, match=r"the schedule blur_host for host and .* of blur_host would both be blur_host_schedule\.py"
+    ):
+        write(tmp_path / "new", HOST, other)
+    # Of two profiles, "host" and "host_": one name in C++.
+    write(tmp_path, HOST)
+    twin = replace(HOST, header="blur.host_.schedule.h", provenance={"target_profile": "host_"})
+    with pytest.raises(UsageError, match="for host and the schedule blur_host for host_ would both be"):
+        write(tmp_path, twin)
+
+
+def test_processes_that_ship_at_once_lose_nothing(tmp_path: Path) -> None:
+    schedules = [
+        replace(ARM, function_name=f"f{n}", header=f"f{n}.h", python_module=f"f{n}.py", provenance={}) for n in range(8)
+    ]
+    with ThreadPoolExecutor(len(schedules)) as pool:
+        list(pool.map(lambda schedule: write(tmp_path, schedule), schedules))
+    assert len(read_manifest(tmp_path).schedules) == len(schedules)
+    assert {*files(tmp_path)} == {*read_manifest(tmp_path).files, FILE_NAME}
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path, ARM)
+    before = files(tmp_path)
+    (tmp_path / ".unfinished").mkdir()
+    (tmp_path / ".unfinished" / "left by a killed process").write_text("")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(RunFolderError, match="cannot be written: File too large"):
+            write(tmp_path, ARM, HOST, text="long\n" * 50_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files(tmp_path) == before
+
+
+def test_only_hardware_decides_which_schedule_fits() -> None:
+    assert dispatch_target("x86-64-linux-avx2-no_asserts-tune_znver4-cuda-profile") == "x86-64-linux-avx2-cuda"
+
+
+texts = st.text(max_size=20)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True)
+hashes = st.integers(0, 2**64 - 1)
+schedules = st.builds(
+    ShippedSchedule,
+    name=names,
+    function_name=names,
+    dispatch_target=st.just("arm-64-linux"),
+    header=names,
+    python_module=names,
+    provenance=st.dictionaries(texts, st.none() | st.booleans() | st.integers() | texts, max_size=4),
+    parameters=st.dictionaries(texts, texts, max_size=3),
+    funcs=st.lists(st.builds(FuncRow, texts, hashes, hashes), max_size=4).map(tuple),
+    sizes=st.none()
+    | st.lists(st.builds(SizeOutcome, texts, st.sampled_from(SizeVerdict), texts), max_size=3).map(tuple),
+    guard=names | st.just(""),
+)
+sha256s = st.text("0123456789abcdef", min_size=64, max_size=64)
+manifests = st.builds(ShipManifest, st.lists(schedules, max_size=3).map(tuple), st.dictionaries(names, sha256s))
+
+
+@given(manifest=manifests)
+def test_a_manifest_survives_its_file(manifest: ShipManifest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("manifest")
+    (folder / FILE_NAME).write_text(manifest.to_json())
+    assert read_manifest(folder) == manifest
+
+
+@given(data=st.data())
+def test_a_damaged_manifest_is_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Any value is put in place of any other."""
+    fields = json.loads(ShipManifest((ARM,), {ARM.header: "0" * 64}).to_json())
+    place: Any = fields
+    while isinstance(place, dict | list) and place:
+        parent, key = place, data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
+        place = parent[key]
+        if data.draw(st.booleans()):
+            break
+    parent[key] = data.draw(st.none() | st.integers() | st.text(max_size=3) | st.just(["../x"]) | st.just({"a": []}))
+    folder = tmp_path_factory.mktemp("manifest")
+    (folder / FILE_NAME).write_text(json.dumps(fields))
+    try:
+        read = read_manifest(folder)
+    except RunFolderError as error:
+        assert "is damaged" in error.message and "\n" not in error.message
+    else:
+        assert read.to_dict() == {**fields, "files": dict(sorted(fields["files"].items()))}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": "halide-sdk-shipped", "version": 9}', "\xff"])
+def test_a_file_that_is_no_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
+    with pytest.raises(RunFolderError, match="is damaged"):
+        read_manifest(tmp_path)
+    with pytest.raises(RunFolderError, match="is not a shipped folder"):
+        read_manifest(tmp_path / "nowhere")

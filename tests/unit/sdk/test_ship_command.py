@@ -1,0 +1,66 @@
+"""The command `sdk ship`: what it says, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import sdk.main
+from sdk.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def in_session_folders(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in settings.environment.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.fixture
+def shipped(examples: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(examples / "shipping" / "schedules", tmp_path / "schedules"))
+
+
+def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    generator = str(examples / "shipping" / "blur.py")
+    assert sdk.main.main(["ship", "--check", str(shipped), "--generator", generator]) == 0
+    assert capfd.readouterr().out == f"{shipped} is as it was shipped, 2 compared with their generators.\n"
+    (shipped / "blur.arm64.schedule.h").write_text("// by hand\n")
+    assert sdk.main.main(["ship", "--check", str(shipped), "--json"]) == 1
+    found = json.loads(capfd.readouterr().out)
+    assert found["problems"] == ["blur.arm64.schedule.h is not as it was shipped."] and len(found["notes"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 2, "Missing argument"),
+        (("RUN",), 2, "Give the folder to write with -o. Such as: sdk ship RUN -o schedules."),
+        (("RUN", "-o", "new"), 1, "RUN is not a run folder: it has no run.toml. Give the folder of a run."),
+        (("RUN", "-o", "new", "--accept-size", "big"), 2, "--accept-size 'big' is not a size"),
+        (("RUN", "-o", "new", "-p", "radius=2"), 2, "-p goes with --check"),
+        (("RUN", "-o", "new", "--guard", "--no-sizes"), 2, "A guard is written from what sizes show"),
+        (("RUN", "-o", "new", "--play-off", "--budget", "soon"), 2, "'soon' is not a duration"),
+        (("--check", "RUN", "-o", "new"), 2, "--check takes one shipped folder and no -o"),
+        (("--check", "RUN"), 1, "RUN is not a shipped folder: its ship.json cannot be read"),
+        (("--show", "RUN"), 1, "RUN is not a run folder"),
+        (("RUN", "-o", "SHIPPED/ship.json"), 1, "ship.json is not a folder"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+    shipped: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [argument.replace("SHIPPED", str(shipped)) for argument in arguments]
+    assert sdk.main.main(["ship", *given]) == code
+    said = capfd.readouterr()
+    assert said.out == "" and words in said.err and "Traceback" not in said.err
+    assert not (tmp_path / "new").exists()
