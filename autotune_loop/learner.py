@@ -13,7 +13,7 @@ from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.model_process import ModelProcess
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.cost_model.training_sample import TrainingSample
-from autotune_loop.events import Listener, Trained
+from autotune_loop.events import Listener, Notice, Trained
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import TuneRequest
 from devices.core_turns import CoreTurns
@@ -24,6 +24,8 @@ class Learner:
     """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
 
     Args:
+        own: Halide's own weights, which the default schedule is searched with.
+        is_transferred: `start` comes from other runs, unasked for: the first samples decide whether it stays.
         turns: taken while the model computes, where this machine also measures; None where it does not.
     """
 
@@ -35,14 +37,21 @@ class Learner:
         environment: Mapping[str, str],
         turns: CoreTurns | None,
         listen: Listener,
+        own: Weights,
+        *,
+        is_transferred: bool,
     ) -> None:
         self._store = store
         self._options = request.learning
         self._seed = request.sampling.seed
         self._turns = turns
         self._listen = listen
+        self._own: Weights | None = None
         if not store.updated_weights.exists():
+            write_weights(own, store.default_weights)
+            write_weights(start, store.start_weights)
             write_weights(start, store.updated_weights)
+            self._own = own if is_transferred else None
         read_weights(store.updated_weights)
         self._process = ModelProcess(
             python=Path(sys.executable),
@@ -84,6 +93,7 @@ class Learner:
         self._process.add_samples(new)
         output = self._store.work / "trained.weights"
         with self._turn():
+            self._check_transfer()
             report = self._process.train(
                 output,
                 epochs=self._options.epochs,
@@ -109,6 +119,24 @@ class Learner:
                 duration_s=report.duration_s,
                 accuracy_before=None if before is None else before.pairwise_accuracy,
                 accuracy_after=None if after is None else after.pairwise_accuracy,
+            )
+        )
+
+    def _check_transfer(self) -> None:
+        """Once, before the first training: go on from Halide's own weights where they order the samples better."""
+        own, self._own = self._own, None
+        if own is None:
+            return
+        paths = (self._store.default_weights, self._store.start_weights)
+        own_share, transferred_share = (self._process.score(path).pairwise_accuracy for path in paths)
+        if own_share is None or transferred_share is None or own_share <= transferred_share:
+            return
+        write_weights(own, self._store.updated_weights)
+        self._process.load_weights(self._store.updated_weights)
+        self._listen(
+            Notice(
+                f"The weights that the run started from put {transferred_share:.0%} of the first schedules' pairs in "
+                f"order, Halide's own {own_share:.0%}: it goes on from Halide's."
             )
         )
 

@@ -21,12 +21,15 @@ class RecordedSamples:
         unreadable: one sentence for each that could not.
         parallelism: cores of the device they were timed on; None when no run says.
         clock: what they were timed with; None when no run says.
+        profile, device: what they were timed for and on; None when no run says.
     """
 
     samples: tuple[Sample, ...]
     unreadable: tuple[str, ...]
     parallelism: int | None
     clock: str | None
+    profile: str | None = None
+    device: str | None = None
 
 
 def load_recorded_samples(
@@ -59,7 +62,14 @@ def load_recorded_samples(
             except WeightsError as error:
                 unreadable.append(str(error))
     known = next((identity for identity in identities if identity), {})
-    return RecordedSamples(tuple(samples), tuple(unreadable), _parallelism(known), known.get("clock"))
+    return RecordedSamples(
+        tuple(samples),
+        tuple(unreadable),
+        _parallelism(known),
+        known.get("clock"),
+        known.get("profile"),
+        known.get("device"),
+    )
 
 
 def _parallelism(identity: dict[str, str]) -> int | None:
@@ -95,7 +105,7 @@ def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], 
             )
         if first is None:
             first = (folder, identity)
-        for key in ("profile", "device", "clock", "parallelism"):
+        for key in ("profile", "device", "clock", "clock_model_sha256", "parallelism"):
             if identity.get(key) != first[1].get(key):
                 raise RunFolderError(
                     f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "

@@ -13,6 +13,7 @@ from typing import Any, Self
 from autotune_loop.cost_model.line_process import LineProcess
 from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.model_process_error import ModelProcessError
+from autotune_loop.cost_model.ranking_scores import RankingScores
 from autotune_loop.cost_model.rejected_sample import RejectedSample
 from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
 from autotune_loop.cost_model.training_report import TrainingReport, report_from_fields
@@ -139,6 +140,15 @@ class ModelProcess:
         ]
         answer = self._request({"do": "add_samples", "samples": entries})
         return tuple(RejectedSample(samples[entry["index"]], entry["reason"]) for entry in answer["rejected"])
+
+    def score(self, weights_path: Path) -> RankingScores:
+        """How well some weights order the samples that were added; the weights in use do not change.
+
+        Raises:
+            WeightsError: the file is missing, damaged or for another network.
+            ModelProcessError: the child ended, or took too long.
+        """
+        return RankingScores(**self._request({"do": "score", "path": os.path.abspath(weights_path)})["scores"])
 
     def train(
         self,

@@ -21,12 +21,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.network_features import read_network_features
+from autotune_loop.cost_model.ranking_scores import score_ranking
 from autotune_loop.cost_model.tensorflow_setup import limit_threads, warm_up
 from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import TrainingOptions
@@ -35,7 +38,7 @@ from autotune_loop.featurization import Featurization
 from autotune_loop.sample_file import Sample
 from targets.errors import SdkError, UsageError, WeightsError
 from weights.network import Network
-from weights.weights_file import read_weights, write_weights
+from weights.weights_file import Weights, read_weights, write_weights
 
 JsonObject = dict[str, Any]
 
@@ -63,20 +66,23 @@ class _Worker:
             "load_weights": self._load_weights,
             "predict": self._predict,
             "add_samples": self._add_samples,
+            "score": self._score,
             "train": self._train,
         }
         return actions[request["do"]](request)
 
     def _load_weights(self, request: JsonObject) -> JsonObject:
-        weights = read_weights(Path(request["path"]))
+        self._model = CostModel(self._readable_weights(Path(request["path"])), self._num_cores)
+        return {}
+
+    def _readable_weights(self, path: Path) -> Weights:
+        weights = read_weights(path)
         if weights.network is not self._network:
             raise WeightsError(
-                f"The weights in {request['path']} are for {weights.network}, but this run searches with "
-                f"{self._network}.",
+                f"The weights in {path} are for {weights.network}, but this run searches with {self._network}.",
                 next_step=f"Name weights of {self._network}.",
             )
-        self._model = CostModel(weights, self._num_cores)
-        return {}
+        return weights
 
     def _predict(self, request: JsonObject) -> JsonObject:
         readable: dict[int, Featurization] = {}
@@ -106,6 +112,10 @@ class _Worker:
         known = self._samples.get(key)
         if known is None or sample.runtime_ms < known.runtime_ms:
             self._samples[key] = sample
+
+    def _score(self, request: JsonObject) -> JsonObject:
+        model = CostModel(self._readable_weights(Path(request["path"])), self._num_cores)
+        return {"scores": asdict(score_ranking(model, group_samples(self._samples.values(), self._num_cores)))}
 
     def _train(self, request: JsonObject) -> JsonObject:
         options = TrainingOptions(

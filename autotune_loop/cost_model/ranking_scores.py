@@ -21,7 +21,7 @@ class RankingScores:
         samples: schedules scored.
         pairs: pairs of them with different runtimes.
         pairwise_accuracy: share of the pairs predicted in the measured order; None without pairs.
-        best_in_top_1, best_in_top_5: best runtime among the 1 or 5 predicted best, over the best of all; 1.0
+        best_in_top_1, best_in_top_8: best runtime among the 1 or 8 predicted best, over the best of all; 1.0
             is perfect; mean over the pipelines; None without samples.
         spearman: rank correlation, mean over the pipelines where it exists; None where there is none.
     """
@@ -30,7 +30,7 @@ class RankingScores:
     pairs: int
     pairwise_accuracy: float | None
     best_in_top_1: float | None
-    best_in_top_5: float | None
+    best_in_top_8: float | None
     spearman: float | None
 
 
@@ -51,7 +51,7 @@ def score_ranking(model: CostModel, batches: Sequence[PipelineBatch]) -> Ranking
         pairs=pairs,
         pairwise_accuracy=sum(correct for correct, _ in counts) / pairs if pairs else None,
         best_in_top_1=_mean([best_in_top(*pair, k=1) for pair in scored]),
-        best_in_top_5=_mean([best_in_top(*pair, k=5) for pair in scored]),
+        best_in_top_8=_mean([best_in_top(*pair, k=8) for pair in scored]),
         spearman=_mean([spearman(*pair) for pair in scored]),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from autotune_loop.cost_model.loss import Loss
@@ -18,7 +19,8 @@ from sdk.settings import Settings, export_variables, read_settings
 from targets.halide_install import find_halide_install
 from targets.profile_loader import load_profile
 from weights.baseline import baseline_weights
-from weights.weights_file import read_weights, write_weights
+from weights.lineage import Lineage, write_lineage
+from weights.weights_file import read_weights, weights_sha256, write_weights
 
 
 def retrain(
@@ -33,7 +35,8 @@ def retrain(
     progress: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> TrainingReport:
-    """Train on the samples of recorded runs; `output` is written when the new weights rank no worse.
+    """Train on the samples of recorded runs; `output` is written when the new weights rank no worse,
+    and its lineage beside it as `.toml`.
 
     Args:
         runs: run folders, or folders of `.sample` files made by Halide's own loop.
@@ -72,6 +75,22 @@ def retrain(
         report = train(start, recorded.samples, options)
     if report.weights is not None:
         write_weights(report.weights, output)
+        lineage = Lineage(
+            profile=recorded.profile or (profile.name if target is not None else ""),
+            device=recorded.device or "",
+            clock=recorded.clock or "",
+            parallelism=options.num_cores,
+            network=start.network.value,
+            halide_version=find_halide_install().version,
+            parent_sha256=weights_sha256(start),
+            pipelines=report.pipelines,
+            samples=report.training_samples,
+            held_out_samples=report.held_out_samples,
+            pairwise_accuracy=None if report.after is None else report.after.pairwise_accuracy,
+            best_in_top_8=None if report.after is None else report.after.best_in_top_8,
+            created=datetime.now(UTC).date().isoformat(),
+        )
+        write_lineage(lineage, output)
     return report
 
 

@@ -75,7 +75,7 @@ def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_p
     assert process.predict(featurization_paths) == before
 
 
-def test_samples_train_into_weights(process, searches, baseline: Weights, tmp_path: Path) -> None:
+def test_samples_train_into_weights(process, searches, baseline: Weights, weights_path: Path, tmp_path: Path) -> None:
     nothing_yet = process.train(tmp_path / "none.weights")
     assert nothing_yet.outcome is TrainingOutcome.TOO_FEW_SAMPLES
     good = [TrainingSample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
@@ -93,6 +93,7 @@ def test_samples_train_into_weights(process, searches, baseline: Weights, tmp_pa
         assert len(report.losses) == 50
         assert weights_sha256(read_weights(output)) == weights_sha256(report.weights)
         assert weights_sha256(report.weights) != weights_sha256(baseline)
+        assert (process.score(weights_path), process.score(output)) == (report.before, report.after)
     assert not (tmp_path / "none.weights").exists()
 
 

@@ -1,0 +1,296 @@
+"""Everything that a run folder tells about its run, read without touching it: a live run may be writing there."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import statistics
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.candidate import Origin
+from autotune_loop.run_database import NOT_DONE, SCHEMA_VERSION
+from autotune_loop.run_record import RunRecord, read_run_record
+from targets.errors import RunFolderError
+
+_DATABASE = "tuning.db"
+_DAMAGED_STEP = "Copy it again from where it came from, or start a new run."
+
+
+@dataclass(frozen=True)
+class TimedSample:
+    """A schedule that was timed.
+
+    Attributes:
+        elapsed_s: seconds since the run's first record.
+        sample: as the layout names it: batch_<round>_<argset>/<sample>.
+        median_ms, spread_ms: on the run's scale, where there are several boards.
+        canary_s: what the device's canary took while the schedule was timed, before and after.
+        is_default: it is the schedule that a user gets without tuning.
+    """
+
+    symbol: str
+    elapsed_s: float
+    round_index: int
+    argset_index: int
+    sample: str
+    origin: str
+    predicted_ms: float | None
+    median_ms: float
+    spread_ms: float
+    device: str
+    canary_s: tuple[float, ...]
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class PlayOffVerdict:
+    """What the play-off of an argument set has decided.
+
+    Attributes:
+        times_ms: schedule → device → the median of its processes, in the device's own milliseconds.
+    """
+
+    argset_index: int
+    winner: str
+    sentence: str
+    turns: int
+    times_ms: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: scores of the old and the new weights, where there were enough schedules to tell."""
+
+    round_index: int
+    accepted: bool
+    reason: str
+    accuracy_before: float | None
+    accuracy_after: float | None
+
+
+@dataclass(frozen=True)
+class BoardScale:
+    """What the times of a device are multiplied with, and how far its schedules scatter around that.
+
+    Attributes:
+        spread: relative, of the reference schedules' factors.
+        fits: whether its times can be compared with the other boards'.
+    """
+
+    argset_index: int
+    device: str
+    factor: float
+    spread: float
+    fits: bool
+
+
+@dataclass(frozen=True)
+class SensorReading:
+    """The hottest of a device's temperature sensors at a moment."""
+
+    device: str
+    elapsed_s: float
+    hottest_c: float
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run, as its folder has it.
+
+    Attributes:
+        failures: stage, reason and sentence → how often.
+        incidents: device, trouble and sentence → how often.
+        not_done: schedules that were chosen and not timed because the run ended.
+        duration_s: from the first record to the last.
+    """
+
+    folder: Path
+    record: RunRecord
+    samples: tuple[TimedSample, ...]
+    verdicts: tuple[PlayOffVerdict, ...]
+    trainings: tuple[Training, ...]
+    scales: tuple[BoardScale, ...]
+    readings: tuple[SensorReading, ...]
+    failures: Mapping[tuple[str, str, str], int]
+    incidents: Mapping[tuple[str, str, str], int]
+    not_done: int
+    duration_s: float
+
+    @property
+    def clock(self) -> str:
+        """What the times were measured with."""
+        return self.record.identity.get("clock", "wall")
+
+    def default_ms(self, argset_index: int) -> float | None:
+        """The default schedule's time as a sample."""
+        return next((s.median_ms for s in self.samples if s.is_default and s.argset_index == argset_index), None)
+
+
+def read_recorded_run(folder: Path) -> RecordedRun:
+    """Read a run folder.
+
+    Raises:
+        RunFolderError: it is none, or it is damaged, or another version of the SDK made it.
+    """
+    record = read_run_record(folder)
+    path = folder / _DATABASE
+    if not path.is_file():
+        raise RunFolderError(f"{folder} has lost its {_DATABASE}.", next_step=_DAMAGED_STEP)
+    try:
+        with closing(_connect(path)) as connection:
+            return _read(folder, record, connection)
+    except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunFolderError(f"{path} is damaged: {error}.", next_step=_DAMAGED_STEP) from error
+
+
+def run_version(folder: Path) -> str:
+    """Changes whenever the run writes something down; cheap.
+
+    Raises:
+        RunFolderError: the folder is gone.
+    """
+    try:
+        states = [path.stat() for path in sorted(folder.glob(f"{_DATABASE}*")) if not path.name.endswith("-shm")]
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be read: {error.strerror or error}.") from error
+    return "-".join(f"{state.st_mtime_ns}.{state.st_size}" for state in states)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Read only. A database that nobody writes and that lies in a folder without write permission is read as it is."""
+    uri = path.absolute().as_uri()
+    connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=10.0)
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.OperationalError:
+        connection.close()
+        connection = sqlite3.connect(f"{uri}?immutable=1", uri=True)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
+        connection.close()
+        raise RunFolderError(
+            f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
+            next_step="Use the SDK version that made the run folder.",
+        )
+    return connection
+
+
+def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
+    connection.execute("BEGIN")  # all tables as they are at one moment
+    tables = ("candidates", "measurements", "failures", "incidents", "device_states", "weights", "batches")
+    moments = " UNION ALL ".join(f"SELECT min(at_unix_s) AS a, max(at_unix_s) AS b FROM {t}" for t in tables)
+    first_s, last_s = connection.execute(f"SELECT min(a), max(b) FROM ({moments})").fetchone()
+    start_s = float(first_s or 0.0)
+    not_done = connection.execute("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,)).fetchone()[0]
+    return RecordedRun(
+        folder=folder,
+        record=record,
+        samples=_samples(connection, start_s),
+        verdicts=_verdicts(connection),
+        trainings=_trainings(connection),
+        scales=tuple(
+            BoardScale(int(argset), str(device), float(factor), float(spread), bool(fits))
+            for argset, device, factor, spread, fits in connection.execute(
+                "SELECT argset, device, factor, spread, fits FROM calibrations ORDER BY rowid"
+            )
+        ),
+        readings=_readings(connection, start_s),
+        failures=_counts(
+            connection,
+            "SELECT stage, reason, sentence, count(*) FROM failures WHERE reason <> ? GROUP BY 1, 2, 3 ORDER BY 4 DESC",
+            (NOT_DONE,),
+        ),
+        incidents=_counts(
+            connection, "SELECT device, trouble, sentence, count(*) FROM incidents GROUP BY 1, 2, 3 ORDER BY 4 DESC", ()
+        ),
+        not_done=int(not_done),
+        duration_s=float(last_s or 0.0) - start_s,
+    )
+
+
+def _samples(connection: sqlite3.Connection, start_s: float) -> tuple[TimedSample, ...]:
+    rows = connection.execute(
+        "SELECT c.symbol, m.at_unix_s, c.round, c.argset, c.sample, c.origin, c.predicted_ms, m.median_ms, m.spread_ms,"
+        " m.factor, m.device, m.canary_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+        " WHERE m.purpose = 'sample' ORDER BY m.rowid"
+    )
+    samples = []
+    for symbol, at_s, round_index, argset, sample, origin, predicted, median, spread, factor, device, canary in rows:
+        samples.append(
+            TimedSample(
+                symbol=str(symbol),
+                elapsed_s=float(at_s) - start_s,
+                round_index=int(round_index),
+                argset_index=int(argset),
+                sample=f"batch_{int(round_index)}_{int(argset)}/{int(sample)}",
+                origin=str(origin),
+                predicted_ms=None if predicted is None else float(predicted),
+                median_ms=_positive(median) * _positive(factor),
+                spread_ms=float(spread) * float(factor),
+                device=str(device),
+                canary_s=tuple(float(value) for value in json.loads(str(canary))),
+                is_default=int(round_index) == 0 and origin != Origin.RANDOM.value,
+            )
+        )
+    return tuple(samples)
+
+
+def _positive(value: object) -> float:
+    number = float(str(value))
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"a time or factor is {number}")
+    return number
+
+
+def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:
+    """The newest of each argument set."""
+    times: dict[str, dict[str, list[float]]] = {}
+    for symbol, device, time_ms in connection.execute(
+        "SELECT symbol, device, median_ms FROM measurements WHERE purpose = 'play-off'"
+    ):
+        times.setdefault(str(symbol), {}).setdefault(str(device), []).append(_positive(time_ms))
+    medians = {
+        symbol: {device: statistics.median(several) for device, several in by_device.items()}
+        for symbol, by_device in times.items()
+    }
+    newest: dict[int, PlayOffVerdict] = {}
+    for argset, text in connection.execute("SELECT argset, verdict FROM verdicts ORDER BY rowid"):
+        told = json.loads(str(text))
+        names = (str(told["winner"]), str(told["challenger"]), str(told["stayer"]))
+        newest[int(argset)] = PlayOffVerdict(
+            argset_index=int(argset),
+            winner=names[0],
+            sentence=str(told["sentence"]),
+            turns=int(told["turns"]),
+            times_ms={name: medians[name] for name in dict.fromkeys(names) if name in medians},
+        )
+    return tuple(newest[index] for index in sorted(newest))
+
+
+def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:
+    trainings = []
+    for round_index, accepted, reason, text in connection.execute(
+        "SELECT round, accepted, reason, report FROM weights ORDER BY rowid"
+    ):
+        report = json.loads(str(text))
+        accuracies = [report.get(key, {}) or {} for key in ("before", "after")]
+        before, after = (scores.get("pairwise_accuracy") for scores in accuracies)
+        trainings.append(Training(int(round_index), bool(accepted), str(reason), before, after))
+    return tuple(trainings)
+
+
+def _readings(connection: sqlite3.Connection, start_s: float) -> tuple[SensorReading, ...]:
+    readings = []
+    for device, text, at_s in connection.execute("SELECT device, state, at_unix_s FROM device_states ORDER BY rowid"):
+        temperatures_c = [float(sensor["celsius"]) for sensor in json.loads(str(text))["temperatures"]]
+        if temperatures_c:
+            readings.append(SensorReading(str(device), float(at_s) - start_s, max(temperatures_c)))
+    return tuple(readings)
+
+
+def _counts(connection: sqlite3.Connection, query: str, values: tuple[object, ...]) -> dict[tuple[str, str, str], int]:
+    return {(str(a), str(b), str(c)): int(count) for a, b, c, count in connection.execute(query, values)}

@@ -1,0 +1,159 @@
+"""A run's plots, as Bokeh figures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from autotune_loop.cost_model.ranking import spearman
+from autotune_loop.report.recorded_run import RecordedRun, TimedSample
+
+if TYPE_CHECKING:
+    from bokeh.plotting import figure as Figure
+
+_HEIGHT_PX = 320
+_LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
+_BEST_COLOUR = "#1b7837"
+_SAMPLE_COLOUR = "#8fb8de"
+_FEWEST_FOR_A_CORRELATION = 4
+
+
+def best_so_far(samples: Sequence[TimedSample], lines_ms: Mapping[str, float], *, against_time: bool) -> Figure:
+    """Every sample and the best so far, against the number of samples or against minutes since the start.
+
+    Args:
+        samples: of one argument set, in the order of timing.
+        lines_ms: what to compare with, by its name: the default schedule, a schedule by hand, an incumbent.
+    """
+    from bokeh.models import HoverTool
+
+    xs = [s.elapsed_s / 60 for s in samples] if against_time else [float(n) for n in range(1, len(samples) + 1)]
+    best_ms = list(itertools.accumulate((s.median_ms for s in samples), min))
+    plot = _figure(
+        "Best so far against time" if against_time else "Best so far against samples",
+        "minutes since the start" if against_time else "schedules timed",
+        "time of a schedule (ms)",
+        y_axis_type="log",
+        tooltips=[("schedule", "@sample"), ("time", "@y{0.0000} ms"), ("found by", "@origin")],
+    )
+    data = {
+        "x": xs,
+        "y": [s.median_ms for s in samples],
+        "sample": [s.sample for s in samples],
+        "origin": [s.origin for s in samples],
+    }
+    dots = plot.scatter("x", "y", source=data, size=4, color=_SAMPLE_COLOUR, alpha=0.8, legend_label="samples")
+    plot.select_one(HoverTool).renderers = [dots]
+    plot.step(xs, best_ms, mode="after", line_width=2.5, color=_BEST_COLOUR, legend_label="best so far")
+    ends = [xs[0], xs[-1]] if xs else []
+    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+        plot.line(ends, [time_ms] * len(ends), line_dash="dashed", line_width=2, color=colour, legend_label=name)
+    plot.legend.location = "top_right"
+    plot.legend.click_policy = "hide"
+    return plot
+
+
+def predicted_against_measured(samples: Sequence[TimedSample]) -> Figure:
+    """What the model expected when it chose a schedule, and what was measured; coloured by round."""
+    from bokeh.transform import linear_cmap
+
+    known = [s for s in samples if s.predicted_ms is not None and s.predicted_ms > 0]
+    plot = _figure(
+        "Predicted against measured",
+        "measured (ms)",
+        "predicted (ms)",
+        x_axis_type="log",
+        y_axis_type="log",
+        tooltips=[("schedule", "@sample"), ("round", "@round"), ("measured", "@x ms"), ("predicted", "@y ms")],
+    )
+    data = {
+        "x": [s.median_ms for s in known],
+        "y": [s.predicted_ms for s in known],
+        "round": [s.round_index for s in known],
+        "sample": [s.sample for s in known],
+    }
+    rounds = [s.round_index for s in known] or [0]
+    colours = linear_cmap("round", "Viridis256", min(rounds), max(max(rounds), min(rounds) + 1))
+    plot.scatter("x", "y", source=data, size=5, color=colours, alpha=0.8)
+    return plot
+
+
+def rank_correlation(samples: Sequence[TimedSample]) -> Figure:
+    """Spearman's rank correlation of prediction and measurement within each round."""
+    by_round = correlation_by_round(samples)
+    plot = _figure("Rank correlation of a round's predictions", "round", "Spearman's ρ", tooltips=[("ρ", "@y{0.00}")])
+    xs, ys = list(by_round), list(by_round.values())
+    plot.line(xs, ys, line_width=2, color=_BEST_COLOUR)
+    plot.scatter(xs, ys, size=7, color=_BEST_COLOUR)
+    plot.y_range.start, plot.y_range.end = -1.05, 1.05
+    return plot
+
+
+def correlation_by_round(samples: Sequence[TimedSample]) -> dict[int, float]:
+    """Round → Spearman's ρ of what was predicted and measured in it; rounds with too few schedules are left out."""
+    by_round: dict[int, list[TimedSample]] = {}
+    for sample in samples:
+        if sample.predicted_ms is not None:
+            by_round.setdefault(sample.round_index, []).append(sample)
+    found = {
+        index: spearman(np.array([s.predicted_ms for s in members]), np.array([s.median_ms for s in members]))
+        for index, members in sorted(by_round.items())
+        if len(members) >= _FEWEST_FOR_A_CORRELATION
+    }
+    return {index: value for index, value in found.items() if value is not None}
+
+
+def device_health(run: RecordedRun) -> list[Figure]:
+    """The canary and the temperature of every device over the run; none where nothing was sensed."""
+    canaries: dict[str, list[tuple[float, float]]] = {}
+    for sample in run.samples:
+        if sample.canary_s:
+            canaries.setdefault(sample.device, []).append((sample.elapsed_s / 60, min(sample.canary_s) * 1e3))
+    temperatures: dict[str, list[tuple[float, float]]] = {}
+    for reading in run.readings:
+        temperatures.setdefault(reading.device, []).append((reading.elapsed_s / 60, reading.hottest_c))
+    plots = []
+    for title, label, points in (
+        ("Canary: a fixed piece of work beside each schedule", "time (ms)", canaries),
+        ("Temperature", "hottest sensor (°C)", temperatures),
+    ):
+        if points:
+            plots.append(_lines_by_device(title, label, points))
+    return plots
+
+
+def _lines_by_device(title: str, label: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    plot = _figure(title, "minutes since the start", label, tooltips=[("device", "$name"), ("value", "@y")])
+    for (device, places), colour in zip(points.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+        xs, ys = zip(*places, strict=True)
+        plot.line(list(xs), list(ys), color=colour, line_width=1.5, legend_label=device, name=device)
+    plot.legend.click_policy = "hide"
+    return plot
+
+
+def _figure(
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    tooltips: Sequence[tuple[str, str]],
+    **options: str,
+) -> Figure:
+    from bokeh.models import HoverTool
+    from bokeh.plotting import figure
+
+    plot = figure(
+        title=title,
+        height=_HEIGHT_PX,
+        sizing_mode="stretch_width",
+        tools="pan,wheel_zoom,box_zoom,reset,save",
+        x_axis_label=x_label,
+        y_axis_label=y_label,
+        **options,
+    )
+    plot.add_tools(HoverTool(tooltips=list(tooltips)))
+    plot.toolbar.logo = None
+    return plot

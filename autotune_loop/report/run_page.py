@@ -1,0 +1,202 @@
+"""A recorded run as one HTML file that opens without a network."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autotune_loop.report.recorded_run import RecordedRun, TimedSample
+from autotune_loop.report.run_figures import (
+    best_so_far,
+    correlation_by_round,
+    device_health,
+    predicted_against_measured,
+    rank_correlation,
+)
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.print_loops import print_loops
+from targets.errors import GeneratorError
+
+# The whole page is to stay below 5 MB; beyond this the slowest schedules come without their text.
+_SCHEDULE_TEXTS_BYTES = 1_500_000
+_LARGEST_HEADER_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What a page shows beside the run.
+
+    Attributes:
+        lines_ms: times to compare with, by their names: a schedule by hand, the incumbent.
+        follows: the page asks its server for changes and loads itself again.
+    """
+
+    lines_ms: Mapping[str, float] = field(default_factory=dict)
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class ArgsetSummary:
+    """The figures of one argument set, for people and machines.
+
+    Attributes:
+        best_sample: as the layout names it; empty before the first sample.
+        correlations: round → Spearman's ρ of its predictions.
+    """
+
+    argset_index: int
+    timed: int
+    default_ms: float | None
+    best_ms: float | None
+    best_sample: str
+    correlations: Mapping[int, float]
+
+    @property
+    def speed_up(self) -> float | None:
+        """Default over best, both timed once."""
+        return None if self.default_ms is None or not self.best_ms else self.default_ms / self.best_ms
+
+
+def summarise(run: RecordedRun) -> list[ArgsetSummary]:
+    """One summary for every argument set that has a sample, in their order."""
+    summaries = []
+    for index, samples in _by_argset(run).items():
+        best = min(samples, key=lambda sample: sample.median_ms)
+        summaries.append(
+            ArgsetSummary(
+                argset_index=index,
+                timed=len(samples),
+                default_ms=run.default_ms(index),
+                best_ms=best.median_ms,
+                best_sample=best.sample,
+                correlations=correlation_by_round(samples),
+            )
+        )
+    return summaries
+
+
+def print_page(run: RecordedRun, options: PageOptions) -> str:
+    """The page; every script and style lies inside it."""
+    from bokeh.embed import json_item
+    from bokeh.resources import INLINE
+    from jinja2 import Environment, PackageLoader, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("autotune_loop.report", ""), autoescape=select_autoescape(default=True)
+    )
+    plots: dict[str, object] = {}
+    sections = []
+    for summary in summarise(run):
+        samples = _by_argset(run)[summary.argset_index]
+        lines_ms = dict(options.lines_ms)
+        if summary.default_ms is not None:
+            lines_ms = {"default schedule": summary.default_ms, **lines_ms}
+        figures = [
+            best_so_far(samples, lines_ms, against_time=False),
+            best_so_far(samples, lines_ms, against_time=True),
+            predicted_against_measured(samples),
+            rank_correlation(samples),
+        ]
+        names = [f"plot-{summary.argset_index}-{number}" for number in range(len(figures))]
+        plots |= dict(zip(names, (json_item(figure) for figure in figures), strict=True))
+        default = next((sample for sample in samples if sample.is_default), None)
+        best = next(sample for sample in samples if sample.sample == summary.best_sample)
+        sections.append(
+            {
+                "summary": summary,
+                "verdict": next((v for v in run.verdicts if v.argset_index == summary.argset_index), None),
+                "plots": names,
+                "best_loops": _loops(run, best),
+                "default_loops": "" if default is None else _loops(run, default),
+            }
+        )
+    health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
+    return environment.get_template("run_page.html").render(
+        run=run,
+        options=options,
+        sections=sections,
+        health_plots=list(health),
+        bokeh_script=INLINE.js_raw[0] if INLINE.js_raw else "",
+        plots_json=_script_json(plots | health),
+        samples_json=_script_json(_table(run)),
+        schedules=_packed_schedules(run),
+    )
+
+
+def _by_argset(run: RecordedRun) -> dict[int, list[TimedSample]]:
+    found: dict[int, list[TimedSample]] = {}
+    for sample in run.samples:
+        found.setdefault(sample.argset_index, []).append(sample)
+    return dict(sorted(found.items()))
+
+
+def _table(run: RecordedRun) -> list[list[object]]:
+    """Rows of the page's table of schedules, fastest first within an argument set."""
+    ordered = _fastest_first(run)
+    return [
+        [
+            s.sample,
+            s.argset_index,
+            round(s.median_ms, 6),
+            round(100 * s.spread_ms / s.median_ms, 1),
+            None if s.predicted_ms is None else round(s.predicted_ms, 6),
+            s.origin + (" (default)" if s.is_default else ""),
+            s.device,
+            round(s.elapsed_s, 1),
+        ]
+        for s in ordered
+    ]
+
+
+def _fastest_first(run: RecordedRun) -> list[TimedSample]:
+    return sorted(run.samples, key=lambda sample: (sample.argset_index, sample.median_ms))
+
+
+def _header_text(run: RecordedRun, sample: TimedSample) -> str:
+    """A schedule's header; empty where the run no longer has it, or it is no text."""
+    name = run.record.identity.get("function_name", "")
+    paths = [run.folder / "samples" / sample.sample / f"{name}.schedule.h"]
+    paths += sorted(paths[0].parent.glob("*.schedule.h"))
+    for path in paths:
+        try:
+            if path.stat().st_size <= _LARGEST_HEADER_BYTES:
+                return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return ""
+
+
+def _loops(run: RecordedRun, sample: TimedSample) -> str:
+    text = _header_text(run, sample)
+    try:
+        return print_loops(parse_schedule(text)) if text else "The run no longer has this schedule's header."
+    except GeneratorError as error:
+        return f"This header cannot be shown as loops: {error}"
+
+
+def _packed_schedules(run: RecordedRun) -> str:
+    """The directives of every schedule in the table's order, as JSON that is deflated and in base64.
+
+    They are much alike, so thousands of them fit; a text that no longer fits is an empty one.
+    """
+    texts = [_directives(_header_text(run, sample)) for sample in _fastest_first(run)]
+    while True:
+        packed = zlib.compress(json.dumps(texts, ensure_ascii=False).encode(), 9)
+        if len(packed) <= _SCHEDULE_TEXTS_BYTES or not any(texts):
+            return base64.b64encode(packed).decode()
+        kept = sum(1 for text in texts if text) // 2
+        texts = [*texts[:kept], *[""] * (len(texts) - kept)]
+
+
+def _directives(header: str) -> str:
+    """The lines between the braces of apply_schedule."""
+    inside = header.partition("{")[2].rpartition("}")[0]
+    return "\n".join(line.strip() for line in inside.splitlines() if line.strip())
+
+
+def _script_json(value: object) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")

@@ -1,0 +1,144 @@
+"""Weights for a profile, from random programs timed on this machine, judged on pipelines they have never seen.
+
+    python -m benchmarks.train_weights --profile x86-64 --folder recipe [--pipelines 40] [--batch-size 24] [--ship]
+
+The recipe: (1) one run over random programs (`benchmarks/random_pipeline.py`, seeds 1 to --pipelines), a batch of
+random schedules each; (2) one run for each example in `examples/`, for judging alone; (3) training from Halide's
+weights on the random programs; (4) both sets of weights scored on the examples. With --ship the new weights go into
+`weights/shipped/`, and only if they put more pairs in order *and* have better schedules among their first 8. What is
+recorded already in the folder is not recorded again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import sdk
+from autotune_loop.cost_model.ranking_scores import RankingScores
+from autotune_loop.events import BatchDone, Event
+from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from sdk.api.evaluate_weights import evaluate_weights
+from weights.lineage import read_lineage, write_lineage
+from weights.registry import SHIPPED_FOLDER
+from weights.weights_file import read_weights, weights_sha256, write_weights
+
+PROJECT = Path(__file__).parents[1]
+SMALL = {"width": "1024", "height": "768"}
+EXAMPLES = {
+    "bilateral_grid": SMALL,
+    "camera_pipeline": SMALL,
+    "convolution_layer": {},
+    "corner_detector": SMALL,
+    "matrix_product": {},
+    "separable_filter": SMALL,
+    "stencil_chain": SMALL,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", default="x86-64")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--pipelines", type=int, default=40)
+    parser.add_argument("--batch-size", type=int, default=24)
+    parser.add_argument("--epochs", type=int, default=400)
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--loss", default="relative_throughput")
+    parser.add_argument("--ship", action="store_true")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    training = record_random_programs(options)
+    judging = [record_example(name, options) for name in EXAMPLES]
+    weights = options.folder / f"{options.profile}.weights"
+    learning = LearningOptions(options.loss, options.epochs, options.learning_rate)
+    report = sdk.retrain([training], weights, target=options.profile, learning=learning, progress=say)
+    say(f"{report.outcome.value}: {report.reason}")
+    if report.weights is None:
+        return 1
+    scores = {score.label: score for score in evaluate_weights([str(weights)], judging)}
+    new, old = scores[str(weights)].overall, scores["baseline"].overall
+    print(json.dumps({"trained": asdict(new), "baseline": asdict(old)}, indent=2))
+    if not is_better(new, old):
+        say("They are not better on both counts, so they are not shipped.")
+        return 1
+    if options.ship:
+        ship(weights, options.profile, new)
+    return 0
+
+
+def is_better(new: RankingScores, old: RankingScores) -> bool:
+    pairs = (new.pairwise_accuracy or 0.0) > (old.pairwise_accuracy or 0.0)
+    return pairs and (new.best_in_top_8 or 0.0) > (old.best_in_top_8 or 0.0)
+
+
+def record_random_programs(options: argparse.Namespace) -> Path:
+    folder: Path = options.folder / "random_programs"
+    if not folder.exists():
+        sets = [(f"seed={seed}", f"stages={6 + seed % 10}") for seed in range(1, options.pipelines + 1)]
+        record("benchmarks/random_pipeline.py", folder, sets, options)
+    return folder
+
+
+def record_example(name: str, options: argparse.Namespace) -> Path:
+    folder: Path = options.folder / name
+    if not folder.exists():
+        parameters = [f"{key}={value}" for key, value in EXAMPLES[name].items()]
+        record(f"examples/{name}.py", folder, [parameters], options)
+    return folder
+
+
+def record(generator: str, folder: Path, sets: Sequence[Sequence[str]], options: argparse.Namespace) -> None:
+    say(f"recording {generator}: {len(sets)} × {options.batch_size} schedules")
+    sdk.autotune(
+        str(PROJECT / generator),
+        target=options.profile,
+        device="local",
+        argsets=sets,
+        run_folder=folder,
+        rounds=1,
+        # Schedules of every quality: what is learnt must hold for bad ones, too.
+        sampling=SamplingOptions(batch_size=options.batch_size, pool_factor=1.0, random_share=1.0),
+        full_search_limit_s=20.0,
+        weights="baseline",
+        listen=tell,
+    )
+
+
+def tell(event: Event) -> None:
+    if isinstance(event, BatchDone):
+        say(f"  pipeline {event.argset_index}: {event.measured} timed, {event.failed} failed")
+
+
+def ship(weights: Path, profile: str, held_out: RankingScores) -> None:
+    SHIPPED_FOLDER.mkdir(exist_ok=True)
+    made = read_weights(weights)
+    target = SHIPPED_FOLDER / f"{profile}.weights"
+    write_weights(made, target)
+    lineage = read_lineage(weights, weights_sha256(made))
+    assert lineage is not None
+    note = "random programs (benchmarks/train_weights.py); scores are on the pipelines of examples/, never trained on"
+    write_lineage(
+        replace(
+            lineage,
+            device="",
+            held_out_samples=held_out.samples,
+            pairwise_accuracy=held_out.pairwise_accuracy,
+            best_in_top_8=held_out.best_in_top_8,
+            note=note,
+        ),
+        target,
+    )
+    say(f"shipped: {target}")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

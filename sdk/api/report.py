@@ -1,0 +1,34 @@
+"""`sdk.report`: a run as a page to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from autotune_loop.report.recorded_run import read_recorded_run
+from autotune_loop.report.run_page import PageOptions, print_page
+from targets.atomic_write import write_atomically
+from targets.errors import RunFolderError
+
+
+def report(run: str | Path, output: str | Path | None = None, *, lines_ms: Mapping[str, float] | None = None) -> Path:
+    """Write one HTML file that opens without a network, and return its path.
+
+    Args:
+        run: the folder of a run, finished or under way.
+        output: the file; report.html in the run's folder by default.
+        lines_ms: times to compare with, by their names, such as {"by hand": 5.6}.
+
+    Raises:
+        RunFolderError: the folder holds no run, or is damaged; or the page cannot be written.
+    """
+    folder = Path(run)
+    page = print_page(read_recorded_run(folder), PageOptions(lines_ms or {}))
+    path = folder / "report.html" if output is None else Path(output)
+    try:
+        write_atomically(path, page.encode())
+    except OSError as error:
+        raise RunFolderError(
+            f"{path} cannot be written: {error.strerror or error}.", next_step="Choose another file with --output."
+        ) from error
+    return path

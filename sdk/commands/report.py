@@ -1,0 +1,165 @@
+"""`sdk report`: a run as a page to look at."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.options import JsonOption
+
+if TYPE_CHECKING:
+    from autotune_loop.report.recorded_run import RecordedRun
+    from autotune_loop.report.run_page import PageOptions
+
+_FASTEST_SHOWN = 5
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    application.command("report")(report)
+
+
+def report(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run; the latest below tuned/ by default.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file; report.html in the run's folder by default.")
+    ] = None,
+    lines: Annotated[
+        list[str] | None,
+        typer.Option("--line", metavar="NAME=MS", help="A time to compare with, such as 'by hand=5.6'. Repeat."),
+    ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Follow a live run in the browser instead.")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --serve; 0 takes a free one.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's report: one HTML file that opens without a network.
+
+    Example: sdk report tuned/blur-arm64-1 --line "by hand=5.6"
+    """
+    from autotune_loop.report.run_page import PageOptions
+    from sdk.run_folders import latest_run_folder
+    from targets.errors import UsageError
+
+    if serve and output is not None:
+        raise UsageError("--serve writes no file; leave --output out.")
+    options = PageOptions(_lines_ms(lines or []), follows=serve)
+    folder = run or latest_run_folder(Path.cwd())
+    if serve:
+        _serve(folder, options, port)
+    else:
+        _write(folder, output, options, as_json)
+
+
+def _lines_ms(texts: list[str]) -> dict[str, float]:
+    from targets.errors import UsageError
+
+    lines_ms = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        try:
+            time_ms = float(value)
+        except ValueError:
+            time_ms = math.nan
+        if not equals or not name.strip() or not (math.isfinite(time_ms) and time_ms > 0):
+            raise UsageError(f"--line must be NAME=MILLISECONDS, such as 'by hand=5.6', not {text!r}.")
+        lines_ms[name.strip()] = time_ms
+    return lines_ms
+
+
+def _serve(folder: Path, options: PageOptions, port: int) -> None:
+    from sdk.report_server import ReportServer
+
+    server = ReportServer(folder, options, port)
+    typer.echo(f"{server.address} follows {folder}; it is reached from this machine alone. Ctrl-C ends it.")
+    server.serve_forever()
+
+
+def _write(folder: Path, output: Path | None, options: PageOptions, as_json: bool) -> None:
+    from autotune_loop.report.recorded_run import read_recorded_run
+    from sdk.api.report import report as write_report
+    from sdk.output import print_json, show_progress
+
+    with show_progress("drawing", quiet=as_json):
+        path = write_report(folder, output, lines_ms=options.lines_ms)
+        found = read_recorded_run(folder)
+    if as_json:
+        print_json({"report": str(path), **_as_dict(found)})
+    else:
+        _print_tables(found)
+        typer.echo(f"report: {path}")
+
+
+def _as_dict(run: RecordedRun) -> dict[str, object]:
+    from autotune_loop.report.run_page import summarise
+
+    return {
+        "run": str(run.folder),
+        "generator": run.record.identity.get("generator"),
+        "target": run.record.identity.get("profile"),
+        "clock": run.clock,
+        "timed": len(run.samples),
+        "duration_s": run.duration_s,
+        "failures": _by_kind(run),
+        "play_offs": [{"argset": v.argset_index, "winner": v.winner, "sentence": v.sentence} for v in run.verdicts],
+        "not_done": run.not_done,
+        "argsets": [
+            {
+                "argset": summary.argset_index,
+                "timed": summary.timed,
+                "default_ms": summary.default_ms,
+                "best_ms": summary.best_ms,
+                "best_sample": summary.best_sample,
+                "speed_up": summary.speed_up,
+                "rank_correlation_by_round": {str(key): value for key, value in summary.correlations.items()},
+            }
+            for summary in summarise(run)
+        ],
+    }
+
+
+def _by_kind(run: RecordedRun) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for (stage, reason, _), count in run.failures.items():
+        counts[f"{stage}: {reason}"] = counts.get(f"{stage}: {reason}", 0) + count
+    return counts
+
+
+def _print_tables(run: RecordedRun) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from autotune_loop.report.run_page import summarise
+    from devices.device import Clock
+    from sdk.display.quantities import count_text, speed_up_text, time_text
+    from sdk.output import make_console
+
+    console = make_console()
+    label = Clock(run.clock).label
+    identity = run.record.identity
+    console.print(Text(f"{identity.get('generator')} for {identity.get('profile')}", style="bold"))
+    for summary in summarise(run):
+        default = "not timed" if summary.default_ms is None else time_text(summary.default_ms, label)
+        gain = "" if summary.speed_up is None else f", {speed_up_text(summary.speed_up)}"
+        best = "" if summary.best_ms is None else time_text(summary.best_ms, label)
+        newest = list(summary.correlations.values())[-1:]
+        correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
+        console.print(Text(f"set {summary.argset_index + 1}: default {default}; best {best}{gain}, timed once"))
+        console.print(Text(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim"))
+    for verdict in run.verdicts:
+        console.print(Text(f"set {verdict.argset_index + 1}: {verdict.sentence}"))
+    fastest = sorted(run.samples, key=lambda sample: (sample.argset_index, sample.median_ms))[:_FASTEST_SHOWN]
+    if fastest:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("schedule", "time", "spread", "found by", "device"):
+            table.add_column(name, justify="right" if name in ("time", "spread") else "left")
+        for sample in fastest:
+            spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
+            table.add_row(sample.sample, time_text(sample.median_ms), spread, sample.origin, Text(sample.device))
+        console.print(table)
+    failures = ", ".join(f"{count} {kind}" for kind, count in _by_kind(run).items()) or "none"
+    console.print(Text(f"failed: {failures}"))

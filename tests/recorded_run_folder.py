@@ -1,0 +1,104 @@
+"""A run folder as a run leaves it, written by the real store, with schedules that Halide emitted once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+
+from autotune_loop.candidate import Candidate, Origin, SearchPoint
+from autotune_loop.featurization import Featurization, format_featurization
+from autotune_loop.run_record import RunRecord
+from autotune_loop.run_store import RunStore
+from devices.device import Clock
+from devices.measurement import Measurement
+from targets.atomic_write import write_atomically
+from targets.halide_install import find_halide_install
+from weights.baseline import baseline_weights
+from weights.weights_file import write_weights
+
+HEADERS = Path(__file__).parent / "unit" / "autotune_loop" / "schedule" / "headers"
+_SAMPLES_A_ROUND = 32
+_STAGES = 3
+IDENTITY = {
+    "generator": "harris",
+    "profile": "arm64",
+    "device": "devices of the inventory",
+    "clock": "wall",
+    "halide_version": "21.0.0",
+    "halide_target": "arm-64-linux",
+    "autoscheduler": "Adams2019",
+    "function_name": "harris",
+    "parallelism": "4",
+}
+
+
+def write_run_folder(folder: Path, samples: int, identity: dict[str, str] | None = None) -> None:
+    """A run of `samples` schedules on two boards, a failure of each kind, two trainings; the same for equal calls."""
+    source = random.Random(samples)
+    features, speeds = _schedules(samples)
+    headers = [path.read_text() for path in sorted(HEADERS.glob("*adams*.schedule.h"))]
+    store = RunStore(
+        folder, "harris", RunRecord({**IDENTITY, **(identity or {})}, {"devices": "one, two"}), resume=False
+    )
+    database = store.database
+    try:
+        for number in range(samples):
+            round_index, sample_index = divmod(number, _SAMPLES_A_ROUND)
+            measured_ms = 8.0 * 2.0 ** (speeds[number] + source.gauss(1.0 / (1 + round_index), 0.1))
+            origin = Origin.FULL_BEAM if number == 0 else Origin.RANDOM
+            home = store.candidate_folder(round_index, 0, sample_index)
+            home.mkdir(parents=True)
+            write_atomically(store.featurization_path(home), format_featurization(features[number]))
+            store.schedule_path(home).write_text(headers[number % len(headers)].replace("64", str(8 + number % 120)))
+            symbol = f"harris_r{round_index}_a0_s{sample_index}"
+            database.add_candidate(
+                Candidate(
+                    round_index=round_index,
+                    argset_index=0,
+                    sample_index=sample_index,
+                    symbol=symbol,
+                    point=SearchPoint(origin, number, 32, 100, store.updated_weights),
+                    folder=home,
+                    featurization_path=store.featurization_path(home),
+                    schedule_sha256=str(number),
+                    search_s=0.2,
+                    predicted_ms=measured_ms * 2.0 ** source.gauss(0.0, 0.3),
+                )
+            )
+            time_s = measured_ms / 1e3
+            device = ("one", "two")[number % 2]
+            database.add_measurement(
+                Measurement(symbol, device, Clock.WALL, (time_s, time_s * 1.01), "precision", True, (1e-3, 1.01e-3)),
+                "sample",
+                0.3,
+            )
+        used = store.batch_folder(0, 0) / "used.weights"
+        used.parent.mkdir(parents=True, exist_ok=True)
+        write_weights(baseline_weights(find_halide_install().plugin_path("Adams2019")), used)
+        if samples:
+            verdict = {"winner": "harris_r0_a0_s1", "challenger": "harris_r0_a0_s1", "stayer": "harris_r0_a0_s0"}
+            database.add_verdict(0, {**verdict, "sentence": "It is 1.5 times as fast.", "turns": 8})
+            database.add_measurement(
+                Measurement("harris_r0_a0_s1", "one", Clock.WALL, (4e-3, 4e-3), "precision", True), "play-off", 0.1
+            )
+        database.add_failure("search", "crashed", "It <died>.", "log", round_index=0, argset_index=0)
+        scores = {"pairwise_accuracy": 0.5}
+        database.add_weights(0, "", True, "better", {"before": scores, "after": {"pairwise_accuracy": 0.75}})
+        for moment in ("before", "after"):
+            database.add_device_state("one", moment, {"temperatures": [{"zone": 0, "type": "cpu", "celsius": 41.5}]})
+    finally:
+        store.close()
+
+
+def _schedules(count: int) -> tuple[list[Featurization], list[float]]:
+    """Features of one pipeline's schedules, and how slow each is: a little of everything in the features."""
+    if count == 0:
+        return [], []
+    numbers = np.random.default_rng(count)
+    pipeline = numbers.integers(0, 9, (_STAGES, 287)).astype(np.float32)
+    logs = numbers.uniform(0, 12, (count, _STAGES, 39))
+    slowness = logs.mean(axis=1) @ numbers.normal(0, 1, 39)
+    slowness = (slowness - slowness.mean()) / (2 * float(slowness.std()) or 1.0)
+    return [Featurization(np.exp(one).astype(np.float32), pipeline) for one in logs], slowness.tolist()

@@ -1,0 +1,51 @@
+"""Weights of another device are a start, not a fate: the first samples decide whether the run goes on from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.events import Event, Notice
+from autotune_loop.learner import Learner
+from autotune_loop.run_record import RunRecord
+from autotune_loop.run_store import RunStore
+from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from weights.perturb import perturb_weights
+from weights.weights_file import Weights
+
+NUM_CORES = 2
+REQUEST = SimpleNamespace(learning=LearningOptions(epochs=1), sampling=SamplingOptions(), parallelism=NUM_CORES)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", "blur", RunRecord({}, {}), resume=False)
+    yield made
+    made.close()
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+@pytest.mark.parametrize("transferred_is_right", [True, False])
+def test_the_better_of_transferred_and_own_weights_is_trained_on(
+    transferred_is_right: bool, store: RunStore, searches, baseline: Weights
+) -> None:
+    stranger = perturb_weights(baseline, 3.0, seed=4)
+    truth = stranger if transferred_is_right else baseline
+    heard: list[Event] = []
+    with Learner(store, stranger, REQUEST, os.environ, None, heard.append, baseline, is_transferred=True) as learner:
+        for number, search in enumerate(searches):
+            times_ms = CostModel(truth, NUM_CORES).predict(search.featurizations())
+            for schedule, time_ms in zip(search.schedules, times_ms, strict=True):
+                learner.add_sample(schedule.featurization_path, float(time_ms) + 1e-6, number + 1)
+        learner.train(0)
+        told = [event.text for event in heard if isinstance(event, Notice)]
+        assert bool(told) is not transferred_is_right
+        if told:
+            assert "Halide's own 100%: it goes on from Halide's" in told[0]
+        learner.train(1)
+        assert len([event for event in heard if isinstance(event, Notice)]) == len(told)

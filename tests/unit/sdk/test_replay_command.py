@@ -1,0 +1,47 @@
+"""`sdk autotune --replay`: options tried on a recorded run, without a device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sdk.main import main
+from tests.recorded_run_folder import write_run_folder
+
+
+def test_a_replay_prints_rounds_and_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run_folder(tmp_path / "run", 12)
+    options = ["--batch-size", "6", "--epochs", "2", "--loss", "rank"]
+    assert main(["autotune", "--replay", "run", *options]) == 0
+    said = capsys.readouterr()
+    assert "round 1: 12 looked up" in said.err and "no device was used" in said.out
+    assert main(["autotune", "--replay", "run", *options, "--json"]) == 0
+    (argset,) = json.loads(capsys.readouterr().out)["argsets"]
+    assert argset["recorded"] == 12 and len(argset["rounds"]) == 2 and "0.05" in argset["samples_until"]
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--replay", "nowhere"], 1, "is not a run folder"),
+        (["blur.py", "--replay", "nowhere"], 2, "leave the generator out"),
+        (["--replay", "nowhere", "--loss", "mean"], 2, "--loss must be"),
+    ],
+)
+def test_a_wrong_replay_is_one_sentence(
+    arguments: list[str],
+    code: int,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["autotune", *arguments]) == code
+    assert words in capsys.readouterr().err

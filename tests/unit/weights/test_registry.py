@@ -1,0 +1,89 @@
+"""Weights by name: found, hidden, damaged, nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from targets.errors import WeightsError
+from targets.halide_install import HalideInstall
+from weights.baseline import baseline_weights
+from weights.lineage import Lineage
+from weights.perturb import perturb_weights
+from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest
+from weights.weights_file import Weights, weights_sha256
+
+
+@pytest.fixture
+def weights(halide: HalideInstall) -> Weights:
+    return baseline_weights(halide.plugin_path("Adams2019"))
+
+
+def test_a_users_entry_hides_a_shipped_one(weights: Weights, tmp_path: Path) -> None:
+    shipped = WeightsRegistry(tmp_path / "shipped")
+    shipped.add("x86-64", weights, Lineage(profile="x86-64"))
+    registry = WeightsRegistry(tmp_path / "mine", tmp_path / "shipped")
+    assert registry.find("x86-64").is_shipped
+    own = perturb_weights(weights, 0.1, 1)
+    registry.add("x86-64", own, Lineage(profile="x86-64", samples=5))
+    found = registry.find("x86-64")
+    assert (found.sha256, found.lineage.samples, found.is_shipped) == (weights_sha256(own), 5, False)
+    sound, damaged = registry.entries()
+    assert [entry.name for entry in sound] == ["x86-64"] and damaged == []
+
+
+def test_a_damaged_entry_is_told_and_hides_nothing_else(weights: Weights, tmp_path: Path) -> None:
+    registry = WeightsRegistry(tmp_path, tmp_path / "none")
+    registry.add("arm64@pi", weights, Lineage(profile="arm64", device="pi"))
+    (tmp_path / "x86-64.weights").write_bytes(b"not weights")
+    sound, damaged = registry.entries()
+    assert [entry.name for entry in sound] == ["arm64@pi"]
+    assert [entry.name for entry in damaged] == ["x86-64"] and "x86-64.weights" in damaged[0].sentence
+    with pytest.raises(WeightsError, match="damaged"):
+        registry.find("x86-64")
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "a@b@c", ".hidden", "x" * 200, "a b", "a\n"])
+def test_no_name_leaves_the_folder(name: str, weights: Weights, tmp_path: Path) -> None:
+    registry = WeightsRegistry(tmp_path / "mine", tmp_path / "none")
+    with pytest.raises(WeightsError, match="cannot name weights"):
+        registry.add(name, weights, Lineage())
+    with pytest.raises(WeightsError, match="cannot name weights"):
+        registry.find(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_there_is_told_with_what_is(weights: Weights, tmp_path: Path) -> None:
+    registry = WeightsRegistry(tmp_path, tmp_path / "none")
+    registry.add("arm64", weights, Lineage())
+    with pytest.raises(WeightsError, match=r"no weights named 'arm46'.*There are: arm64"):
+        registry.find("arm46")
+
+
+def entry(profile: str, device: str = "", clock: str = "wall", samples: int = 10) -> RegisteredWeights:
+    lineage = Lineage(profile=profile, device=device, clock=clock, network="Adams2019", samples=samples)
+    return RegisteredWeights(f"{entry_name(profile, device)}-{clock}-{samples}", Path("x"), "", lineage, False)
+
+
+def test_the_nearest_are_of_the_device_then_of_its_profile_then_of_another_device() -> None:
+    entries = [
+        entry("arm64", "pi5"),
+        entry("arm64", samples=4000),
+        entry("arm64", "pi4"),
+        entry("arm64", "pi4", "emulated", 99),
+        entry("x86-64"),
+    ]
+
+    def found(profile: str, device: str, network: str = "Adams2019") -> str | None:
+        near = nearest(entries, [profile], device, network, "wall")
+        return None if near is None else near.name
+
+    assert found("arm64", "pi4") == "arm64@pi4-wall-10"
+    assert found("arm64", "odroid") == "arm64-wall-4000"
+    del entries[1]
+    assert found("arm64", "odroid") == "arm64@pi5-wall-10"
+    assert nearest(entries, ["host", "x86-64"], "local", "Adams2019", "wall") is entries[-1]
+    emulated = nearest(entries, ["arm64"], "", "Adams2019", "emulated")
+    assert emulated is not None and emulated.lineage.clock == "emulated"
+    assert found("arm64", "pi4", "Anderson2021") is None and found("riscv64", "") is None
