@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autotune_loop.candidate import Candidate
@@ -38,6 +37,5 @@ class BatchInProgress:
 
     round_index: int
     argset_index: int
-    argset: Mapping[str, str]
     failed: int = 0
     stages_s: dict[str, float] = field(default_factory=dict)

@@ -7,9 +7,8 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-
-from distributed import Future
 
 from autotune_loop import tasks
 from autotune_loop.batch import BatchInProgress, BuiltBatch
@@ -48,7 +47,6 @@ class BatchBuilder:
         store: RunStore,
         context: RunContext,
         sampling: SamplingOptions,
-        build_slots: int,
         predict: Predict,
         deadline: Deadline,
         listen: Listener,
@@ -60,37 +58,41 @@ class BatchBuilder:
         self._sampling = sampling
         self._predict = predict
         self._deadline = deadline
-        self._window = 2 * build_slots
         self._listen = listen
         self._stop = stop
         self._failures = FailureLog(store.database, listen)
-        self._pool_search = PoolSearch(engine, context, 2 * build_slots, sampling.seed, self._failures, listen, stop)
+        self._pool_search = PoolSearch(engine, context, sampling.seed, self._failures, listen, stop)
 
-    def build(self, round_index: int, argset_index: int, weights_path: Path, *, full_search: bool) -> BuiltBatch:
+    def build(
+        self, round_index: int, argset_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
+    ) -> BuiltBatch:
         """Sample, choose, build and link one batch.
 
         Args:
             weights_path: the cost model of this batch's searches.
             full_search: the batch's first sample is a full beam search.
+            waiting: tasks that share the time that is left, because they have had no batch yet, at least this one.
 
         Raises:
             GeneratorError: no schedule of this generator can ever be built; the sentence shows the fix.
         """
-        work = BatchInProgress(round_index, argset_index, self._context.argsets[argset_index])
-        text = " ".join(f"{key}={value}" for key, value in work.argset.items())
+        work = BatchInProgress(round_index, argset_index)
+        text = " ".join(f"{key}={value}" for key, value in self._context.tasks[argset_index].parameters.items())
         used = self._store.start_batch(round_index, argset_index, read_weights(weights_path), text)
-        full = self._submit_full(work, full_beam_point(self._sampling.seed, used)) if full_search else None
+        # In the first round that is the default, what a user gets without tuning, whatever the run started from.
+        guide = self._store.default_weights if round_index == 0 else used
+        full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         count = self._sampling.batch_size - int(full_search)
         pool_size = max(count, round(count * self._sampling.pool_factor))
         with _timed(work, "search"):
             known = self._store.database.known_schedules(argset_index)
-            search_until = self._deadline.share(_SEARCH_SHARE)
+            search_until = self._deadline.share(_SEARCH_SHARE / waiting)
             pool = self._pool_search.search(work, used, pool_size, known, search_until)
         with _timed(work, "choose"):
             chosen = self._choose(work, pool, count)
         with _timed(work, "generate code"):
-            built = self._build_all(work, chosen, self._deadline.share(_BUILD_SHARE))
-            first = self._await_full(work, full, used) if full is not None else []
+            built = self._build_all(work, chosen, self._deadline.share(_BUILD_SHARE / waiting))
+            first = self._await_full(work, full, guide) if full is not None else []
         with _timed(work, "link"):
             executable = self._link(work, first + built)
         was_full = bool(first) and first[0][0].point.origin is Origin.FULL_BEAM
@@ -106,17 +108,20 @@ class BatchBuilder:
         )
 
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
-        return f"{self._context.function_name}_r{work.round_index}_a{work.argset_index}_s{sample_index}"
+        name = self._context.tasks[work.argset_index].function_name
+        return f"{name}_r{work.round_index}_a{work.argset_index}_s{sample_index}"
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.argset_index}_beam{point.beam_size}"
         folder = self._context.work_folder / "search" / label
-        return self._engine.submit_build(tasks.search_and_build, point, work.argset, folder, self._symbol(work, 0))
+        symbol = self._symbol(work, 0)
+        return self._engine.submit_build(tasks.search_and_build, point, work.argset_index, folder, symbol)
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
         if not pool or self._stop.is_set():
             return []
-        features = [read_featurization(s.featurization_path).schedule_features for s in pool]
+        network = self._context.network
+        features = [read_featurization(s.featurization_path, network).schedule_features for s in pool]
         predicted_ms = self._predict([s.featurization_path for s in pool])
         sampling = self._sampling
         seed = sampling.seed + work.round_index
@@ -137,10 +142,10 @@ class BatchBuilder:
 
     def _submit_build(self, candidate: Candidate, work: BatchInProgress) -> Future[BuiltObject | GeneratorFailure]:
         folder = self._store.objects / candidate.symbol
-        return self._engine.submit_build(tasks.build_object, candidate, work.argset, folder)
+        return self._engine.submit_build(tasks.build_object, candidate, work.argset_index, folder)
 
     def _await_full(
-        self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], used: Path
+        self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
     ) -> list[BuiltCandidate]:
         """The full beam search's candidate; a greedy one in its place where that failed in the first round."""
         result = full.result()
@@ -150,7 +155,7 @@ class BatchBuilder:
                 return []
             text = f"The full beam search failed: {result.failure.sentence} A greedy search takes its place."
             self._listen(Notice(text, warning=True))
-            result = self._submit_full(work, greedy_point(self._sampling.seed, used)).result()
+            result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
             if isinstance(result, SearchFailure) and not self._stop.is_set():
                 self._full_failed(work, result)
         if isinstance(result, SearchFailure):
@@ -179,7 +184,7 @@ class BatchBuilder:
         while True:
             few = MIN_SCHEDULES if not self._deadline.within(0.0) else 1
             enough = self._stop.is_set() or (len(built) >= few and until.within(0.0))
-            while waiting and len(under_way) < self._window and not enough:
+            while waiting and len(under_way) < 2 * self._engine.build_slots and not enough:
                 under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
             if not under_way:
                 return built
@@ -198,7 +203,7 @@ class BatchBuilder:
         if not built or self._stop.is_set():
             return None
         output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.argset_index}"
-        result = self._engine.submit_build(tasks.link, [kernel for _, kernel in built], output).result()
+        result = self._engine.submit_here(tasks.link, [kernel for _, kernel in built], output).result()
         if isinstance(result, SdkError):
             raise result
         assert isinstance(result, Executable)

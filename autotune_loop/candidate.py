@@ -20,7 +20,7 @@ class Origin(Enum):
 
 @dataclass(frozen=True)
 class SearchPoint:
-    """Everything that decides what Adams2019 returns, beside the generator: equal points give equal schedules.
+    """Everything that decides what the autoscheduler returns, beside the generator: equal points give equal schedules.
 
     Attributes:
         origin: how the schedule is sampled.

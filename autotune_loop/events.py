@@ -23,6 +23,7 @@ class RunStarted:
     argsets: int
     budget_s: float | None
     resumed: bool
+    parallel_unit: str = "thread"
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,27 @@ class DeviceChanged:
 
 
 @dataclass(frozen=True)
+class FarmQueue:
+    """Where the run stands in its farm's queue, when it has to wait; position 0 when it is served again.
+
+    Attributes:
+        position: other runs' measurements that come before its next one.
+        start_s: seconds until that begins, as far as is known.
+    """
+
+    kind: ClassVar[str] = "farm_queue"
+    position: int
+    start_s: float
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        if self.position == 0:
+            return "The farm serves this run again."
+        return f"Waiting for a device of the farm: {self.position} before this run, about {self.start_s:.0f} s."
+
+
+@dataclass(frozen=True)
 class PlayOff:
     """The best candidates and the default are being timed again, taking turns."""
 
@@ -165,6 +187,7 @@ Event = (
     | BatchDone
     | PlayOff
     | DeviceChanged
+    | FarmQueue
 )
 Listener = Callable[[Event], None]
 

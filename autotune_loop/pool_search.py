@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-
-from distributed import Future
 
 from autotune_loop import tasks
 from autotune_loop.batch import BatchInProgress
@@ -32,7 +31,6 @@ class PoolSearch:
     """Samples the pool that a batch is chosen from.
 
     Args:
-        window: searches under way at a time.
         seed: of the run.
     """
 
@@ -40,7 +38,6 @@ class PoolSearch:
         self,
         engine: Engine,
         context: RunContext,
-        window: int,
         seed: int,
         failures: FailureLog,
         listen: Listener,
@@ -48,7 +45,6 @@ class PoolSearch:
     ) -> None:
         self._engine = engine
         self._context = context
-        self._window = window
         self._seed = seed
         self._failures = failures
         self._listen = listen
@@ -98,9 +94,13 @@ class PoolSearch:
         under_way: deque[Future[SearchedSchedule | SearchFailure]] = deque()
         submitted = 0
         while True:
-            while len(under_way) < self._window and submitted < at_most and not (enough() or self._stop.is_set()):
+            while (
+                len(under_way) < 2 * self._engine.build_slots
+                and submitted < at_most
+                and not (enough() or self._stop.is_set())
+            ):
                 folder = self._folder(work, str(submitted))
-                under_way.append(self._engine.submit_build(tasks.search, next(points), work.argset, folder))
+                under_way.append(self._engine.submit_build(tasks.search, next(points), work.argset_index, folder))
                 submitted += 1
             if not under_way:
                 return

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
-
-from distributed import Future
 
 from autotune_loop import tasks
 from autotune_loop.argset_state import ArgsetState, Timed
 from autotune_loop.batch_measurer import ArgsetReference
+from autotune_loop.board_references import built_kernels, submit_board_references
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.crew import Crew
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, Notice
-from autotune_loop.featurization import Featurization, read_featurization
+from autotune_loop.featurization import Featurization, read_featurization, uses_float
+from autotune_loop.hvx_floats import check_hvx_floats
+from autotune_loop.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
 from autotune_loop.output_tolerance import output_tolerance
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
@@ -26,6 +28,7 @@ from autotune_loop.timing import ReferenceRun
 from devices.measure_settings import MeasureSettings
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import DeviceError, GeneratorError, SdkError, UsageError
+from targets.executable import KernelObject
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
@@ -42,19 +45,40 @@ def prepare_references(
     """One state for each argument set, its reference outputs computed on the device.
 
     Raises:
-        GeneratorError: the generator cannot be scheduled at all; the sentence shows the fix.
+        GeneratorError: the generator cannot be scheduled at all, or not for this target; the sentence shows the fix.
         UsageError: sizes, scalars or inputs that its kernel has no arguments for.
     """
-    probes = [_submit_probe(engine, store, context, index) for index in range(len(context.argsets))]
-    references = [_submit_reference(engine, store, context, index) for index in range(len(context.argsets))]
+    probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
+    references = [_submit_reference(engine, store, context, index) for index in range(len(context.tasks))]
+    others = [submit_board_references(engine, store, context, index) for index in range(len(context.tasks))]
+    submitted = [
+        None if task.incumbent is None else submit_incumbent(engine, store, context, index, task.incumbent)
+        for index, task in enumerate(context.tasks)
+    ]
+    incumbents = [_incumbent(store, context, index, built, stop) for index, built in enumerate(submitted)]
     states = []
     for index, (probe, reference) in enumerate(zip(probes, references, strict=True)):
-        features = _probe_features(probe.result(), stop)
+        features = _probe_features(probe.result(), context, stop)
         built = reference.result()
         if features is None or stop.is_set():
             return []
-        states.append(_state(engine, crew, store, context, settings, index, features, built, listen, stop))
-    return states
+        if uses_float(features):
+            check_hvx_floats(engine, store, context, index)
+        kernels = built_kernels(others[index])
+        state = _state(engine, crew, store, context, settings, index, features, built, kernels, listen, stop)
+        state.incumbent = incumbents[index]
+        states.append(state)
+    return [] if stop.is_set() else states
+
+
+def _incumbent(
+    store: RunStore, context: RunContext, index: int, built: IncumbentBuild | None, stop: StopSignal
+) -> Incumbent | None:
+    header = context.tasks[index].incumbent
+    if header is None or built is None:
+        return None
+    result = built.result()
+    return None if stop.is_set() else keep_incumbent(store, index, header, result)
 
 
 def _submit_probe(
@@ -63,7 +87,7 @@ def _submit_probe(
     """A cheap search: fails at once where every search would, and gives the pipeline's features."""
     point = greedy_point(0, store.updated_weights)
     folder = context.work_folder / "probe" / str(index)
-    return engine.submit_build(tasks.search, point, context.argsets[index], folder)
+    return engine.submit_build(tasks.search, point, index, folder)
 
 
 def _submit_reference(
@@ -71,16 +95,18 @@ def _submit_reference(
 ) -> Future[tasks.BuiltReference | GeneratorFailure | None]:
     symbol = _reference_symbol(context, index)
     folder = store.objects / symbol
-    return engine.submit_build(tasks.build_reference, context.argsets[index], folder, symbol, skip)
+    return engine.submit_build(tasks.build_reference, index, folder, symbol, skip)
 
 
 def _reference_symbol(context: RunContext, index: int) -> str:
-    return f"{context.function_name}_reference_a{index}"
+    return f"{context.tasks[index].function_name}_reference_a{index}"
 
 
-def _probe_features(result: SearchedSchedule | SearchFailure, stop: StopSignal) -> Featurization | None:
+def _probe_features(
+    result: SearchedSchedule | SearchFailure, context: RunContext, stop: StopSignal
+) -> Featurization | None:
     if isinstance(result, SearchedSchedule):
-        features = read_featurization(result.featurization_path)
+        features = read_featurization(result.featurization_path, context.network)
         shutil.rmtree(result.folder, ignore_errors=True)
         return features
     if stop.is_set():
@@ -97,6 +123,7 @@ def _state(
     index: int,
     features: Featurization,
     built: tasks.BuiltReference | GeneratorFailure | None,
+    others: Sequence[KernelObject],
     listen: Listener,
     stop: StopSignal,
 ) -> ArgsetState:
@@ -104,16 +131,16 @@ def _state(
 
     The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
     """
-    argset = context.argsets[index]
-    reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, argset))
-    state = ArgsetState(index, argset, context.function_name, reference)
+    task = context.tasks[index]
+    reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
+    state = ArgsetState(index, task, reference, autoscheduler=context.network.value)
     trouble = ""
     while isinstance(built, tasks.BuiltReference):
-        run = _reference_run(engine, context, index, built)
+        run = _reference_run(engine, context, index, built, others)
         timing = crew.prepare(run, index, settings, stop.is_set)
         if timing is None or isinstance(timing.result, Measurement):
             state.reference = replace(reference, run=run)
-            if timing is not None and isinstance(timing.result, Measurement) and built.header_compiles:
+            if timing is not None and isinstance(timing.result, Measurement) and built.ships:
                 _let_compete(state, store, built, timing.result, listen)
             return state
         result = timing.result
@@ -142,21 +169,25 @@ def _let_compete(
             symbol=built.kernel.name,
             folder=folder,
             origin=built.autoscheduler,
-            median_ms=measurement.median_s * 1e3,
-            spread_ms=measurement.spread_s * 1e3,
+            median_ms=measurement.comparable_median_s * 1e3,
+            spread_ms=measurement.spread_s * measurement.factor * 1e3,
             is_default=False,
+            device=measurement.device,
         )
     )
 
 
-def _reference_run(engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference) -> ReferenceRun:
+def _reference_run(
+    engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference, others: Sequence[KernelObject]
+) -> ReferenceRun:
     """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
     output = context.work_folder / "executables" / f"reference_{index}"
     output.parent.mkdir(parents=True, exist_ok=True)
-    executable = engine.submit_build(tasks.link, [built.kernel], output).result()
+    executable = engine.submit_here(tasks.link, [built.kernel, *others], output).result()
     if isinstance(executable, SdkError):
         raise executable
-    return ReferenceRun(executable, built.kernel.name, f"reference_{index}.raw", context.limits.reference_run_s)
+    file, limit_s = f"reference_{index}.raw", context.limits.reference_run_s
+    return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
 
 
 def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:

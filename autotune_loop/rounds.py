@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.argset_state import ArgsetState
+from autotune_loop.argset_state import LEARN_STAGE, ArgsetState
 from autotune_loop.batch import BuiltBatch
 from autotune_loop.batch_builder import BatchBuilder
 from autotune_loop.batch_measurer import BatchMeasurer
@@ -19,14 +19,19 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.learner import Learner
-from autotune_loop.play_off import MIN_TURNS, play_off
+from autotune_loop.objective import ObjectiveKind
+from autotune_loop.play_off import RunPlayOff
+from autotune_loop.play_off_course import FEWEST_CHOOSING_TURNS
 from autotune_loop.prepare_references import prepare_references
 from autotune_loop.recovery import account_for_unfinished, recover
 from autotune_loop.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from autotune_loop.run_context import RunContext
+from autotune_loop.run_database import RunDatabase
 from autotune_loop.run_setup import measure_settings
 from autotune_loop.run_store import RunStore
+from autotune_loop.task_budget import next_task
 from autotune_loop.tune_request import TuneRequest
+from autotune_loop.verdict import LOOKS
 from devices.measurement import Measurement
 from targets.errors import GeneratorError, SdkError
 from targets.stop_signal import StopSignal
@@ -35,6 +40,8 @@ _PLAY_OFF_CONTENDERS = 4
 # However short the budget, so many schedules of a batch that is built are timed.
 _MIN_TIMED = 4
 _LINK_S = 3.0
+# Of a timing, beside the calls that count.
+_PROCESS_S = 0.1
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
 # A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
@@ -48,7 +55,6 @@ class Rounds:
     request: TuneRequest
     store: RunStore
     context: RunContext
-    build_slots: int
     engine: Engine
     crew: Crew
     learner: Learner
@@ -102,9 +108,9 @@ class Rounds:
         )
         if self.stop.is_set():
             return Outcome.INTERRUPTED
-        first_round = recover(self.store, self.states, self.learner, self.listen)
-        self.newest_round = max(0, first_round - 1)
+        self.newest_round = recover(self.store, self.states, self.learner, self.listen)
         for state in self.states:
+            state.unlike_devices = self.request.objective.kind is not ObjectiveKind.MEAN
             self._publish_first(state)
         measurer = BatchMeasurer(self.crew, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
@@ -112,20 +118,17 @@ class Rounds:
             self.store,
             self.context,
             self.request.sampling,
-            self.build_slots,
             self.learner.predict,
             self.deadline,
             self.listen,
             self.builder_stop,
         )
-        argsets = range(len(self.states))
-        steps = iter([(r, a) for r in range(first_round, self.request.rounds) for a in argsets])
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
             upcoming: ThreadFuture[BuiltBatch] | None = None
 
             def start_next() -> ThreadFuture[BuiltBatch] | None:
                 nonlocal upcoming
-                upcoming = self._start_build(steps, builder, producer)
+                upcoming = self._start_build(builder, producer)
                 return upcoming
 
             try:
@@ -143,25 +146,25 @@ class Rounds:
             batch = self._await(upcoming)
             if batch is None:
                 return Outcome.BUDGET_SPENT
-            self.states[batch.argset_index].exhausted |= batch.exhausted
+            self.states[batch.argset_index].history.is_exhausted |= batch.exhausted
             upcoming = start_next()
             self._measure(batch, measurer)
             if self.stop.is_set():
                 return Outcome.INTERRUPTED
             if self.crew.is_lost:
                 return Outcome.DEVICES_LOST
-        if all(state.exhausted for state in self.states):
+        if all(state.history.is_exhausted for state in self.states):
             self.listen(Notice("Every schedule that the search still finds has been tried."))
             return Outcome.EXHAUSTED
         return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
 
-    def _start_build(
-        self, steps: Iterator[tuple[int, int]], builder: BatchBuilder, producer: ThreadPoolExecutor
-    ) -> ThreadFuture[BuiltBatch] | None:
-        step = next(((r, a) for r, a in steps if not self.states[a].exhausted), None)
-        if step is None or self.deadline.within(self._reserve_s()):
+    def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
+        histories = [state.history for state in self.states]
+        argset_index = next_task(histories, self.request.rounds * len(histories))
+        if argset_index is None or self.deadline.within(self._reserve_s()):
             return None
-        round_index, argset_index = step
+        round_index = histories[argset_index].started
+        histories[argset_index].started += 1
         full_search_s = self.states[argset_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
         return producer.submit(self._learn_and_build, builder, round_index, argset_index, full)
@@ -169,8 +172,9 @@ class Rounds:
     def _learn_and_build(self, builder: BatchBuilder, round_index: int, argset_index: int, full: bool) -> BuiltBatch:
         """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
         learn_s = self._learn()
-        batch = builder.build(round_index, argset_index, self.store.updated_weights, full_search=full)
-        return replace(batch, stages_s={"learn": learn_s, **batch.stages_s})
+        waiting = max(1, sum(1 for state in self.states if not state.history.best_ms))
+        batch = builder.build(round_index, argset_index, self.store.updated_weights, full_search=full, waiting=waiting)
+        return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _learn(self) -> float:
         """Train on what has been timed since the last training; returns the seconds that it took."""
@@ -216,6 +220,7 @@ class Rounds:
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
+        state.add_batch(stages_s)
         state.prune(self.store, _PLAY_OFF_CONTENDERS)
         self.batches_done += 1
         self.newest_round = batch.round_index
@@ -223,7 +228,7 @@ class Rounds:
         if batch.round_index == 0 and not measured and not (self.stop.is_set() or self.crew.is_lost):
             counts = ", ".join(f"{n} × {kind}" for kind, n in self.store.database.failure_counts().items())
             raise GeneratorError(
-                f"No schedule of the first batch could be timed ({counts}).",
+                f"No schedule of the first batch could be timed for {state.task.generator_name} ({counts}).",
                 next_step=f"The last one: {state.last_failure(self.store)}",
             )
 
@@ -240,7 +245,8 @@ class Rounds:
         # The slowest of the best few decides how long a turn of the play-off takes: the longest run is a safe guess.
         self.device_held_s = max(self.device_held_s, sum(measurement.repetitions_s))
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
-        if not state.add(candidate, median_ms, measurement.spread_s * measurement.factor * 1e3):
+        spread_ms = measurement.spread_s * measurement.factor * 1e3
+        if not state.add(candidate, median_ms, spread_ms, measurement.device):
             return
         state.publish_best(self.store, measurement.clock.value)
         sample = state.timed[0].sample
@@ -248,38 +254,43 @@ class Rounds:
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
-        per_turn_s = _PLAY_OFF_CONTENDERS * self.device_held_s
-        return len(self.states) * (_LINK_S + MIN_TURNS * per_turn_s)
+        with_incumbent = sum(1 for state in self.states if state.incumbent is not None)
+        choosing = len(self.states) * _PLAY_OFF_CONTENDERS + with_incumbent
+        deciding = len(self.states) * 2 + with_incumbent
+        timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
+        return len(self.states) * _LINK_S + timings * (self.device_held_s + _PROCESS_S)
 
     def _decide(self, state: ArgsetState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
-        contenders = state.contenders(self.store, _PLAY_OFF_CONTENDERS)
-        if self.stop.is_set() or self.crew.is_lost or not contenders:
-            return state.unconfirmed(self.store)
+        entries = state.entries(self.store, _PLAY_OFF_CONTENDERS)
+        clock = self.request.clock.value
+        if self.stop.is_set() or self.crew.is_lost or entries is None:
+            return state.unconfirmed(self.store, clock)
+        play_off = RunPlayOff(
+            engine=self.engine,
+            crew=self.crew,
+            store=self.store,
+            settings=measure_settings(self.request),
+            objective=self.request.objective,
+            most_turns=self.request.play_off_turns,
+            seed=self.request.sampling.seed,
+            deadline=self.deadline,
+            listen=self.listen,
+            stop=self.stop,
+        )
         try:
-            times = play_off(
-                self.engine,
-                self.crew,
-                self.store,
-                measure_settings(self.request),
-                contenders,
-                state.reference,
-                state.argset_index,
-                self.deadline,
-                self.listen,
-                self.stop,
-            )
+            result = play_off.hold(entries, state.reference, state.argset_index)
         except SdkError as error:
             self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
-            times = []
-        return state.decide(self.store, times, self.request.clock.value)
+            return state.unconfirmed(self.store, clock)
+        return state.decide(self.store, result, clock)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database
         account_for_unfinished(database)
         return TuneResult(
             outcome=outcome,
-            generator=self.request.reference.name or "",
+            generator=self.request.generator_names,
             target=self.request.profile.name,
             device=self.request.device_names,
             clock=self.request.clock.value,
@@ -290,8 +301,18 @@ class Rounds:
             samples_timed=len(database.measured()),
             failures=database.failure_counts(),
             incidents=database.incident_counts(),
-            devices=tuple(DeviceUse(name, *use) for name, use in database.device_use().items()),
+            devices=_device_use(database),
             not_done=database.not_done_count(),
             stages_s=database.stage_totals_s(),
             duration_s=duration_s,
         )
+
+
+def _device_use(database: RunDatabase) -> tuple[DeviceUse, ...]:
+    used, boards = database.device_use(), database.board_factors()
+    rows = []
+    for name in dict.fromkeys([*used, *boards]):
+        board = boards.get(name)
+        told = () if board is None else (board.factor, board.spread, board.fits)
+        rows.append(DeviceUse(name, *used.get(name, (0, 0.0)), *told))
+    return tuple(rows)

@@ -7,15 +7,16 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.board_factor import BoardFactor, ReferenceTime
 from autotune_loop.candidate import Candidate
 from devices.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # A damaged file may hold text that is none, even in SQLite's own messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
@@ -41,13 +42,16 @@ CREATE TABLE IF NOT EXISTS incidents (
     symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, sentence TEXT NOT NULL,
     under_way INTEGER NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS calibrations (
-    argset INTEGER NOT NULL, device TEXT NOT NULL, era TEXT NOT NULL, reference_ms REAL NOT NULL,
-    spread_ms REAL NOT NULL, factor REAL NOT NULL, at_unix_s REAL NOT NULL);
+    argset INTEGER NOT NULL, device TEXT NOT NULL, era TEXT NOT NULL, factor REAL NOT NULL, spread REAL NOT NULL,
+    noise REAL NOT NULL, schedules INTEGER NOT NULL, furthest TEXT NOT NULL, fits INTEGER NOT NULL,
+    times_ms TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS device_states (
     device TEXT NOT NULL, moment TEXT NOT NULL, state TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS weights (
     round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
     report TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS verdicts (
+    argset INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS batches (
     round INTEGER NOT NULL, argset INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 """
@@ -67,17 +71,22 @@ class MeasuredCandidate:
     median_ms: float
     spread_ms: float
     clock: str
+    device: str = ""
 
 
 @dataclass(frozen=True)
 class CalibrationRow:
-    """What times of a device in an era are multiplied with, and the reference's time that it comes from."""
+    """How times of a device in an era compare with the run's scale.
+
+    Attributes:
+        times: reference schedule → its time there.
+    """
 
     argset_index: int
     device: str
     era: str
-    reference_ms: float
-    factor: float
+    board: BoardFactor
+    times: Mapping[str, ReferenceTime]
 
 
 class RunDatabase:
@@ -111,6 +120,13 @@ class RunDatabase:
         except RunFolderError:
             self._connection.close()
             raise
+
+    def trust_the_machine(self) -> None:
+        """Do not wait for the disk after each result, which would be most of what a farm of many devices does.
+
+        A process that is killed still loses nothing; a power cut may lose the last results, which are timed again.
+        """
+        self._rows("PRAGMA synchronous=NORMAL")
 
     def _trouble(self, error: Exception) -> RunFolderError:
         return RunFolderError(
@@ -212,21 +228,26 @@ class RunDatabase:
         values = (failure.kernel, failure.device, trouble, failure.sentence, int(failure.under_way), time.time())
         self._add("INSERT INTO incidents VALUES (?,?,?,?,?,?)", values)
 
-    def add_calibration(
-        self, argset_index: int, device: str, era: str, reference_ms: float, spread_ms: float, factor: float
-    ) -> None:
-        """A device's times can be brought to the run's scale."""
-        values = (argset_index, device, era, reference_ms, spread_ms, factor, time.time())
-        self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?)", values)
+    def add_calibration(self, row: CalibrationRow) -> None:
+        """A device's reference schedules were timed."""
+        board = row.board
+        times_ms = {name: (one.time_ms, one.spread_ms) for name, one in row.times.items()}
+        numbers = (board.factor, board.spread, board.noise, board.schedules, board.furthest, int(board.fits))
+        values = (row.argset_index, row.device, row.era, *numbers, json.dumps(times_ms), time.time())
+        self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?,?,?,?,?)", values)
 
     def calibrations(self) -> list[CalibrationRow]:
         """All of them, oldest first."""
-        rows = self._rows("SELECT argset, device, era, reference_ms, factor FROM calibrations ORDER BY rowid")
+        rows = self._rows(
+            "SELECT argset, device, era, factor, spread, noise, schedules, furthest, times_ms"
+            " FROM calibrations ORDER BY rowid"
+        )
         with self._converting():
-            return [
-                CalibrationRow(int(str(a)), str(device), str(era), float(str(ms)), float(str(factor)))
-                for a, device, era, ms, factor in rows
-            ]
+            return [_calibration(row) for row in rows]
+
+    def board_factors(self) -> dict[str, BoardFactor]:
+        """Device → its newest factor, of the last argument set that it timed."""
+        return {row.device: row.board for row in self.calibrations()}
 
     def add_device_state(self, device: str, moment: str, state: object) -> None:
         """What a device's sensors said at a moment, 'before' or 'after' a batch."""
@@ -253,6 +274,16 @@ class RunDatabase:
         values = (round_index, argset_index, json.dumps(stages_s), time.time())
         self._add("INSERT INTO batches VALUES (?,?,?,?)", values)
 
+    def add_verdict(self, argset_index: int, verdict: Mapping[str, object]) -> None:
+        """A play-off ended; `verdict` is JSON-ready."""
+        self._add("INSERT INTO verdicts VALUES (?,?,?)", (argset_index, json.dumps(verdict), time.time()))
+
+    def last_verdict(self, argset_index: int) -> dict[str, object] | None:
+        """The verdict of the newest play-off of an argument set; None before the first."""
+        rows = self._rows("SELECT verdict FROM verdicts WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
+        with self._converting():
+            return dict(json.loads(str(rows[0][0]))) if rows else None
+
     def known_schedules(self, argset_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""
         rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE argset=?", (argset_index,))
@@ -262,7 +293,7 @@ class RunDatabase:
         """Every candidate that was timed as a sample, in the order of timing."""
         rows = self._rows(
             "SELECT c.symbol, c.round, c.argset, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
-            " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock"
+            " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock, m.device"
             " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
             " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
             (argset_index, argset_index),
@@ -284,6 +315,21 @@ class RunDatabase:
         newest = self._rows("SELECT max(round) FROM candidates")[0][0]
         with self._converting():
             return 0 if newest is None else int(str(newest)) + 1
+
+    def next_rounds(self) -> dict[int, int]:
+        """Argument set → the first round that none of its candidates belongs to; those without any are left out."""
+        rows = self._rows("SELECT argset, max(round) FROM candidates GROUP BY argset")
+        with self._converting():
+            return {int(str(argset)): int(str(newest)) + 1 for argset, newest in rows}
+
+    def batches(self) -> list[tuple[int, int, dict[str, float]]]:
+        """Argument set, round and the seconds of its stages of every complete batch, oldest first."""
+        rows = self._rows("SELECT argset, round, stages_s FROM batches ORDER BY rowid")
+        with self._converting():
+            return [
+                (int(str(argset)), int(str(r)), {str(k): float(s) for k, s in json.loads(str(text)).items()})
+                for argset, r, text in rows
+            ]
 
     def failure_counts(self) -> dict[str, int]:
         """Failures by 'stage: reason', without what was only not done because the run ended."""
@@ -317,8 +363,15 @@ class RunDatabase:
         self._connection.close()
 
 
+def _calibration(row: tuple[object, ...]) -> CalibrationRow:
+    argset, device, era, factor, spread, noise, schedules, furthest, times_ms = row
+    times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
+    board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
+    return CalibrationRow(int(str(argset)), str(device), str(era), board, times)
+
+
 def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
-    symbol, round_index, argset, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock = row
+    symbol, round_index, argset, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock, device = row
     return MeasuredCandidate(
         symbol=str(symbol),
         round_index=int(str(round_index)),
@@ -330,4 +383,5 @@ def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
         median_ms=float(str(median_ms)),
         spread_ms=float(str(spread_ms)),
         clock=str(clock),
+        device=str(device),
     )

@@ -6,20 +6,25 @@ import json
 import math
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotune_loop.events import Listener, Notice, RunStarted
 from autotune_loop.run_context import BuildLimits, RunContext
 from autotune_loop.run_record import RunRecord
 from autotune_loop.tune_request import Folders, TuneRequest
+from autotune_loop.tuning_task import TuningTask, generator_names, published_names, sample_file_name
 from devices.core_plan import plan_cores
 from devices.device import Clock
 from devices.measure_settings import MeasureSettings
 from targets.content_cache import file_sha256
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
+from targets.host_probe import probe_host
 from targets.open_toolchain import fallback_notice, open_toolchain
 from targets.profile import BASELINE_WEIGHTS
+from targets.ptxas import INSTALL_HINT, find_ptxas
+from targets.simulated_clock_plugin import clock_model_sha256
 from targets.stop_signal import StopSignal
 from weights.baseline import baseline_weights
 from weights.network import Network
@@ -29,6 +34,8 @@ from weights.weights_file import Weights, read_weights, weights_sha256
 _EMULATED_TIME_FACTOR = 2.0
 _EMULATED_MIN_REPETITIONS = 3
 _RUN_LIMIT_S = 60.0
+# The simulation takes several times as long as the emulation.
+_SIMULATED_RUN_LIMIT_S = 180.0
 # Shares of a time budget.
 _SEARCH_BUDGET_SHARE = 0.25
 _SHORTEST_SEARCH_LIMIT_S = 10.0
@@ -39,7 +46,7 @@ _MEMORY_LIMIT_BYTES = 8 * 2**30
 
 
 def start_weights(request: TuneRequest) -> Weights:
-    """The weights asked for, else the profile's, else those inside the plug-in.
+    """The weights asked for, else those that a resumed run started from, else the profile's, else Halide's own.
 
     Raises:
         WeightsError: they cannot be read, or belong to another autoscheduler's network.
@@ -47,10 +54,12 @@ def start_weights(request: TuneRequest) -> Weights:
     autoscheduler = request.profile.autoscheduler.name
     if request.weights is not None:
         weights = read_weights(request.weights)
+    elif request.resume and (started := request.run_folder / "samples" / "start.weights").is_file():
+        weights = read_weights(started)
     elif request.profile.start_weights != BASELINE_WEIGHTS:
         weights = read_weights(Path(request.profile.start_weights))
     else:
-        weights = baseline_weights(find_halide_install().plugin_path(autoscheduler))
+        weights = own_weights(request)
     if weights.network is not Network(autoscheduler):
         raise WeightsError(
             f"The weights are for {weights.network.value}, but profile {request.profile.name} uses {autoscheduler}.",
@@ -59,8 +68,19 @@ def start_weights(request: TuneRequest) -> Weights:
     return weights
 
 
+def own_weights(request: TuneRequest) -> Weights:
+    """Those inside the plug-in of the run's autoscheduler.
+
+    Raises:
+        WeightsError: there are none.
+    """
+    return baseline_weights(find_halide_install().plugin_path(request.profile.autoscheduler.name))
+
+
 def measure_settings(request: TuneRequest) -> MeasureSettings:
     """How kernels are timed on the run's device."""
+    if request.clock is Clock.SIMULATED:
+        return MeasureSettings(run_limit_s=_SIMULATED_RUN_LIMIT_S)
     if request.clock is Clock.EMULATED:
         return MeasureSettings(
             precision=request.precision,
@@ -80,11 +100,7 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
     halide = find_halide_install()
     profile = request.profile
     identity = {
-        "generator": request.reference.name or "",
-        "generator_kind": request.reference.kind.value,
-        "generator_sha256": file_sha256(request.reference.file),
-        "function_name": request.function_name,
-        "argsets": json.dumps([dict(argset) for argset in request.argsets]),
+        **_tasks_identity(request.tasks),
         "profile": profile.name,
         "halide_target": profile.halide_target,
         "halide_version": halide.version,
@@ -95,6 +111,7 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
         "parallelism": str(request.parallelism),
         "device": _device_identity(request),
         "clock": request.clock.value,
+        **({"clock_model_sha256": clock_model_sha256()} if request.clock is Clock.SIMULATED else {}),
         "start_weights_sha256": weights_sha256(weights),
         "seed": str(request.sampling.seed),
         "input_seed": str(request.inputs.seed),
@@ -103,7 +120,15 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
         "input_files": json.dumps({name: file_sha256(path) for name, path in request.inputs.files.items()}),
         "loss": request.learning.loss,
     }
+    if profile.machine.gpu is not None:
+        identity["card"] = profile.machine.gpu.name
     settings = {
+        **_tasks_settings(request.tasks),
+        "objective": request.objective.describe(),
+        "objective_options": request.objective.to_json(),
+        "play_off_turns": str(request.play_off_turns),
+        "machine": json.dumps(profile.to_dict()["machine"]),
+        "processor": probe_host().cpu_model if request.runs_here and request.clock is Clock.WALL else "",
         "devices": request.device_names,
         "batch_size": str(request.sampling.batch_size),
         "rounds": str(request.rounds),
@@ -120,9 +145,60 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
     return RunRecord(identity, settings)
 
 
+def _tasks_identity(tasks: Sequence[TuningTask]) -> dict[str, str]:
+    """Of one generator as flat keys; of several, a list beside them."""
+    first = tasks[0].reference
+    identity = {
+        "generator": generator_names(tasks),
+        "generator_kind": first.kind.value,
+        "generator_sha256": file_sha256(first.file),
+        "function_name": sample_file_name(tasks),
+        "argsets": json.dumps([dict(task.parameters) for task in tasks]),
+    }
+    if len({task.function_name for task in tasks}) > 1:
+        identity["tasks"] = json.dumps(
+            [
+                {
+                    "name": name,
+                    "generator": task.generator_name,
+                    "generator_kind": task.reference.kind.value,
+                    "generator_sha256": file_sha256(task.reference.file),
+                    "function_name": task.function_name,
+                    "parameters": dict(task.parameters),
+                }
+                for task, name in zip(tasks, published_names(tasks), strict=True)
+            ]
+        )
+    return identity
+
+
+def _tasks_settings(tasks: Sequence[TuningTask]) -> dict[str, str]:
+    settings = {"generator_file": str(tasks[0].reference.file)}
+    if len({task.function_name for task in tasks}) > 1:
+        settings["generator_files"] = json.dumps([str(task.reference.file) for task in tasks])
+    incumbents = {
+        name: file_sha256(task.incumbent)
+        for task, name in zip(tasks, published_names(tasks), strict=True)
+        if task.incumbent is not None
+    }
+    if incumbents:
+        settings["incumbents_sha256"] = json.dumps(incumbents)
+    return settings
+
+
 def toolchain_notice(request: TuneRequest, folders: Folders) -> str:
     """A sentence about a C library that is not the device's own; empty where there is nothing to say."""
     return fallback_notice(request.profile, folders.ndk_root, runs_here=request.runs_here)
+
+
+def assembler_notice(request: TuneRequest, folders: Folders) -> str:
+    """A sentence where kernels for a card cannot be looked at before they run; empty where there is nothing to say."""
+    if request.profile.machine.gpu is None or find_ptxas(folders.environment) is not None:
+        return ""
+    return (
+        "NVIDIA's assembler ptxas is not there: schedules whose kernels need more registers or memory than the card "
+        f"has fail on it, not before. {INSTALL_HINT}"
+    )
 
 
 def prepare_toolchain(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSignal) -> float:
@@ -151,14 +227,14 @@ def _usable_ndk(request: TuneRequest, folders: Folders) -> Path | None:
 
 def _device_identity(request: TuneRequest) -> str:
     """A run may go on with other boards of its profile: their times are brought to one scale."""
-    kinds = {"devices of the inventory" if device.remote else device.name for device in request.devices}
+    kinds = {device.name if device.uses_host_cores else "devices of the inventory" for device in request.devices}
     return ", ".join(sorted(kinds))
 
 
 def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
     """The first event of a run."""
     return RunStarted(
-        generator=request.reference.name or "",
+        generator=request.generator_names,
         target=request.profile.name,
         device=request.device_names,
         clock=request.clock.value,
@@ -166,24 +242,25 @@ def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
         run_folder=str(run_folder),
         batch_size=request.sampling.batch_size,
         rounds=request.rounds,
-        argsets=len(request.argsets),
+        argsets=len(request.tasks),
         budget_s=request.budget_s,
         resumed=request.resume,
+        parallel_unit="thread" if request.profile.machine.gpu is None else "multiprocessor",
     )
 
 
 def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tuple[RunContext, int]:
     """What workers need to know, and how many candidates are built at once."""
     usable = frozenset(os.sched_getaffinity(0))
-    here = max((device.threads for device in request.devices if device.uses_host_cores), default=0)
+    here = max((device.measuring_cores for device in request.devices), default=0)
     cores = plan_cores(usable, min(here, len(usable)))
     build_slots = request.build_jobs or len(cores.build)
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limits = _limits(request, int(memory_bytes * _MEMORY_SHARE / build_slots))
+    share_bytes = int(memory_bytes * _MEMORY_SHARE / build_slots)
+    # A farm's members know their own memory.
+    limits = _limits(request, share_bytes if request.farm is None else _MEMORY_LIMIT_BYTES)
     context = RunContext(
-        reference=request.reference,
-        function_name=request.function_name,
-        argsets=request.argsets,
+        tasks=request.tasks,
         profile=request.profile,
         parallelism=request.parallelism,
         devices=request.devices,
@@ -201,8 +278,8 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
 
 
 def _limits(request: TuneRequest, memory_share_bytes: int) -> BuildLimits:
-    """With a time budget nothing that the run waits for may take more than its share of it."""
-    budget_s = math.inf if request.budget_s is None else request.budget_s
+    """With a time budget nothing that the run waits for may take more than its share of its task's."""
+    budget_s = math.inf if request.budget_s is None else request.budget_s / len(request.tasks)
     standard = BuildLimits()
     full_s = request.full_search_limit_s
     return BuildLimits(

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Candidate, SearchedSchedule
@@ -18,6 +18,8 @@ from autotune_loop.schedule.mend_header import mend_header
 from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
 from targets.executable import KernelObject
+from targets.schedule_header import read_schedule
+from weights.network import Network
 from weights.weights_file import Weights, write_weights
 
 _SCHEDULE_ID_ROUND = 10_000
@@ -28,14 +30,30 @@ class RunStore:
 
     Everything is on disk when a method returns; a process killed at any moment leaves a folder that `resume` opens.
 
+    Args:
+        file_name: what the files of samples are called, without their suffixes.
+        names: of the best headers, one for each tuning task; None takes `file_name` for them.
+        network: the cost model that the run's featurizations are for.
+
     Raises:
         RunFolderError: another process holds the folder; it holds a run already (without resume), none (with
             resume), or a run of something else; it cannot be written.
     """
 
-    def __init__(self, folder: Path, function_name: str, record: RunRecord, *, resume: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        file_name: str,
+        record: RunRecord,
+        *,
+        resume: bool,
+        names: Sequence[str] | None = None,
+        network: Network = Network.ADAMS2019,
+    ) -> None:
         self.folder = folder.resolve()
-        self._name = function_name
+        self._network = network
+        self._name = file_name
+        self._published = tuple(names or (file_name,))
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
@@ -108,16 +126,23 @@ class RunStore:
             ) from error
 
     @property
+    def start_weights(self) -> Path:
+        """The weights that the run started from."""
+        return self.samples / "start.weights"
+
+    @property
+    def default_weights(self) -> Path:
+        """Halide's own weights, which the default schedule is searched with."""
+        return self.samples / "default.weights"
+
+    @property
     def updated_weights(self) -> Path:
         """The newest weights that were accepted."""
         return self.samples / "updated.weights"
 
     def best_schedule(self, argset_index: int) -> Path:
         """Where the winner's header goes."""
-        return self.samples / f"best.{self._argset_name(argset_index)}.schedule.h"
-
-    def _argset_name(self, argset_index: int) -> str:
-        return self._name if argset_index == 0 else f"{self._name}_argset{argset_index}"
+        return self.samples / f"best.{self._published[argset_index]}.schedule.h"
 
     def batch_folder(self, round_index: int, argset_index: int) -> Path:
         """samples/batch_<round>_<argset>, as Halide's loop calls it."""
@@ -182,17 +207,25 @@ class RunStore:
         write_atomically(self.schedule_path(folder), text.encode())
         return folder
 
+    def keep_incumbent(self, argset_index: int, header: Path) -> Path:
+        """Put the incumbent's header into samples/incumbent/<argset>; returns that folder."""
+        folder = self.samples / "incumbent" / str(argset_index)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = mend_header(read_schedule(header), self._name)
+        write_atomically(self.schedule_path(folder), text.encode())
+        return folder
+
     def write_sample(
         self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int
     ) -> None:
         """The `.sample` of a timed candidate, as Halide's tools read it. Failed candidates get none."""
-        featurization = read_featurization(self.featurization_path(candidate_folder))
+        featurization = read_featurization(self.featurization_path(candidate_folder), self._network)
         schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index
         write_sample(Sample(featurization, ms, pipeline_id, schedule_id), self.sample_path(candidate_folder))
 
     def write_best(self, argset_index: int, schedule_path: Path, benchmark: str) -> Path:
         """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
-        name = self._argset_name(argset_index)
+        name = self._published[argset_index]
         text = mend_header(schedule_path.read_text(), name)
         with self._writing():
             write_atomically(self.best_schedule(argset_index), text.encode())

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autotune_loop.farm.farm_use import FarmUse
+from autotune_loop.objective import Objective
+from autotune_loop.tuning_task import TuningTask, generator_names
+from autotune_loop.verdict import LOOKS
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble
 from devices.measure_settings import KernelInputs
 from devices.remote_place import ConnectionSettings
-from targets.generator_reference import GeneratorReference
 from targets.profile import TargetProfile
 
 LOSSES = ("relative_throughput", "rank")
@@ -56,29 +59,30 @@ class TuneRequest:
     """One run of the loop.
 
     Attributes:
-        reference: the generator, its name resolved.
-        function_name: the name the tuned function is built under, and best.<name>.schedule.h is called by.
-        argsets: generator parameters of each argument set, the user's `-p` included; at least one.
+        tasks: what is tuned, at least one.
         devices: at least one; all have one clock.
         parallelism: threads of a device.
         weights: weights to start from; None takes the profile's, or those inside the plug-in.
+        is_transferred: nobody asked for `weights`; they come from other runs and must prove themselves.
         budget_s: wall-clock seconds for everything; None sets no limit.
         build_jobs: candidates built at once; None takes one a core.
         connections: what of this machine SSH and ADB connections are made with; None where there are none.
         patience_s: how long the run waits when no device is left.
+        farm: the farm that the devices are of; None where this machine reaches them itself.
         search_limit_s, full_search_limit_s, memory_limit_bytes: of one candidate.
+        objective: what the winner is to be good at, where there are several devices.
+        play_off_turns: the most turns of challenger against default or incumbent, at least the first of the looks.
     """
 
-    reference: GeneratorReference
-    function_name: str
+    tasks: tuple[TuningTask, ...]
     profile: TargetProfile
     devices: tuple[Device, ...]
     parallelism: int
     run_folder: Path
-    argsets: tuple[Mapping[str, str], ...] = ({},)
     rounds: int = 100
     budget_s: float | None = None
     weights: Path | None = None
+    is_transferred: bool = False
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     learning: LearningOptions = field(default_factory=LearningOptions)
     inputs: KernelInputs = field(default_factory=KernelInputs)
@@ -91,6 +95,9 @@ class TuneRequest:
     precision: float = 0.01
     connections: ConnectionSettings | None = None
     patience_s: float = 600.0
+    farm: FarmUse | None = None
+    objective: Objective = field(default_factory=Objective)
+    play_off_turns: int = LOOKS[-1]
 
     @property
     def clock(self) -> Clock:
@@ -100,7 +107,12 @@ class TuneRequest:
     @property
     def runs_here(self) -> bool:
         """Whether kernels run on this machine, natively or emulated, if only some of them."""
-        return any(device.remote is None for device in self.devices)
+        return any(device.uses_host_cores for device in self.devices)
+
+    @property
+    def generator_names(self) -> str:
+        """The generators, for people."""
+        return generator_names(self.tasks)
 
     @property
     def device_names(self) -> str:

@@ -8,10 +8,13 @@ from autotune_loop.crew import Crew
 from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, Notice
+from autotune_loop.farm.farm_use import FARM_AHEAD_S
 from autotune_loop.learner import Learner
 from autotune_loop.result import TuneResult
 from autotune_loop.rounds import Rounds
 from autotune_loop.run_setup import (
+    assembler_notice,
+    own_weights,
     prepare_toolchain,
     run_context,
     run_record,
@@ -21,9 +24,13 @@ from autotune_loop.run_setup import (
 )
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import Folders, TuneRequest
+from autotune_loop.tuning_task import published_names, sample_file_name
 from devices.core_turns import CoreTurns
 from targets.errors import RunFolderError, SdkError
 from targets.stop_signal import StopSignal
+
+# Their results come faster than a disk takes them one by one.
+_MANY_DEVICES = 16
 
 
 def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSignal) -> TuneResult:
@@ -34,28 +41,49 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
     Raises:
         GeneratorError: the generator cannot be tuned at all; the sentence shows the fix.
         RunFolderError: the run folder is in use, damaged, full, or of another run.
-        ToolchainError, EmulatorError, DeviceError, WeightsError: what is missing or broken.
+        ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
     """
     started_s = time.monotonic()
     weights = start_weights(request)
     record = run_record(request, folders, weights)
     try:
-        store = RunStore(request.run_folder, request.function_name, record, resume=request.resume)
+        network = weights.network
+        store = RunStore(
+            request.run_folder,
+            sample_file_name(request.tasks),
+            record,
+            resume=request.resume,
+            names=published_names(request.tasks),
+            network=network,
+        )
         try:
             context, build_slots = run_context(request, folders, store.work)
             listen(run_started(request, store.folder))
-            if notice := toolchain_notice(request, folders):
-                listen(Notice(notice))
+            for notice in (toolchain_notice(request, folders), assembler_notice(request, folders)):
+                if notice:
+                    listen(Notice(notice))
             started_s += prepare_toolchain(request, folders, listen, stop)
             turns = CoreTurns(folders.locks) if context.cores.take_turns else None
             with (
-                Learner(store, weights, request, folders.environment, turns, listen) as learner,
-                Engine(context, build_slots) as engine,
+                Learner(
+                    store,
+                    weights,
+                    request,
+                    folders.environment,
+                    turns,
+                    listen,
+                    own_weights(request),
+                    is_transferred=request.is_transferred,
+                ) as learner,
+                Engine(context, build_slots, request.farm, listen) as engine,
             ):
                 deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
                 names = [device.name for device in request.devices]
-                crew = Crew(engine, names, store.database, listen, request.patience_s, folders.report_health)
-                rounds = Rounds(request, store, context, build_slots, engine, crew, learner, deadline, listen, stop)
+                ahead_s = 0.0 if request.farm is None else FARM_AHEAD_S
+                if len(names) > _MANY_DEVICES:
+                    store.database.trust_the_machine()
+                crew = Crew(engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s)
+                rounds = Rounds(request, store, context, engine, crew, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:
             store.discard_if_unused()

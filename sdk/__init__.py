@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     from autotune_loop.comparison import ComparedSchedule
     from autotune_loop.cost_model.training_report import TrainingReport
     from autotune_loop.events import Event, event_to_dict
+    from autotune_loop.objective import Objective, ObjectiveKind
     from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+    from autotune_loop.shipping.check_folder import CheckedFolder
+    from autotune_loop.shipping.ship_manifest import ShipManifest
+    from autotune_loop.shipping_play_off import FalseWins, HeaderPlayOff
     from autotune_loop.tune_request import LearningOptions, SamplingOptions
+    from autotune_loop.verdict import Verdict
     from devices.measure_settings import KernelInputs, MeasureSettings
     from sdk.api.autotune import autotune
-    from sdk.api.bench import bench
+    from sdk.api.bench import bench, count_false_wins, play_off
     from sdk.api.build import build
+    from sdk.api.report import report
     from sdk.api.retrain import retrain
+    from sdk.api.ship import check_shipped, ship
+    from sdk.generator_spec import GeneratorSpec
     from targets.artifacts import Artifacts
     from targets.errors import (
         DeviceError,
@@ -39,52 +47,78 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Artifacts",
+    "CheckedFolder",
     "ComparedSchedule",
     "DeviceError",
     "EmulatorError",
     "Event",
+    "FalseWins",
     "GeneratorError",
+    "GeneratorSpec",
+    "HeaderPlayOff",
     "KernelInputs",
     "LearningOptions",
     "MeasureSettings",
+    "Objective",
+    "ObjectiveKind",
     "Outcome",
     "ProfileError",
     "RunFolderError",
     "SamplingOptions",
     "SdkError",
+    "ShipManifest",
     "StopSignal",
     "ToolchainError",
     "TrainingReport",
     "TuneResult",
     "TunedSchedule",
     "UsageError",
+    "Verdict",
     "WeightsError",
     "autotune",
     "bench",
     "build",
+    "check_shipped",
+    "count_false_wins",
     "event_to_dict",
+    "play_off",
+    "report",
     "retrain",
+    "ship",
 ]
 
 _ERRORS = [name for name in __all__ if name.endswith("Error")]
 _MODULES = {
     "Artifacts": "targets.artifacts",
+    "CheckedFolder": "autotune_loop.shipping.check_folder",
     "ComparedSchedule": "autotune_loop.comparison",
     "Event": "autotune_loop.events",
+    "FalseWins": "autotune_loop.shipping_play_off",
+    "GeneratorSpec": "sdk.generator_spec",
+    "HeaderPlayOff": "autotune_loop.shipping_play_off",
     "KernelInputs": "devices.measure_settings",
     "LearningOptions": "autotune_loop.tune_request",
     "MeasureSettings": "devices.measure_settings",
+    "Objective": "autotune_loop.objective",
+    "ObjectiveKind": "autotune_loop.objective",
     "Outcome": "autotune_loop.result",
     "SamplingOptions": "autotune_loop.tune_request",
+    "ShipManifest": "autotune_loop.shipping.ship_manifest",
     "StopSignal": "targets.stop_signal",
     "TrainingReport": "autotune_loop.cost_model.training_report",
     "TuneResult": "autotune_loop.result",
     "TunedSchedule": "autotune_loop.result",
+    "Verdict": "autotune_loop.verdict",
     "autotune": "sdk.api.autotune",
     "bench": "sdk.api.bench",
     "build": "sdk.api.build",
+    "check_shipped": "sdk.api.ship",
+    "count_false_wins": "sdk.api.bench",
     "event_to_dict": "autotune_loop.events",
+    "play_off": "sdk.api.bench",
+    "report": "sdk.api.report",
     "retrain": "sdk.api.retrain",
+    "ship": "sdk.api.ship",
     **dict.fromkeys(_ERRORS, "targets.errors"),
 }
 

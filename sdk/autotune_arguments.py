@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.objective import Objective
 from autotune_loop.tune_request import LearningOptions, SamplingOptions, TuneRequest
 
 _SAMPLING = SamplingOptions()
@@ -15,7 +17,7 @@ _LEARNING = LearningOptions()
 class AutotuneArguments:
     """One field for each parameter of the command, under the same name."""
 
-    generator: str | None = None
+    generator: list[str] | None = None
     target: str | None = None
     parameters: list[str] | None = None
     generator_arg_sets: str | None = None
@@ -27,14 +29,24 @@ class AutotuneArguments:
     device: list[str] | None = None
     inventory: Path | None = None
     device_patience: str = "10m"
+    scheduler: str | None = None
+    farm_certificates: Path | None = None
+    priority: str = RunPriority.NORMAL.value
+    clock: str | None = None
     parallelism: int | None = None
     num_batches: int = TuneRequest.rounds
     batch_size: int = _SAMPLING.batch_size
     budget: str | None = None
+    incumbent: list[str] | None = None
+    objective: str | None = None
+    device_weight: list[str] | None = None
+    worst_tolerance: float = Objective.worst_tolerance
+    play_off_turns: int = TuneRequest.play_off_turns
     run_dir: Path | None = None
     resume: bool = False
+    replay: Path | None = None
     seed: int = _SAMPLING.seed
-    weights: Path | None = None
+    weights: str | None = None
     loss: str = _LEARNING.loss
     epochs: int = _LEARNING.epochs
     learning_rate: float = _LEARNING.learning_rate

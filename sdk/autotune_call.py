@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.objective import Objective
 from autotune_loop.tune_request import LOSSES, LearningOptions, SamplingOptions
 from devices.measure_settings import KernelInputs
 from sdk.argument_sets import parse_argument_sets
 from sdk.autotune_arguments import AutotuneArguments
+from sdk.generator_spec import GeneratorSpec
 from sdk.kernel_arguments import parse_input_files, parse_scalars, parse_sizes
 from sdk.memory_size import parse_memory_bytes
+from sdk.objective_arguments import parse_objective
 from sdk.preparation import check_function_name, parse_duration_s
 from sdk.project_file import FILE_NAME, Project
 from sdk.run_folders import check_run_folder
@@ -38,20 +42,24 @@ class AutotuneCall:
         input_files: argument → `.npy` file, still to be converted.
     """
 
-    generator: str
+    generators: tuple[GeneratorSpec, ...]
     target: str | None
     devices: tuple[str, ...]
     inventory: Path | None
     patience_s: float
-    parameters: tuple[str, ...]
-    argsets: tuple[tuple[str, ...], ...]
-    function_name: str | None
+    clock: str | None
+    scheduler: str | None
+    farm_certificates: Path | None
+    priority: RunPriority
+    incumbents: dict[str, Path]
+    objective: Objective
+    play_off_turns: int
     parallelism: int | None
     run_folder: Path | None
     resume: bool
     rounds: int
     budget_s: float | None
-    weights: Path | None
+    weights: str | None
     sampling: SamplingOptions
     learning: LearningOptions
     inputs: KernelInputs
@@ -71,27 +79,28 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
     Raises:
         UsageError: one sentence about the first value that is wrong.
     """
-    sets = given.generator_arg_sets
-    parameters = tuple(given.parameters or ())
-    parse_parameters(parameters)
     return AutotuneCall(
-        generator=_from_here(project.resolve(given.generator)),
+        generators=_generators(given, project),
         # The project's default gives way to devices that are named.
         target=given.target or (None if given.device else project.default_target),
         devices=tuple(given.device or ()),
         inventory=given.inventory,
         patience_s=_named("--device-patience", parse_duration_s, given.device_patience),
-        parameters=parameters,
-        argsets=((),) if sets is None else parse_argument_sets(sets),
-        function_name=None if given.function_name is None else check_function_name(given.function_name),
+        clock=given.clock,
+        scheduler=given.scheduler,
+        farm_certificates=given.farm_certificates,
+        priority=_priority(given.priority),
+        incumbents=_incumbents(given.incumbent or ()),
+        objective=parse_objective(given.objective, given.device_weight or (), given.worst_tolerance),
+        play_off_turns=given.play_off_turns,
         parallelism=given.parallelism,
         run_folder=_run_folder(given),
         resume=given.resume,
         rounds=given.num_batches,
         budget_s=_budget_s(given, project),
         weights=given.weights,
-        sampling=_sampling(given),
-        learning=_learning(given),
+        sampling=sampling_options(given),
+        learning=learning_options(given),
         inputs=_inputs(given),
         input_files=parse_input_files(given.input or ()),
         build_jobs=given.jobs,
@@ -99,6 +108,55 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
         full_search_limit_s=_optional("--full-search-limit", parse_duration_s, given.full_search_limit),
         memory_limit_bytes=_optional("--memory-limit", parse_memory_bytes, given.memory_limit),
     )
+
+
+def _priority(text: str) -> RunPriority:
+    try:
+        return RunPriority(text)
+    except ValueError:
+        choices = ", ".join(priority.value for priority in RunPriority)
+        raise UsageError(f"--priority must be one of {choices}, not {text[:80]!r}.") from None
+
+
+def _generators(given: AutotuneArguments, project: Project) -> tuple[GeneratorSpec, ...]:
+    """Those of the project have parameters of their own, which the command line's come after."""
+    sets, parameters = given.generator_arg_sets, tuple(given.parameters or ())
+    parse_parameters(parameters)
+    name = None if given.function_name is None else check_function_name(given.function_name)
+    wanted = project.resolve_all(given.generator or ())
+    if len(wanted) > 1 and (sets is not None or name is not None):
+        option = "--function-name" if sets is None else "--generator-arg-sets"
+        raise UsageError(
+            f"{option} cannot be given to several generators.",
+            next_step=f"Write it into [[generators]] of {FILE_NAME}.",
+        )
+    specs = []
+    for entry in wanted:
+        text = entry.argument_sets if sets is None else sets
+        spec = GeneratorSpec(
+            generator=_from_here(entry.generator),
+            parameters=(*entry.parameters, *parameters),
+            argsets=((),) if text is None else parse_argument_sets(text),
+            function_name=name or entry.function_name,
+            incumbent=None if entry.incumbent is None else Path(entry.incumbent),
+        )
+        specs.append(spec)
+    return tuple(specs)
+
+
+def _incumbents(texts: Sequence[str]) -> dict[str, Path]:
+    """Name → header, of NAME=HEADER; '' for a header alone."""
+    incumbents: dict[str, Path] = {}
+    for text in texts:
+        name, separator, header = text.partition("=")
+        if not separator or Path(text).is_file():
+            name, header = "", text
+        if name in incumbents:
+            raise UsageError(f"--incumbent is given twice{f' for {name}' if name else ''}.")
+        if not Path(header).is_file():
+            raise UsageError(f"--incumbent: there is no file {header}.", next_step="Give the path of a .schedule.h.")
+        incumbents[name] = Path(header)
+    return incumbents
 
 
 def _from_here(generator: str) -> str:
@@ -128,7 +186,8 @@ def _inputs(given: AutotuneArguments) -> KernelInputs:
     return KernelInputs(seed=seed, sizes=sizes, scalars=parse_scalars(given.scalar or ()))
 
 
-def _sampling(given: AutotuneArguments) -> SamplingOptions:
+def sampling_options(given: AutotuneArguments) -> SamplingOptions:
+    """How schedules are sampled; raises UsageError for a value out of its range."""
     return SamplingOptions(
         batch_size=given.batch_size,
         pool_factor=_number("--pool-factor", given.pool_factor, 1.0, 100.0),
@@ -138,7 +197,8 @@ def _sampling(given: AutotuneArguments) -> SamplingOptions:
     )
 
 
-def _learning(given: AutotuneArguments) -> LearningOptions:
+def learning_options(given: AutotuneArguments) -> LearningOptions:
+    """How the cost model learns; raises UsageError for a value out of its range."""
     if given.loss not in LOSSES:
         raise UsageError(f"--loss must be {' or '.join(LOSSES)}, not {given.loss!r}.")
     if not 0 < given.learning_rate <= 1:

@@ -10,6 +10,7 @@ from autotune_loop.result import Outcome, TunedSchedule, TuneResult
 from sdk.autotune_arguments import AutotuneArguments
 from sdk.autotune_call import AutotuneCall
 from sdk.display.follow_up import FollowUp
+from sdk.generator_spec import GeneratorSpec
 
 # Whatever else was given is repeated: a resumed run must be of the same thing.
 _OPTIONS = {
@@ -23,10 +24,19 @@ _OPTIONS = {
     "device": "--device",
     "inventory": "--inventory",
     "device_patience": "--device-patience",
+    "scheduler": "--scheduler",
+    "farm_certificates": "--farm-certificates",
+    "priority": "--priority",
+    "clock": "--clock",
     "parallelism": "--parallelism",
     "batch_size": "--batch-size",
     "budget": "--budget",
     "seed": "--seed",
+    "incumbent": "--incumbent",
+    "objective": "--objective",
+    "device_weight": "--device-weight",
+    "worst_tolerance": "--worst-tolerance",
+    "play_off_turns": "--play-off-turns",
     "weights": "--weights",
     "loss": "--loss",
     "epochs": "--epochs",
@@ -43,25 +53,33 @@ _OPTIONS = {
 
 def follow_up(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> FollowUp:
     """What to type next: a build with each winner, and the same run again."""
+    specs = [spec for spec in call.generators for _ in spec.argsets]
+    target = call.target or result.target
     return FollowUp(
-        build=tuple(_build(call, tuned, call.target or result.target) for tuned in result.tuned),
+        build=tuple(_build(spec, tuned, target) for spec, tuned in zip(specs, result.tuned, strict=False)),
         resume=None if result.outcome is Outcome.EXHAUSTED else _resume(given, call, result),
+        look=_about(result, "report") if result.samples_timed else None,
+        ship=_about(result, "ship", "-o", "schedules") if any(tuned.header for tuned in result.tuned) else None,
     )
 
 
-def _build(call: AutotuneCall, tuned: TunedSchedule, target: str) -> str | None:
+def _about(result: TuneResult, command: str, *arguments: str) -> str:
+    return shlex.join(["sdk", command, _from_here(result.run_folder), *arguments])
+
+
+def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str) -> str | None:
     if tuned.header is None:
         return None
-    words = ["sdk", "build", call.generator, "--target", target]
+    words = ["sdk", "build", spec.generator, "--target", target]
     for key, value in tuned.argset.items():
         words += ["-p", f"{key}={value}"]
-    if call.function_name is not None:
-        words += ["--function-name", call.function_name]
+    if spec.function_name is not None:
+        words += ["--function-name", spec.function_name]
     return shlex.join([*words, "--schedule", _from_here(tuned.header)])
 
 
 def _resume(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> str:
-    words = ["sdk", "autotune", call.generator, "--target", call.target or result.target]
+    words = ["sdk", "autotune", *(given.generator or ()), "--target", call.target or result.target]
     for field in fields(AutotuneArguments):
         value = getattr(given, field.name)
         if field.name in _OPTIONS and value != field.default:

@@ -8,18 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.farm.farm_use import FarmUse
 from devices.device_health import clear_health, read_health, record_unhealthy
 from devices.device_trouble import DeviceTrouble
 from devices.inventory import InventoryDevice
 from devices.lease_token import read_token
 from devices.open_remote import open_link
 from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
+from sdk.card_choice import fit_card
+from sdk.clock_choice import fit_clock
 from sdk.connections import connection_settings, health_folder
 from sdk.device_access import ask_leases, prepare_agents
 from sdk.device_choice import DeviceChoice, choose_devices, profile_of_devices
 from sdk.device_listing import DeviceState, ask_devices
 from sdk.device_passwords import ask_on_terminal
 from sdk.inventory_lookup import open_inventory
+from sdk.profile_tools import check_hexagon_sdk
 from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
 from targets.profile_loader import load_profile
@@ -34,11 +38,13 @@ class ChosenDevices:
     Attributes:
         connections: None where every device is this machine.
         report_health: remembers that a device is unhealthy, or well again.
+        farm: the farm that they are of; None where this machine reaches them itself.
     """
 
     choice: DeviceChoice
     connections: ConnectionSettings | None
     report_health: Callable[[str, DeviceTrouble | None], None]
+    farm: FarmUse | None = None
 
 
 def device_names(device: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -53,25 +59,31 @@ def find_devices(
     inventory_file: Path | None,
     settings: Settings,
     tell: Callable[[str], None],
+    clock: str | None = None,
 ) -> ChosenDevices:
     """The devices for --target and --device; without a target, the one that the devices have, else this machine.
 
     Args:
         tell: shown what a person must do at a device.
+        clock: of this machine's emulator, as for `fit_clock`.
 
     Raises:
-        UsageError, ProfileError, DeviceError, EmulatorError: as `choose_devices`, `open_inventory`, `load_profile`.
+        UsageError, ProfileError, DeviceError, EmulatorError, ToolchainError: as `choose_devices`, `open_inventory`,
+            `load_profile`, `fit_clock` and `fit_card`.
     """
     inventory = open_inventory(inventory_file, settings)
     target = target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
     profile = load_profile(target, settings.profile_folder)
+    check_hexagon_sdk(profile, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings))
+    choice = fit_clock(choice, clock, settings)
     if not choice.entries:
-        return ChosenDevices(choice, None, lambda name, trouble: None)
+        return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
     for entry in choice.entries:
         if isinstance(entry.address, AdbAddress):
             _introduce(entry, settings, tell)
     connections = connection_settings(settings, _ask_passwords(choice.entries))
+    choice = fit_card(choice, parallelism, connections, settings)
     return ChosenDevices(choice, connections, _health_reporter(choice, settings))
 
 

@@ -27,7 +27,7 @@ class DeviceChoice:
     Attributes:
         devices: at least one, all with one clock.
         profile: with the machine parameters that were probed on the first of them laid over it.
-        parallelism: threads that schedules are made for.
+        parallelism: threads, or multiprocessors of a card, that schedules are made for.
         entries: the devices' entries of the inventory; none for this machine.
         note: why these were chosen, where nobody asked for them; may be empty.
     """
@@ -142,7 +142,8 @@ def _remote(
     if len({entry.emulated for entry, _ in entries}) > 1:
         raise UsageError("Emulated devices and real ones cannot share a run: their times do not compare.")
     fitted = machine_profile(profile, entries[0][0])
-    threads = parallelism or fitted.machine.parallelism
+    plan_for = parallelism or fitted.machine.parallelism
+    threads = device_threads(profile, plan_for)
     devices: dict[str, Device] = {}
     for entry, wanted in entries:
         for slot_name, place in entry.places():
@@ -150,13 +151,19 @@ def _remote(
                 clock = Clock.EMULATED if entry.emulated else Clock.WALL
                 devices[slot_name] = Device(slot_name, entry.transport, profile.name, clock, threads, False, place)
     chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
-    return DeviceChoice(tuple(devices.values()), fitted, threads, chosen)
+    return DeviceChoice(tuple(devices.values()), fitted, plan_for, chosen)
 
 
 def _of_this_machine(kind: str | None, profile: TargetProfile, parallelism: int | None) -> DeviceChoice:
     """On this machine its own cores count, not the profile's."""
     if parallelism is None:
         parallelism = profile.machine.parallelism
-        if (kind or profile.device_kind) == "local":
+        if (kind or profile.device_kind) == "local" and profile.machine.gpu is None:
             parallelism = min(parallelism, len(os.sched_getaffinity(0)))
-    return DeviceChoice((choose_device(profile, kind, parallelism, probe_host()),), profile, parallelism)
+    device = choose_device(profile, kind, device_threads(profile, parallelism), probe_host())
+    return DeviceChoice((device,), profile, parallelism)
+
+
+def device_threads(profile: TargetProfile, parallelism: int) -> int:
+    """The processor beside a card only launches kernels, however many multiprocessors these run on."""
+    return parallelism if profile.machine.gpu is None else 1

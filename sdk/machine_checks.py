@@ -53,10 +53,13 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         must_run_here: a profile measured on this machine must find its vector features here.
     """
     checks = [_python(), *_halide(listings), _cpp_compiler(settings), _zig(settings), _tensorflow()]
+    checks += _assembler(settings, listings)
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
+    if settings.hexagon_sdk_root is not None or any(_is_hexagon(listing.profile) for listing in listings):
+        checks += _hexagon_sdk(settings.hexagon_sdk_root)
     return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
 
 
@@ -113,6 +116,30 @@ def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineChe
         return MachineCheck(name, False, error.message, error.next_step)
 
 
+def _is_hexagon(profile: TargetProfile | None) -> bool:
+    return profile is not None and profile.halide_target.startswith("hexagon-")
+
+
+def _hexagon_sdk(root: Path | None) -> Iterator[MachineCheck]:
+    """Say what of Qualcomm's SDK there is; none is no fault, a variable that names none is."""
+    from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, find_hexagon_sdk
+
+    name = "Hexagon SDK"
+    if root is None:
+        yield MachineCheck(name, True, f"none ({HEXAGON_SDK_VARIABLE} names none): kernels run under QEMU")
+        return
+    try:
+        found = find_hexagon_sdk(root)
+    except ToolchainError as error:
+        yield MachineCheck(name, False, error.message, error.next_step)
+        return
+    yield MachineCheck(name, True, found.describe())
+    for part in found.missing():
+        yield MachineCheck(name, False, f"it has no {part}", "Install it with the SDK's package manager.", needed=False)
+    unknown = "only a device tells whether it is signed for programs of yours, and whether FastRPC reaches its DSP"
+    yield MachineCheck("Hexagon devices", True, unknown)
+
+
 def _tensorflow() -> MachineCheck:
     # Found, not imported: the import takes seconds.
     try:
@@ -130,7 +157,8 @@ def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool) -
     if profile is None:
         return MachineCheck(name, False, listing.error or "", "Mend the profile.")
     if profile.device_kind == "local":
-        return _local_target(name, profile, must_run_here)
+        local = _local_target(name, profile, must_run_here)
+        return _card(local, profile, settings, must_run_here) if local.passed else local
     assert profile.emulator is not None, "the loader lets no qemu profile pass without an emulator"
     return _emulator(settings, name, profile.emulator)
 
@@ -155,6 +183,24 @@ def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> Mac
         found = f"this machine has no {', '.join(missing)}"
         return MachineCheck(name, False, found, other, must_run_here)
     return MachineCheck(name, True, "runs on this machine")
+
+
+def _card(local: MachineCheck, profile: TargetProfile, settings: Settings, must_run_here: bool) -> MachineCheck:
+    """For a profile with a card: whether one is in this machine, too."""
+    if profile.machine.gpu is None:
+        return local
+    from sdk.card_checks import find_local_card
+
+    found = find_local_card(profile, settings)
+    return MachineCheck(local.name, found.there, found.text, found.fix, must_run_here)
+
+
+def _assembler(settings: Settings, listings: Sequence[ProfileListing]) -> Iterator[MachineCheck]:
+    if any(listing.profile is not None and listing.profile.machine.gpu is not None for listing in listings):
+        from sdk.card_checks import find_assembler
+
+        found = find_assembler(settings)
+        yield MachineCheck("ptxas", found.there, found.text, found.fix, needed=False)
 
 
 # Features that need hardware and that Halide looks for on its host.

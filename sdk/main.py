@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import autotune, bench, build, devices, doctor, retrain, targets
+from sdk.commands import autotune, bench, build, devices, doctor, farm, report, retrain, ship, targets, weights
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so
@@ -26,9 +26,13 @@ _COMMANDS = (
     autotune,
     targets,
     devices,
+    farm,
     build,
     bench,
+    ship,
     retrain,
+    weights,
+    report,
     doctor,
 )
 

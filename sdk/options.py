@@ -19,6 +19,19 @@ def complete_target_names(incomplete: str) -> list[str]:
         return []
 
 
+def complete_weights_names(incomplete: str) -> list[str]:
+    """Return the names of the weights that start with `incomplete`, for the shell; never an error."""
+    from sdk.named_weights import open_registry
+    from sdk.settings import read_settings
+    from targets.errors import SdkError
+
+    try:
+        names = ["baseline", *open_registry(read_settings()).names()]
+    except (SdkError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TargetOption = Annotated[
     str,

@@ -85,7 +85,12 @@ def check_function_name(name: str) -> str:
     Raises:
         UsageError: it cannot.
     """
-    if not _C_NAME.fullmatch(name) or name in _C_KEYWORDS:
+    if name in _C_KEYWORDS:
+        raise UsageError(
+            f"{name!r} cannot be a function's name: it is a word of C or C++.",
+            next_step="Give another with --function-name, or call the generator otherwise.",
+        )
+    if not _C_NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be a function's name.", next_step="Use letters, digits and underscores.")
     return name
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sdk.project_generators import ProjectGenerator, read_generators
 from targets.errors import UsageError
 
 FILE_NAME = "sdk.toml"
-_KEYS = {"default_generator": str, "default_target": str, "budget": str, "inventory": str, "generators": dict}
+_KEYS: dict[str, type | tuple[type, ...]] = {
+    "default_generator": str,
+    "default_target": str,
+    "budget": str,
+    "inventory": str,
+    "generators": (dict, list),
+    "farm": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -19,9 +28,11 @@ class Project:
     Attributes:
         folder: where the file lies; its paths are relative to it.
         default_generator: a name of `generators`, or a GENERATOR; None when the file names none.
-        generators: name → GENERATOR.
+        generators: name → generator, of `[generators]` or `[[generators]]`.
+        tunes_all: they are `[[generators]]`, which one run tunes together when none is named.
         default_target, budget: used where the command line gives none.
         inventory: the path of the devices' file; None when the file names none.
+        scheduler: the address of the farm, `[farm] scheduler`; None when the file names none.
     """
 
     folder: Path
@@ -29,7 +40,9 @@ class Project:
     default_target: str | None = None
     budget: str | None = None
     inventory: str | None = None
-    generators: dict[str, str] = field(default_factory=dict)
+    scheduler: str | None = None
+    generators: dict[str, ProjectGenerator] = field(default_factory=dict)
+    tunes_all: bool = False
 
     def resolve(self, generator: str | None) -> str:
         """GENERATOR as a path: a name of this project's, a path, or the project's default.
@@ -45,8 +58,26 @@ class Project:
                 next_step="Give one, such as blur.py or blur.cpp:blur.",
             )
         if wanted in self.generators:
-            return str(self.folder / self.generators[wanted])
+            return str(self.folder / self.generators[wanted].generator)
         return wanted if generator else str(self.folder / wanted)
+
+    def resolve_all(self, generators: Sequence[str]) -> list[ProjectGenerator]:
+        """What one run tunes, with whole paths: those that are given, else the default, else all `[[generators]]`.
+
+        Raises:
+            UsageError: none was given, and the project names none.
+        """
+        names = list(generators)
+        if not names and self.default_generator is None and self.tunes_all:
+            names = list(self.generators)
+        if names:
+            return [self._whole(name, self.resolve(name)) for name in names]
+        return [self._whole(self.default_generator or "", self.resolve(None))]
+
+    def _whole(self, name: str, path: str) -> ProjectGenerator:
+        entry = self.generators.get(name, ProjectGenerator(path))
+        incumbent = None if entry.incumbent is None else str(self.folder / entry.incumbent)
+        return replace(entry, generator=path, incumbent=incumbent)
 
 
 def find_project(start: Path) -> Project:
@@ -72,16 +103,18 @@ def _read(path: Path) -> Project:
         if key not in _KEYS:
             raise UsageError(f"{path}: unknown key {key!r}; known are {', '.join(_KEYS)}.")
         if not isinstance(value, _KEYS[key]):
-            raise UsageError(f"{path}: {key} must be a {'table' if _KEYS[key] is dict else 'string'}.")
+            raise UsageError(f"{path}: {key} must be a {'string' if _KEYS[key] is str else 'table'}.")
     generators = table.get("generators", {})
-    for name, text in generators.items():
-        if not isinstance(text, str):
-            raise UsageError(f"{path}: generators.{name} must be a string such as 'blur.py:blur'.")
+    farm = table.get("farm", {})
+    if not set(farm) <= {"scheduler"} or not isinstance(farm.get("scheduler", ""), str):
+        raise UsageError(f"{path}: [farm] has one key: scheduler, an address such as 'tls://lab.example:8786'.")
     return Project(
         folder=path.parent,
         default_generator=table.get("default_generator"),
         default_target=table.get("default_target"),
         budget=table.get("budget"),
         inventory=table.get("inventory"),
-        generators=generators,
+        scheduler=farm.get("scheduler"),
+        generators=read_generators(path, generators),
+        tunes_all=isinstance(generators, list),
     )

@@ -42,3 +42,15 @@ def check_run_folder(folder: Path) -> Path:
             next_step="Leave --resume out to start one there.",
         )
     return folder
+
+
+def latest_run_folder(parent: Path) -> Path:
+    """The run below `parent`/tuned that was begun last.
+
+    Raises:
+        UsageError: there is none.
+    """
+    records = list((parent / "tuned").glob(f"*/{FILE_NAME}"))
+    if not records:
+        raise UsageError(f"There is no run in {parent / 'tuned'}.", next_step="Give the folder of a run.")
+    return max(records, key=lambda record: record.stat().st_mtime).parent

@@ -3,7 +3,9 @@
 SDK_CACHE_DIR      compiled files that can be made again   $XDG_CACHE_HOME/halide-autotune-sdk
 SDK_CONFIG_DIR     the user's own settings                 $XDG_CONFIG_HOME/halide-autotune-sdk
 SDK_PROFILE_DIR    the user's own target profiles          SDK_CONFIG_DIR/profiles
+SDK_SCHEDULER      the farm's scheduler                    [farm] scheduler of sdk.toml
 ANDROID_NDK_ROOT   the Android NDK                         ANDROID_NDK_HOME, ANDROID_NDK, newest of ANDROID_HOME/ndk
+HEXAGON_SDK_ROOT   Qualcomm's Hexagon SDK                  none
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from targets.android import NDK_VARIABLES, SDK_VARIABLE
 from targets.errors import UsageError
+from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE
 
 _FOLDER_NAME = "halide-autotune-sdk"
 # These change what Halide compiles, what its searches find, or what an emulator runs, behind the back of a
@@ -33,7 +36,9 @@ class Settings:
         config_folder: the user's own settings.
         profile_folder: the user's own target profiles.
         ndk_root: the Android NDK's folder, which may not be one; None where no variable names one.
+        hexagon_sdk_root: the Hexagon SDK's folder, which may not be one; None where no variable names one.
         environment: this process's environment, without what would silently change a result.
+        scheduler: the address of the farm's scheduler; None where the variable is not set.
     """
 
     cache_folder: Path
@@ -41,6 +46,8 @@ class Settings:
     profile_folder: Path
     environment: Mapping[str, str] = field(hash=False, repr=False)
     ndk_root: Path | None = None
+    hexagon_sdk_root: Path | None = None
+    scheduler: str | None = None
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
@@ -61,6 +68,8 @@ def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
         profile_folder=_absolute(profile_folder) if profile_folder else config_folder / "profiles",
         environment={key: value for key, value in values.items() if not key.startswith(_HIDDEN_PREFIXES)},
         ndk_root=_ndk_root(values),
+        hexagon_sdk_root=_absolute(values[HEXAGON_SDK_VARIABLE]) if values.get(HEXAGON_SDK_VARIABLE) else None,
+        scheduler=values.get("SDK_SCHEDULER") or None,
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sdk.preparation import check_function_name, open_named_generator, open_workbench
+from sdk.profile_tools import check_hexagon_sdk
 from sdk.settings import Settings, read_settings
 from targets.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
 from targets.open_toolchain import open_toolchain
 from targets.profile_loader import load_profile
+from targets.ptxas import find_ptxas
 from targets.schedule_choice import OWN_SCHEDULE, resolve_schedule
 
 
@@ -31,7 +33,8 @@ def build(
         generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`.
         output: folder for the files.
         target: name or path of a target profile.
-        schedule: path of a `.schedule.h`; 'own' is the generator's; or 'adams2019', 'mullapudi2016', 'li2018'.
+        schedule: path of a `.schedule.h`; 'own' is the generator's; or the name of the profile's autoscheduler
+            ('adams2019', 'anderson2021'), 'mullapudi2016' or 'li2018'.
         parameters: generator parameters, each `key=value`.
         parallelism: threads that an autoscheduler plans for; None takes the profile's.
 
@@ -40,6 +43,7 @@ def build(
     """
     settings = settings or read_settings()
     profile = load_profile(target, settings.profile_folder)
+    check_hexagon_sdk(profile, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root)
     toolchain.version()  # a broken one is found out before anything is built
     bench = open_workbench(settings)
@@ -49,5 +53,6 @@ def build(
         threads = parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
         name = check_function_name(function_name or reference.name)
-        recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice)
+        ptxas = find_ptxas(settings.environment)
+        recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas)
         return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain))

@@ -11,7 +11,6 @@ import typer
 
 from sdk.autotune_arguments import DEFAULTS, AutotuneArguments
 from sdk.commands import autotune_options as options
-from sdk.options import GeneratorArgument
 
 if TYPE_CHECKING:
     from autotune_loop.result import TuneResult
@@ -29,7 +28,7 @@ def register(application: typer.Typer) -> None:
 
 
 def autotune(
-    generator: GeneratorArgument = None,
+    generator: options.Generators = None,
     target: options.OptionalTarget = None,
     parameters: options.Parameters = None,
     generator_arg_sets: options.ArgumentSets = None,
@@ -41,12 +40,22 @@ def autotune(
     device: options.Devices = None,
     inventory: options.Inventory = None,
     device_patience: options.DevicePatience = DEFAULTS.device_patience,
+    clock: options.EmulatorClock = None,
+    scheduler: options.Scheduler = None,
+    farm_certificates: options.FarmCertificates = None,
+    priority: options.Priority = DEFAULTS.priority,
     parallelism: options.Parallelism = None,
     num_batches: options.Rounds = DEFAULTS.num_batches,
     batch_size: options.BatchSize = DEFAULTS.batch_size,
     budget: options.Budget = None,
+    incumbent: options.Incumbents = None,
+    objective: options.ObjectiveName = None,
+    device_weight: options.DeviceWeights = None,
+    worst_tolerance: options.WorstTolerance = DEFAULTS.worst_tolerance,
+    play_off_turns: options.PlayOffTurns = DEFAULTS.play_off_turns,
     run_dir: options.RunFolder = None,
     resume: options.Resume = False,
+    replay: options.Replay = None,
     seed: options.Seed = DEFAULTS.seed,
     weights: options.WeightsFile = None,
     loss: options.LossName = DEFAULTS.loss,
@@ -74,6 +83,11 @@ def autotune(
 
 
 def _run(given: AutotuneArguments) -> None:
+    if given.replay is not None:
+        from sdk.replay_command import run_replay
+
+        run_replay(given, given.replay)
+        return
     from autotune_loop.result import Outcome
     from sdk.autotune_call import read_arguments
     from sdk.autotune_follow_up import follow_up
@@ -106,14 +120,18 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
 
     with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
         return tune(
-            call.generator,
+            call.generators,
             target=call.target,
             device=call.devices,
             inventory=call.inventory,
             patience_s=call.patience_s,
-            parameters=call.parameters,
-            argsets=call.argsets,
-            function_name=call.function_name,
+            clock=call.clock,
+            scheduler=call.scheduler,
+            farm_certificates=call.farm_certificates,
+            priority=call.priority,
+            incumbents=call.incumbents,
+            objective=call.objective,
+            play_off_turns=call.play_off_turns,
             parallelism=call.parallelism,
             run_folder=call.run_folder,
             resume=call.resume,

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from sdk.commands.devices_options import complete_device_names
-from sdk.options import complete_target_names
+from sdk.commands.farm_options import complete_scheduler
+from sdk.options import complete_target_names, complete_weights_names
 
 _WHAT = "What is tuned"
 _DEVICE = "Where it is timed"
@@ -29,6 +30,13 @@ def complete_devices(context: typer.Context, incomplete: str) -> list[str]:
     return [*kinds, *complete_device_names(context, incomplete)]
 
 
+def complete_clocks(incomplete: str) -> list[str]:
+    """Return the emulators' clocks that start with `incomplete`, for the shell."""
+    from sdk.clock_choice import EMULATOR_CLOCKS
+
+    return [clock for clock in EMULATOR_CLOCKS if clock.startswith(incomplete)]
+
+
 def complete_losses(incomplete: str) -> list[str]:
     """Return the losses that start with `incomplete`, for the shell."""
     from autotune_loop.tune_request import LOSSES
@@ -36,6 +44,28 @@ def complete_losses(incomplete: str) -> list[str]:
     return [loss for loss in LOSSES if loss.startswith(incomplete)]
 
 
+def complete_objectives(incomplete: str) -> list[str]:
+    """Return the objectives that start with `incomplete`, for the shell."""
+    from autotune_loop.objective import ObjectiveKind
+
+    return [kind.value for kind in ObjectiveKind if kind.value.startswith(incomplete)]
+
+
+def complete_priorities(incomplete: str) -> list[str]:
+    """Return the priorities that start with `incomplete`, for the shell."""
+    from autotune_loop.farm.fair_share import RunPriority
+
+    return [priority.value for priority in RunPriority if priority.value.startswith(incomplete)]
+
+
+Generators = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[GENERATOR]...",
+        help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml; several are"
+        " tuned in one run.",
+    ),
+]
 OptionalTarget = Annotated[
     str | None,
     typer.Option(
@@ -76,6 +106,15 @@ FunctionName = Annotated[
         rich_help_panel=_WHAT,
     ),
 ]
+Incumbents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--incumbent",
+        metavar="HEADER",
+        help="The header in use today, which stays unless it is beaten; NAME=HEADER where several things are tuned.",
+        rich_help_panel=_WHAT,
+    ),
+]
 Devices = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,14 +145,93 @@ DevicePatience = Annotated[
         rich_help_panel=_DEVICE,
     ),
 ]
+EmulatorClock = Annotated[
+    str | None,
+    typer.Option(
+        "--clock",
+        metavar="NAME",
+        help="Of this machine's emulator: simulated (from what a program does; the default where it can be had) or"
+        " emulated (how long the emulator takes).",
+        autocompletion=complete_clocks,
+        rich_help_panel=_DEVICE,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Use a farm's devices: tls://HOST:8786, or none to stay here; without it SDK_SCHEDULER or sdk.toml's.",
+        autocompletion=complete_scheduler,
+        rich_help_panel=_DEVICE,
+    ),
+]
+FarmCertificates = Annotated[
+    Path | None,
+    typer.Option(
+        "--farm-certificates",
+        metavar="DIR",
+        help="This machine's certificates for the farm; without it the folder farm in your settings.",
+        rich_help_panel=_DEVICE,
+    ),
+]
+Priority = Annotated[
+    str,
+    typer.Option(
+        "--priority",
+        metavar="LEVEL",
+        help="Share of a farm's device time: low, normal (twice low's) or high (twice normal's).",
+        autocompletion=complete_priorities,
+        rich_help_panel=_DEVICE,
+    ),
+]
 Parallelism = Annotated[
     int | None,
     typer.Option(
         "--parallelism",
         min=1,
         metavar="THREADS",
-        help="Threads that schedules are made for and timed with; the device's cores by default.",
+        help="Threads that schedules are made for and timed with (a card's multiprocessors); the device's by default.",
         rich_help_panel=_DEVICE,
+    ),
+]
+ObjectiveName = Annotated[
+    str | None,
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        help="What the winner is to be good at where there are several devices: mean (the geometric mean), worst"
+        " (slower on none of them) or weighted. Default: mean, or weighted with --device-weight.",
+        autocompletion=complete_objectives,
+        rich_help_panel=_DEVICE,
+    ),
+]
+DeviceWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device-weight",
+        metavar="NAME=NUMBER",
+        help="How much a device counts, 1 by default; repeat for more.",
+        rich_help_panel=_DEVICE,
+    ),
+]
+WorstTolerance = Annotated[
+    float,
+    typer.Option(
+        "--worst-tolerance",
+        metavar="SHARE",
+        help="With --objective worst: how much slower than what it replaces the winner may be on any device.",
+        rich_help_panel=_DEVICE,
+    ),
+]
+PlayOffTurns = Annotated[
+    int,
+    typer.Option(
+        "--play-off-turns",
+        min=8,
+        metavar="COUNT",
+        help="The most turns in which the winner must prove itself against the default or the incumbent.",
+        rich_help_panel=_LENGTH,
     ),
 ]
 Rounds = Annotated[
@@ -163,6 +281,15 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         help="Go on with the run in --run-dir, else with the newest one of this generator and target.",
+        rich_help_panel=_FOLDER,
+    ),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(
+        "--replay",
+        metavar="RUN",
+        help="Try other options on a recorded run: schedules are chosen from it, their times looked up; no device.",
         rich_help_panel=_FOLDER,
     ),
 ]
@@ -229,12 +356,14 @@ Diversity = Annotated[
     ),
 ]
 WeightsFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--weights",
         "-w",
-        metavar="FILE.weights",
-        help="Weights to start from; the profile's by default.",
+        metavar="WEIGHTS",
+        help="Weights to start from: a file that ends in .weights, a name of `sdk weights`, or baseline (Halide's). By"
+        " default the profile's, else the nearest that are known.",
+        autocompletion=complete_weights_names,
         rich_help_panel=_LEARNING,
     ),
 ]

@@ -23,7 +23,7 @@ def build(
         typer.Option(
             "--schedule",
             metavar="HEADER",
-            help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018.",
+            help="A .schedule.h; or own (the generator's), adams2019 (anderson2021 for a card), mullapudi2016, li2018.",
         ),
     ] = "own",
     parameters: ParameterOption = None,

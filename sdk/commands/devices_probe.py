@@ -29,11 +29,12 @@ def probe(
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at devices: processor, cores, caches, frequencies, memory, system and temperatures.
+    """Look at devices: processor, cores, caches, frequencies, memory, system, temperatures, and an NVIDIA card.
 
     Example: sdk devices probe pi5 --write
     """
     from devices.inventory_file import update_device
+    from sdk.card_choice import describe_card
     from sdk.device_access import reach_device
     from sdk.device_facts import facts_of, machine_of
     from sdk.display.moments import iso_text
@@ -55,9 +56,12 @@ def probe(
         if write:
             facts = facts_of(probed, iso_text(time.time()))
             update_device(found.file, device.name, machine_of(probed, device.cores), facts)
-        answers.append(probe_dict(device, probed))
+        card = describe_card(device, settings)
+        answers.append(probe_dict(device, probed) | ({"card": card} if card else {}))
         if not as_json:
             print_probe(device, probed)
+            if card:
+                typer.echo(f"card: {card}")
     if as_json:
         print_json({"inventory": str(found.file), "written": write, "devices": answers})
     elif write:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +31,14 @@ def doctor(
             autocompletion=complete_target_names,
         ),
     ] = None,
+    hexagon_sdk_root: Annotated[
+        Path | None,
+        typer.Option(
+            "--hexagon-sdk-root",
+            metavar="FOLDER",
+            help="Qualcomm's Hexagon SDK; HEXAGON_SDK_ROOT by default.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check what this machine can build and emulate; exit code 1 where something is missing.
@@ -41,6 +50,8 @@ def doctor(
     from sdk.settings import read_settings
 
     settings = read_settings()
+    if hexagon_sdk_root is not None:
+        settings = replace(settings, hexagon_sdk_root=hexagon_sdk_root.absolute())
     checks = check_machine(settings, _chosen(target), must_run_here=target is not None)
     passed = all(check.passed or not check.needed for check in checks)
     if as_json:

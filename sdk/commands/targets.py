@@ -72,10 +72,15 @@ def show(
 
 
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
-    """Which toolchain is used, where that is found out on this machine and not said by the profile."""
+    """What is found out on this machine and not said by the profile: the toolchain in use; card and assembler."""
     from targets.errors import ToolchainError
     from targets.open_toolchain import ANDROID_KIND, describe_toolchains
 
+    if profile.machine.gpu is not None:
+        from sdk.card_checks import find_assembler, find_local_card
+
+        card, assembler = find_local_card(profile, settings), find_assembler(settings)
+        return {"card_here": card.text, "ptxas": assembler.text}
     if profile.toolchain.kind != ANDROID_KIND:
         return {}
     try:

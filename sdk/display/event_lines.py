@@ -7,6 +7,7 @@ from autotune_loop.events import (
     BestImproved,
     DeviceChanged,
     Event,
+    FarmQueue,
     Notice,
     PlayOff,
     RunStarted,
@@ -39,7 +40,7 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
             return [_trained_line(event)]
         case BatchDone():
             return [_batch_line(event, progress)]
-        case DeviceChanged():
+        case DeviceChanged() | FarmQueue():
             return [_one_line(event.text)]
         case PlayOff():
             others = count_text(event.contenders, "schedule")
@@ -54,7 +55,7 @@ def clock_sentence(clock: str) -> str:
 
 
 def _run_lines(event: RunStarted) -> list[str]:
-    threads = count_text(event.parallelism, "thread")
+    threads = count_text(event.parallelism, event.parallel_unit)
     budget = f", at most {duration_text(event.budget_s)}" if event.budget_s is not None else ""
     sets = f", {event.argsets} argument sets" if event.argsets > 1 else ""
     verb = "resumes" if event.resumed else "goes into"
@@ -91,7 +92,9 @@ def _trained_line(event: Trained) -> str:
 def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     rounds = progress.started.rounds if progress.started is not None else "?"
     record = progress.batches[-1]
-    name = f"round {event.round_index + 1} of {rounds}{_argset(event.argset_index, progress)}"
+    # Of several tasks each has as many rounds as it is worth.
+    argset = _argset(event.argset_index, progress)
+    name = f"round {event.round_index + 1}{argset or f' of {rounds}'}"
     parts = [f"{name}: {event.measured} timed, {event.failed} failed"]
     if record.best_ms is not None and record.median_ms is not None:
         clock = progress.started.clock if progress.started is not None else Clock.WALL.value

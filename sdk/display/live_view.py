@@ -71,7 +71,7 @@ def _subtitle(progress: RunProgress) -> Text:
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
     emulated = started.clock != Clock.WALL.value
     clock = Text(f" {clock_sentence(started.clock)} ", "bold black on yellow" if emulated else "")
-    threads = count_text(started.parallelism, "thread")
+    threads = count_text(started.parallelism, started.parallel_unit)
     device = _line("device", f"{started.device}, {threads},").append_text(clock)
     folder = _line("folder", _shortened(_shown(started.run_folder), width - _LABEL_WIDTH))
     stage = progress.stages.get("play-off") or progress.stages.get("measure")

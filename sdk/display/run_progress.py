@@ -15,6 +15,7 @@ from autotune_loop.events import (
     BuildProgress,
     DeviceChanged,
     Event,
+    FarmQueue,
     Notice,
     PlayOff,
     RunStarted,
@@ -110,6 +111,8 @@ class RunProgress:
                 self._batch_done(event)
             case DeviceChanged():
                 self.add_notice(event.text, warning=event.state != "in service")
+            case FarmQueue():
+                self.add_notice(event.text)
             case PlayOff():
                 note = f"{event.contenders} schedules in turns"
                 self._set("play-off", 0, event.argset_index, event.turn - 1, event.turns, note)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.follow_up import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread
@@ -53,14 +53,17 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
     for index, tuned in enumerate(result.tuned):
         if len(result.tuned) > 1:
             values = " ".join(f"{key}={value}" for key, value in tuned.argset.items())
-            yield Text(f"argument set {index + 1}: {values or 'the defaults'}", style="bold")
+            several = len({t.generator for t in result.tuned}) > 1
+            name = tuned.generator if several else f"argument set {index + 1}"
+            yield Text(f"{name}: {values or 'the defaults'}", style="bold")
         yield from _tuned_lines(tuned, Clock(result.clock).label)
     yield from _run_lines(result, samples_per_minute)
     for index, command in enumerate(follow_up.build):
         if command is not None:
             yield _row("use it" if len(follow_up.build) == 1 else f"use set {index + 1}", command, "cyan")
-    if follow_up.resume is not None:
-        yield _row("go on", follow_up.resume, "cyan")
+    for label, then in (("look at it", follow_up.look), ("ship it", follow_up.ship), ("go on", follow_up.resume)):
+        if then is not None:
+            yield _row(label, then, "cyan")
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
@@ -69,16 +72,18 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
         time = _timed(tuned.default_ms, tuned.default_spread_ms, label)
         default = f"{time}; {tuned.default_description}"
     yield _row("default", default)
-    if tuned.header is None or tuned.tuned_ms is None:
+    if tuned.header is None or (tuned.tuned_ms is None and tuned.sample != "incumbent"):
         yield _row("tuned", "nothing was timed", "bold red")
         return
     unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once only, not again beside the default"
-    if tuned.sample == "default":
-        yield _row("tuned", f"the default stays: nothing beat it{unconfirmed}", "bold yellow")
+    if tuned.sample in ("default", "incumbent") or tuned.tuned_ms is None:
+        yield _row("tuned", f"the {tuned.sample} stays: nothing surely beat it{unconfirmed}", "bold yellow")
     else:
         time = _timed(tuned.tuned_ms, tuned.tuned_spread_ms, label)
         yield _row("tuned", f"{time}; {tuned.sample}")
         yield _row("speed-up", *_verdict(tuned, unconfirmed))
+    if tuned.verdict is not None:
+        yield _row("play-off", tuned.verdict.sentence)
     yield from _device_lines(tuned, label)
     yield _row("header", _shown(tuned.header))
 
@@ -96,7 +101,7 @@ def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
     if tuned.speed_up is None:
         return f"unknown: the default was not timed{unconfirmed}", "bold yellow"
     text = speed_up_text(tuned.speed_up)
-    if within_spread(tuned):
+    if not tuned.confirmed and within_spread(tuned):
         return f"{text}, which is within the spread of the times{unconfirmed}", "bold yellow"
     return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
 
@@ -115,12 +120,20 @@ def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator
     not_done = f"; {result.not_done} more were chosen and not timed" if result.not_done else ""
     yield _row("failed", f"{failures}{not_done}")
     if len(result.devices) > 1:
-        parts = [f"{use.name}: {use.timed} in {duration_text(use.held_s)}" for use in result.devices]
-        yield _row("devices", "; ".join(parts))
+        yield _row("devices", "; ".join(_use_text(use) for use in result.devices))
     if result.incidents:
         incidents = ", ".join(f"{count} {kind}" for kind, count in result.incidents.items())
         yield _row("incidents", f"{incidents}; their schedules were handed out again")
     yield _row("ended", f"after {duration_text(result.duration_s)}: {_OUTCOMES[result.outcome]}")
+
+
+def _use_text(use: DeviceUse) -> str:
+    """A device's part in the run, and what its times were multiplied with where that is not 1."""
+    told = "" if use.factor is None or use.factor_spread is None else f"{use.factor:.2f} ± {use.factor_spread:.0%}"
+    if not use.fits:
+        return f"{use.name}: left out, unlike the others (times × {told})"
+    times = f" (times × {told})" if told and use.factor != 1.0 else ""
+    return f"{use.name}: {use.timed} in {duration_text(use.held_s)}{times}"
 
 
 def _row(label: str, text: str, style: str = "") -> Text:

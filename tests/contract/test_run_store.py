@@ -190,7 +190,7 @@ def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
     with sqlite3.connect(store.folder / "tuning.db") as connection:
         connection.execute("PRAGMA user_version=77")
     connection.close()
-    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version 2"):
+    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version [0-9]+"):
         RunStore(store.folder, "blur", RECORD, resume=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from autotune_loop.result import TuneResult
 from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.verdict import LOOKS
 from sdk.settings import Settings
 
 SMALL = ("width=192", "height=96")
@@ -24,7 +25,15 @@ def tune(settings: Settings) -> Tune:
     """`sdk.autotune` with the session's cache, small batches and one thread."""
     from sdk import autotune
 
-    return partial(autotune, parallelism=1, rounds=2, sampling=TINY_BATCH, learning=QUICK_LEARNING, settings=settings)
+    return partial(
+        autotune,
+        parallelism=1,
+        rounds=2,
+        sampling=TINY_BATCH,
+        learning=QUICK_LEARNING,
+        play_off_turns=LOOKS[0],
+        settings=settings,
+    )
 
 
 @pytest.fixture(scope="session")

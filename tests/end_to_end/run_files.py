@@ -11,6 +11,7 @@ from typing import Any
 from autotune_loop.featurization import read_featurization
 from autotune_loop.result import TuneResult
 from autotune_loop.sample_file import read_sample
+from weights.network import Network
 from weights.weights_file import read_weights
 
 
@@ -20,7 +21,7 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def check_run_folder(result: TuneResult, name: str, clock: str) -> None:
+def check_run_folder(result: TuneResult, name: str, clock: str, network: Network = Network.ADAMS2019) -> None:
     """Halide's layout, complete; every measurement has its sample; nothing else is left."""
     folder = result.run_folder
     timed = rows(
@@ -33,9 +34,9 @@ def check_run_folder(result: TuneResult, name: str, clock: str) -> None:
     assert samples == {Path(f"batch_{r}_{a}/{s}/{name}.sample") for r, a, s, *_ in timed}
     for r, a, s, median_ms, written_clock, checked in timed:
         beside = folder / "samples" / f"batch_{r}_{a}" / str(s)
-        sample = read_sample(beside / f"{name}.sample")
+        sample = read_sample(beside / f"{name}.sample", network)
         assert abs(sample.runtime_ms - median_ms) <= 1e-5 * median_ms
-        features = read_featurization(beside / f"{name}.featurization")
+        features = read_featurization(beside / f"{name}.featurization", network)
         assert sample.featurization.schedule_sha256 == features.schedule_sha256
         check_header(beside / f"{name}.schedule.h", name)
         assert written_clock == clock and checked == 1

@@ -36,8 +36,8 @@ def test_a_phone_is_tuned_for_under_the_emulator(
         settings=replace(settings, ndk_root=tmp_path / "no ndk"),
     )
     assert result.outcome is Outcome.FINISHED
-    assert (result.target, result.device, result.clock) == ("arm64-android", "qemu", "emulated")
-    check_run_folder(result, "separable_filter", "emulated")
+    assert (result.target, result.device, result.clock) == ("arm64-android", "qemu", "simulated")
+    check_run_folder(result, "separable_filter", "simulated")
     best = result.best
     assert best.header is not None and best.confirmed
     check_header(best.header, "separable_filter")

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.events import DeviceChanged, Event, Notice
+from autotune_loop.objective import Objective, ObjectiveKind
 from autotune_loop.result import Outcome, TuneResult
+from autotune_loop.verdict import VerdictReason
 from sdk.settings import Settings
 from targets.errors import DeviceError
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
@@ -76,11 +78,15 @@ def test_several_devices_share_a_run(tune: Tune, lab: Lab, examples: Path, tmp_p
         device=["one", "two", "phone"],
         inventory=lab.inventory,
         parameters=SMALL,
+        objective=Objective(ObjectiveKind.WORST),
         run_folder=tmp_path / "run",
         settings=lab.settings,
         listen=events.append,
     )
     assert result.outcome is Outcome.FINISHED and result.device == "one, two, phone"
+    verdict = result.best.verdict
+    assert verdict is not None and (verdict.reason is VerdictReason.FASTER) == (result.best.sample != "default")
+    assert set(verdict.by_device) == {"one", "two", "phone"} and verdict.devices_lost == ()
     check_run_folder(result, "separable_filter", "wall")
     check_every_candidate_has_one_end(result)
     assert {use.name for use in result.devices} == {"one", "two", "phone"}

@@ -10,6 +10,7 @@ import pytest
 
 from autotune_loop.engine import Engine
 from autotune_loop.run_context import BuildLimits, RunContext
+from autotune_loop.tuning_task import TuningTask
 from devices.core_plan import plan_cores
 from devices.device import Clock, Device
 from devices.measure_settings import KernelInputs
@@ -22,9 +23,7 @@ _LISTENING = "0A"
 def _context(folder: Path) -> RunContext:
     usable = frozenset(os.sched_getaffinity(0))
     return RunContext(
-        reference=GeneratorReference(folder / "none.py", GeneratorKind.PYTHON, "none"),
-        function_name="none",
-        argsets=({},),
+        tasks=(TuningTask(GeneratorReference(folder / "none.py", GeneratorKind.PYTHON, "none"), "none"),),
         profile=load_profile("x86-64"),
         parallelism=1,
         devices=(Device("local", "local", "x86-64", Clock.WALL, 1, True),),

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy
 import pytest
 
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.objective import Objective, ObjectiveKind
 from autotune_loop.result import Outcome
 from autotune_loop.tune_request import LearningOptions, SamplingOptions, TuneRequest
 from devices.measure_settings import KernelInputs
@@ -17,8 +19,10 @@ from sdk.autotune_arguments import DEFAULTS, AutotuneArguments
 from sdk.autotune_call import AutotuneCall, read_arguments
 from sdk.autotune_follow_up import follow_up
 from sdk.commands import autotune as command
+from sdk.generator_spec import GeneratorSpec
 from sdk.main import main
 from sdk.project_file import Project, find_project
+from targets.errors import UsageError
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
 
@@ -52,10 +56,11 @@ def test_the_parameters_are_the_fields() -> None:
 
 
 def test_nothing_but_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert given("blur.py", monkeypatch) == replace(DEFAULTS, generator="blur.py")
+    assert given("blur.py", monkeypatch) == replace(DEFAULTS, generator=["blur.py"])
     call = call_for("blur.py", monkeypatch)
-    assert (call.generator, call.target, call.devices, call.inventory) == ("blur.py", None, (), None)
-    assert (call.parameters, call.argsets, call.function_name) == ((), ((),), None)
+    assert (call.target, call.devices, call.inventory) == (None, (), None)
+    assert call.generators == (GeneratorSpec("blur.py"),)
+    assert (call.incumbents, call.objective, call.play_off_turns) == ({}, Objective(), TuneRequest.play_off_turns)
     assert (call.rounds, call.budget_s, call.run_folder, call.resume) == (TuneRequest.rounds, None, None, False)
     assert (call.sampling, call.learning) == (SamplingOptions(), LearningOptions())
     assert (call.inputs, call.input_files) == (KernelInputs(), {})
@@ -67,32 +72,42 @@ def test_nothing_but_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "now.h").write_text("")
     numpy.save(folder / "photo.npy", numpy.zeros((4, 6), numpy.uint8))
     arguments = given(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
         " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h"
-        " --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
+        " --incumbent tuned_blur=now.h --objective weighted --device-weight pi=2 --play-off-turns 20"
+        " --worst-tolerance 0.01 --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
         " --diversity 0 -j 3 --search-limit 30 --full-search-limit 2m --memory-limit 4G --json --quiet",
         monkeypatch,
     )
     assert (arguments.as_json, arguments.quiet, arguments.plain) == (True, True, False)
     assert read_arguments(arguments, Project(folder)) == AutotuneCall(
-        generator="blur.py:blur",
+        generators=(
+            GeneratorSpec(
+                "blur.py:blur", ("radius=3", "tiles=true"), (("a=1", "b=2"), ("a=3",)), function_name="tuned_blur"
+            ),
+        ),
         target="arm64",
         devices=("pi", "label:lab"),
         inventory=Path("lab.toml"),
         patience_s=3600.0,
-        parameters=("radius=3", "tiles=true"),
-        argsets=(("a=1", "b=2"), ("a=3",)),
-        function_name="tuned_blur",
+        clock=None,
+        scheduler=None,
+        farm_certificates=None,
+        priority=RunPriority.NORMAL,
+        incumbents={"tuned_blur": Path("now.h")},
+        objective=Objective(ObjectiveKind.WEIGHTED, {"pi": 2.0}, 0.01),
+        play_off_turns=20,
         parallelism=4,
         run_folder=Path("runs/here"),
         resume=False,
         rounds=7,
         budget_s=600.0,
-        weights=Path("mine.weights"),
+        weights="mine.weights",
         sampling=SamplingOptions(batch_size=16, pool_factor=3.0, random_share=0.5, diversity=0.0, seed=9),
         learning=LearningOptions(loss="rank", epochs=20, learning_rate=0.01),
         inputs=KernelInputs(seed=5, sizes={"in": "64x48", "out": "60x44"}, scalars={"gain": "-1.5", "on": "true"}),
@@ -124,6 +139,13 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--search-limit 1d", "--search-limit: '1d' is not a duration."),
         ("--full-search-limit ''", "--full-search-limit: '' is not a duration."),
         ("--memory-limit lots", "--memory-limit: 'lots' is not an amount of memory. Write it as 4G or 512M."),
+        ("--objective best", "--objective must be mean, worst or weighted, not 'best'."),
+        ("--device-weight pi", "--device-weight 'pi' is not NAME=NUMBER, such as pi5=2."),
+        ("--device-weight pi=0", "--device-weight 'pi=0' is not NAME=NUMBER"),
+        ("--device-weight pi=1 --objective worst", "--device-weight goes with --objective weighted, not worst."),
+        ("--worst-tolerance 1", "--worst-tolerance must be a share from 0 to below 1, not 1."),
+        ("--incumbent no.h", "--incumbent: there is no file no.h."),
+        ("--play-off-turns 7", "Invalid value for '--play-off-turns'"),
         ("-s 1", "Invalid value for '--batch-size' / '-s': "),
         ("-n 0", "Invalid value for '--num-batches' / '-n'"),
         ("-n many", "Invalid value for '--num-batches' / '-n': "),
@@ -203,12 +225,40 @@ def test_the_project_fills_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     below = folder / "below"
     below.mkdir()
     call = read_arguments(given("", monkeypatch), find_project(folder))
-    assert (call.generator, call.target, call.budget_s) == ("source/blur.py:blur", "arm64", 120.0)
+    assert (call.generators, call.target, call.budget_s) == ((GeneratorSpec("source/blur.py:blur"),), "arm64", 120.0)
     call = read_arguments(given("blur -t host --budget 5s", monkeypatch), find_project(folder))
-    assert (call.generator, call.target, call.budget_s) == ("source/blur.py:blur", "host", 5.0)
+    assert (call.generators, call.target, call.budget_s) == ((GeneratorSpec("source/blur.py:blur"),), "host", 5.0)
     monkeypatch.chdir(below)
     call = read_arguments(given("other.py", monkeypatch), find_project(below))
-    assert (call.generator, call.target) == ("other.py", "arm64")
+    assert (call.generators[0].generator, call.target) == ("other.py", "arm64")
+
+
+LISTED = """
+[[generators]]
+name = "blur"
+generator = "source/blur.py:blur"
+parameters = ["radius=2"]
+incumbent = "now.h"
+[[generators]]
+generator = "sharpen.cpp"
+argument_sets = "a=1 a=2"
+function_name = "fast_sharpen"
+"""
+
+
+def test_a_project_that_lists_generators_tunes_all_in_one_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "sdk.toml").write_text(LISTED)
+    blur = GeneratorSpec("source/blur.py:blur", ("radius=2", "tiles=1"), incumbent=folder / "now.h")
+    call = read_arguments(given("-p tiles=1", monkeypatch), find_project(folder))
+    sharpen = GeneratorSpec("sharpen.cpp", ("tiles=1",), (("a=1",), ("a=2",)), "fast_sharpen")
+    assert call.generators == (blur, sharpen)
+    call = read_arguments(given("blur other.py -p tiles=1", monkeypatch), find_project(folder))
+    assert call.generators == (blur, GeneratorSpec("other.py", ("tiles=1",)))
+    parsed = given("blur other.py -f name", monkeypatch)
+    with pytest.raises(UsageError, match="--function-name cannot be given to several generators"):
+        read_arguments(parsed, find_project(folder))
 
 
 def test_a_bad_budget_of_the_project_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +298,7 @@ def test_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "runs").mkdir()
     (folder / "runs" / "run.toml").write_text("")
     again = call_for(resume.removeprefix("sdk autotune "), monkeypatch)
-    assert (again.parameters, again.sampling.seed, again.resume) == (("a=1",), 4, True)
+    assert (again.generators[0].parameters, again.sampling.seed, again.resume) == (("a=1",), 4, True)
 
 
 def test_a_run_in_its_last_round_needs_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from sdk.main import main
 sys.exit(main())
 """
-SMALL = ("--size", "input=512x256x3", "--size", "output=512x256x3", "-t", "host", "--search-limit", "30s")
+SMALL = (
+    *("--size", "input=512x256x3", "--size", "output=512x256x3", "-t", "host", "--search-limit", "30s"),
+    *("--play-off-turns", "8"),
+)
 _NO_LONGER_ONE_PRESS_S = 0.4
 
 pytestmark = pytest.mark.timeout(180)

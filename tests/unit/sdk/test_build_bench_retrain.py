@@ -128,13 +128,45 @@ def test_bench_prints_a_table(run: Run, blur: Path) -> None:
     assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
 
 
+def test_a_play_off_of_headers_decides_and_says_why(run: Run, blur: Path) -> None:
+    schedules = ("--schedule", "own", "--schedule", "adams2019", "--schedule", "mullapudi2016")
+    done = run("bench", blur, *SMALL, *schedules, "--play-off", "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    verdict = result["verdict"]
+    assert verdict["stayer"] == "own" and verdict["challenger"] in ("adams2019", "mullapudi2016")
+    assert verdict["winner"] in (verdict["challenger"], "own") and verdict["turns"] >= 8 and result["clock"] == "wall"
+    assert (verdict["winner"] == "own") == (verdict["reason"] != "faster")
+    decided = [c for c in result["contenders"] if c["schedule"] in (verdict["challenger"], "own")]
+    for contender in decided:
+        times = contender["times"]["local"]
+        assert len(times["turns_s"]) == verdict["turns"] and contender["failure"] is None
+        assert times["range_ms"][0] <= times["median_ms"] <= times["range_ms"][1]
+
+
+def test_a_play_off_without_time_is_unconfirmed(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--schedule", "own", "--schedule", "adams2019", "--play-off", "--budget", "0.1s")
+    assert done.code == 1 and "Unconfirmed: there was no time left" in done.out
+
+
+def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--a-a", "1", "--json")
+    assert done.code == 0, done.err
+    counted = json.loads(done.out)
+    assert counted["trials"] == 1 and counted["false_wins"] == (counted["verdicts"][0]["winner"] == "own again")
+    assert counted["rate"] <= counted["highest_rate"] <= 1 and counted["verdicts"][0]["stayer"] == "own"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (("--turns", "0"), 2, "turns"),
+        (("--play-off",), 2, "A play-off needs at least two schedules"),
+        (("--play-off", "--a-a", "2"), 2, "--play-off and --a-a cannot be given together"),
+        (("--play-off", "--schedule", "own", "--schedule", "own", "--device-weight", "pi=2"), 2, "names pi, which is"),
         (("--parallelism", "0"), 2, "--parallelism must be at least 1"),
         (("--device", "moon"), 2, "There is no device 'moon'"),
-        (("--device", "qemu"), 2, "names no emulator"),
+        (("-t", "cuda-sm80", "--device", "qemu"), 2, "QEMU cannot run code of profile cuda-sm80"),
         (("-t", "arm64", "--device", "local"), 1, "cannot run arm-64 code"),
     ],
 )

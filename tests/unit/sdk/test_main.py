@@ -185,7 +185,7 @@ def test_completion_of_commands_and_of_profiles(tmp_path: Path) -> None:
     (tmp_path / "x86-mine.toml").write_text("broken")
     assert complete("sdk tar") == ["targets"]
     assert complete("sdk targets show x86") == ["x86-64", "x86-64-avx512", "x86-mine"]
-    assert complete("sdk doctor --target arm") == ["arm64", "arm64-android"]
+    assert complete("sdk doctor --target arm6") == ["arm64", "arm64-android"]
 
 
 def test_completion_can_be_installed(tmp_path: Path) -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.verdict import Verdict, VerdictReason
 from sdk.display.follow_up import FollowUp
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
-NEXT = FollowUp(build=("sdk build blur.py",), resume="sdk autotune blur.py --resume")
+NEXT = FollowUp(
+    build=("sdk build blur.py",), resume="sdk autotune blur.py --resume", look="sdk report r", ship="sdk ship r -o s"
+)
 
+VERDICT = Verdict("batch_0_0/1", "batch_0_0/1", "default", VerdictReason.FASTER, "It is faster.")
 LABEL = " (emulated time, not a device's)"
 
 
@@ -40,6 +44,8 @@ def test_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
         "  failed     2 search: timed out, 1 measure: crashed",
         "  ended      after 1:35: all rounds are done",
         "  use it     sdk build blur.py",
+        "  look at it sdk report r",
+        "  ship it    sdk ship r -o s",
         "  go on      sdk autotune blur.py --resume",
     ]
 
@@ -59,9 +65,14 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("tuned", "expected"),
     [
-        (replace(TUNED, sample="default", tuned_ms=8.0), "the default stays: nothing beat it\n"),
+        (replace(TUNED, sample="default", tuned_ms=8.0), "the default stays: nothing surely beat it\n"),
         (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: timed once only"),
-        (replace(TUNED, tuned_spread_ms=4.5), "2.00 times as fast, which is within the spread of the times"),
+        (
+            replace(TUNED, sample="incumbent", tuned_ms=None, confirmed=False),
+            "the incumbent stays: nothing surely beat it; unconfirmed",
+        ),
+        (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.sentence}\n"),
+        (replace(TUNED, tuned_spread_ms=4.5, confirmed=False), "2.00 times as fast, which is within the spread of"),
         (replace(TUNED, default_ms=None), "unknown: the default was not timed"),
         (replace(TUNED, default_ms=None), "  default    not timed\n"),
         (replace(TUNED, header=None, tuned_ms=None), "  tuned      nothing was timed\n"),

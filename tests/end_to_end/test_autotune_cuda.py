@@ -1,0 +1,135 @@
+"""The loop for an NVIDIA card: without one, with a stand-in for the driver, and on a real one where there is one."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import sdk
+from autotune_loop.result import Outcome, TuneResult
+from autotune_loop.tune_request import SamplingOptions
+from sdk.settings import Settings
+from targets.halide_install import HalideInstall
+from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
+from tests.end_to_end.run_files import check_header, check_run_folder, rows
+from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
+from weights.network import Network
+from weights.weights_file import read_weights
+
+SAMPLING = SamplingOptions(batch_size=10, pool_factor=1.0, seed=3)
+
+
+def has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> StandInCuda:
+    return build_stand_in_cuda(tmp_path_factory.mktemp("stand_in"))
+
+
+@pytest.mark.skipif(has_driver(), reason="there is a CUDA driver")
+def test_without_a_card_there_is_one_sentence(examples: Path, settings: Settings, tmp_path: Path) -> None:
+    start = [sys.executable, "-c", "import sys, sdk.main; sys.exit(sdk.main.main())"]
+    command = [*start, "autotune", str(examples / "separable_filter.py"), "--target", "cuda-sm80"]
+    environment = {**settings.environment, "PYTHONPATH": str(examples.parent)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and not list(tmp_path.iterdir())
+    assert done.stderr == (
+        "sdk: This machine cannot run kernels for NVIDIA cards: there is no CUDA driver (libcuda.so). "
+        "`sdk build` works without one; "
+        "`sdk devices add NAME --ssh USER@HOST --target PROFILE` adds a machine that has one.\n"
+    )
+
+
+@pytest.mark.slow
+def test_the_loop_with_a_stand_in_for_the_driver(
+    stand_in: StandInCuda, examples: Path, settings: Settings, halide: HalideInstall, tmp_path: Path
+) -> None:
+    """Everything but the kernels is real; their times say nothing. The stand-in's blocks have at most 256 threads."""
+    notices: list[str] = []
+    environment = stand_in.environment(settings.environment, threads=256, processes=1)
+    result = sdk.autotune(
+        str(examples / "separable_filter.py"),
+        target="cuda-sm86",
+        parameters=SMALL,
+        rounds=1,
+        sampling=SAMPLING,
+        learning=QUICK_LEARNING,
+        full_search_limit_s=3.0,
+        run_folder=tmp_path / "run",
+        settings=replace(settings, environment=environment),
+        listen=lambda event: notices.append(str(getattr(event, "text", ""))),
+    )
+    assert result.outcome is Outcome.FINISHED and result.best.confirmed
+    check_run_folder(result, "separable_filter", "wall", Network.ANDERSON2021)
+    said = "\n".join(notices)
+    assert "The card is Stand-in 0 ?no card? (compute capability 8.6, 20 multiprocessors)" in said
+    assert "is in use by 1 other process" in said and "Li2018's schedule, takes" in said
+    # What the search was told is what the card says, not the profile.
+    header = result.best.header
+    assert header is not None
+    check_header(header, "separable_filter")
+    recorded = (result.run_folder / "run.toml").read_text()
+    assert '"parallelism" = "20"' in recorded and "Anderson2021" in recorded
+    dropped = rows(result.run_folder, "SELECT stage, sentence FROM failures WHERE reason = 'unrunnable'")
+    assert dropped and result.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
+    assert all("threads a block, and the card runs 256" in sentence for _, sentence in dropped)
+    _check_learning(result, halide, tmp_path)
+
+
+def _check_learning(result: TuneResult, halide: HalideInstall, folder: Path) -> None:
+    """Halide's own tool trains on the run's samples, from its weights."""
+    assert read_weights(result.weights).network is Network.ANDERSON2021
+    samples = sorted((result.run_folder / "samples").rglob("*.sample"))
+    command = [str(halide.bin_dir / "anderson2021_retrain_cost_model"), "--epochs=2", "--rates=0.0001"]
+    command += ["--num_cores=32", "--limit=0", "--verbose=1", "--partition_schedules=0", "--predictions_file="]
+    command += [f"--initial_weights={result.weights}", f"--weights_out={folder / 'tool.weights'}"]
+    command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
+    done = subprocess.run(
+        command,
+        input="\n".join(map(str, samples)),
+        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    printed = done.stdout + done.stderr
+    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
+    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+    assert read_weights(folder / "tool.weights").network is Network.ANDERSON2021
+
+
+@pytest.mark.hardware
+@pytest.mark.slow
+def test_the_loop_on_a_real_card(examples: Path, settings: Settings, tmp_path: Path) -> None:
+    """The card is this machine's own; its capability is 7.5 or more."""
+    if not has_driver():
+        pytest.skip("there is no CUDA driver")
+    result = sdk.autotune(
+        str(examples / "separable_filter.py"),
+        target="cuda-sm75",
+        rounds=2,
+        sampling=SAMPLING,
+        run_folder=tmp_path / "run",
+        settings=settings,
+    )
+    assert result.outcome is Outcome.FINISHED and result.best.confirmed
+    check_run_folder(result, "separable_filter", "wall", Network.ANDERSON2021)
+    assert result.best.tuned_ms is not None and result.best.default_ms is not None
+    assert result.best.tuned_ms <= 1.1 * result.best.default_ms
+    assert not any("wrong output" in reason for reason in result.failures), result.failures
+    # A card takes well under a millisecond for two megapixels; a processor's core does not.
+    assert result.best.tuned_ms < 5

@@ -1,0 +1,88 @@
+"""Every emulated target: built, run under QEMU by the simulated clock, the output checked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.result import Outcome
+from sdk import bench
+from sdk.settings import Settings
+from targets.errors import GeneratorError
+from targets.profile_loader import load_profile
+from tests.end_to_end.conftest import Tune
+from tests.end_to_end.run_files import check_header, check_run_folder, rows
+
+# Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.
+TINY = ["width=128", "height=16", "channels=1"]
+# Two of these share a C library, which takes a minute to build: a test of each would give them to two workers.
+ARCHITECTURES = {"arm32": ["arm32"], "riscv64": ["riscv64-rvv"], "hexagon": ["hexagon-v65", "hexagon-v68"]}
+
+
+def needs(target: str) -> None:
+    emulator = load_profile(target).emulator
+    assert emulator is not None
+    if not shutil.which(emulator.command) or not Path(emulator.system_root or "/").is_dir():
+        pytest.skip(f"{emulator.command} is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # the first C library for musl takes minutes on a loaded machine
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_schedules_run_and_agree(architecture: str, settings: Settings, examples: Path) -> None:
+    for target in ARCHITECTURES[architecture]:
+        needs(target)
+        results = bench(
+            str(examples / "separable_filter.py"),
+            ["adams2019"],
+            target=target,
+            parameters=TINY,
+            turns=1,
+            settings=settings,
+        )
+        for result in results:
+            assert result.failure is None, result.failure
+            assert result.reference in ("Mullapudi2016", "Li2018", "AllAtRoot")
+            (turn,) = result.turns
+            assert turn.output_checked and turn.clock.value == "simulated"
+            assert len(turn.repetitions_s) == 1 and 1e-6 < turn.median_s < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    needs("hexagon-v66")
+    result = tune(
+        str(examples / "separable_filter.py"),
+        target="hexagon-v66",
+        parameters=TINY,
+        rounds=1,
+        run_folder=tmp_path / "run",
+    )
+    assert result.outcome is Outcome.FINISHED
+    assert (result.target, result.device, result.clock) == ("hexagon-v66", "qemu", "simulated")
+    check_run_folder(result, "separable_filter", "simulated")
+    checked = rows(result.run_folder, "SELECT output_checked FROM measurements WHERE purpose = 'sample'")
+    assert checked and all(value == 1 for (value,) in checked)
+    header = result.best.header
+    assert header is not None
+    check_header(header, "separable_filter")
+    assert "hexagon-32-noos" in header.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["v66", "v68"])
+def test_floats_are_refused_before_the_search(version: str, tune: Tune, examples: Path, tmp_path: Path) -> None:
+    """V66 has no vectors of floats, and Halide fails on them; V68 has some, which QEMU does not know."""
+    needs("hexagon-v66")
+    with pytest.raises(GeneratorError) as caught:
+        tune(
+            str(examples / "matrix_product.py"),
+            target=f"hexagon-{version}",
+            parameters=["rows=32", "columns=64", "depth=16"],
+            run_folder=tmp_path / "run",
+        )
+    assert "matrix_product computes" in caught.value.message and "floating point" in caught.value.message
+    assert "fixed point" in caught.value.next_step and "\n" not in str(caught.value)

@@ -1,0 +1,105 @@
+"""The documentation builds without a warning; its commands exist, its code compiles, its sentences are real."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from sdk.main import make_application
+
+PROJECT = Path(__file__).parents[3]
+PAGES = sorted([*(PROJECT / "docs").glob("*.md"), PROJECT / "README.md"])
+PACKAGES = ("targets", "weights", "devices", "autotune_loop", "sdk")
+_FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, *languages: str) -> Iterator[str]:
+    for language, body in _FENCE.findall(page.read_text()):
+        if language in languages:
+            yield body
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command line that starts with sdk, with its page; continued lines are joined."""
+    found = []
+    for page in PAGES:
+        for body in blocks(page, "sh", "console", "bash"):
+            for line in body.replace("\\\n", " ").splitlines():
+                text = line.removeprefix("$ ").strip()
+                if text.startswith("sdk ") and "…" not in text:
+                    found.append((page.name, text))
+    return found
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", tmp_path / "site"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "index.html").is_file()
+
+
+def test_every_page_is_in_the_site() -> None:
+    named = set(re.findall(r": (\S+\.md)$", (PROJECT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert named == {page.name for page in PAGES if page.parent.name == "docs"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.fixture(scope="module")
+def application() -> object:
+    return typer.main.get_command(make_application())
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_every_command_and_option_exists(application, page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    stop = next((place for place, word in enumerate(words) if word in ("|", ">", "&&", "&", ";")), len(words))
+    command = application
+    words = words[:stop]
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    assert words is not None and (not hasattr(command, "commands") or not words or words[0].startswith("-")), line
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known |= {"--help", "-h"}
+    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)}
+    assert given <= known, f"{page}: {line}: {given - known}"
+
+
+def test_python_and_toml_compile() -> None:
+    for page in PAGES:
+        for body in blocks(page, "python"):
+            compile(body, page.name, "exec")
+        for body in blocks(page, "toml"):
+            tomllib.loads(body)
+
+
+def test_the_sentences_of_the_troubleshooting_page_are_the_sdks() -> None:
+    text = (PROJECT / "docs" / "troubleshooting.md").read_text()
+    sentences = "\n".join(source_strings())
+    cells = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    phrases = [phrase for cell in cells for phrase in re.findall(r"`([^`]+)`", cell)]
+    assert len(phrases) >= 15
+    for phrase in phrases:
+        assert phrase in sentences, phrase
+
+
+def source_strings() -> Iterator[str]:
+    for package in PACKAGES:
+        for path in (PROJECT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
