@@ -5,12 +5,13 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTHON_NAMES := python3 python3.13 python3.12 python3.11
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-EMULATOR_PACKAGES := qemu-user libc6-arm64-cross
-PEER_PACKAGES := openssh-server openssh-client adb
+EMULATOR_PACKAGES := qemu-user libc6-arm64-cross libc6-armhf-cross
+PEER_PACKAGES := openssh-server openssh-client adb chromium
 EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
+EMULATOR_LOADER_32 := /usr/arm-linux-gnueabihf/lib/ld-linux-armhf.so.3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup emulator peers autotune test lint clean
+.PHONY: help setup emulator peers autotune test docs lint clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +24,9 @@ autotune: setup ## Tune the example for the emulated arm64 board.
 test: setup peers ## Run the tests.
 	@$(PYTHON) -m pytest -n 4 || { code=$$?; \
 		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
+
+docs: setup ## Build the documentation as a site, build/site.
+	@$(VENV)/bin/mkdocs build --strict --quiet
 
 lint: setup ## Check style, types and the direction of imports.
 	@$(VENV)/bin/ruff check .
@@ -49,14 +53,14 @@ $(READY): pyproject.toml
 		echo "setup: pip could not install the packages; see its message above." >&2; exit 1; }
 	@touch $@
 
-# The emulator that runs arm64 programs, and the real peers that the tests talk to.
+# The emulators that run programs of boards, and the real peers that the tests talk to.
 emulator:
-	@$(call install,command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ],$(EMULATOR_PACKAGES),to run arm64 programs,\
-		to tune for arm64 without a board)
+	@$(call install,command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ] && [ -e $(EMULATOR_LOADER_32) ],\
+		$(EMULATOR_PACKAGES),to run programs of boards,to tune without a board)
 
 peers:
-	@$(call install,PATH="$$PATH:/usr/sbin" command -v sshd && command -v adb && command -v ssh-agent,\
-		$(PEER_PACKAGES),for the tests,to test SSH and Android devices)
+	@$(call install,PATH="$$PATH:/usr/sbin" command -v sshd && command -v adb && command -v ssh-agent && command -v chromium,\
+		$(PEER_PACKAGES),for the tests,to test SSH and Android devices and reports)
 
 # install(check, Debian packages, why they are installed, what they are needed for): says so where that is not possible.
 define install

@@ -36,6 +36,7 @@ def main() -> int:
         sdk.autotune(
             arguments.generator,
             rounds=arguments.rounds,
+            weights="baseline",
             sampling=sdk.SamplingOptions(batch_size=arguments.batch_size, pool_factor=1.0),
             run_folder=Path(folder) / "run",
             listen=listen,

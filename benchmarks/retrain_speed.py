@@ -207,7 +207,7 @@ def compare_results(
 def _describe(scores: RankingScores) -> str:
     return (
         f"{scores.pairwise_accuracy:.2%} of {scores.pairs} pairs, best in top 1 {scores.best_in_top_1:.2f}, "
-        f"in top 5 {scores.best_in_top_5:.2f}, Spearman {scores.spearman:.3f}"
+        f"in top 8 {scores.best_in_top_8:.2f}, Spearman {scores.spearman:.3f}"
     )
 
 

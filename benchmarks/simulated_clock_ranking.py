@@ -44,7 +44,7 @@ from targets.open_generator import open_generator, resolve_name
 from targets.process_outcome import ProcessLimits
 from targets.profile import MachineParameters, TargetProfile
 from targets.profile_loader import load_profile
-from targets.simulated_clock_plugin import build_simulated_clock, check_emulator_version, simulated_clock_arguments
+from targets.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
 from targets.zig_toolchain import ZigToolchain
 from weights.baseline import baseline_weights
 from weights.perturb import perturb_weights
@@ -132,7 +132,7 @@ def main() -> int:
     halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
     compiler = HostCppCompiler(halide, cache, settings.environment)
     bench = Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
-    check_emulator_version(EMULATOR[0], settings.environment)
+    check_emulator(EMULATOR[0], settings.environment)
     measured: dict[str, list[ScheduleTimes]] = {}
     print(f"{'pipeline':20}{'schedules':>10}" + "".join(f"{clock:>28}" for clock in CLOCKS) + f"{'slow-down':>11}")
     for name in arguments.names:

@@ -48,7 +48,10 @@ def main() -> int:
 def tune_and_compare(generator: Path, target: str, budget_s: float) -> tuple[list[float | None], int]:
     """Medians of the tuned schedule and the competitors, and how many schedules were timed on the way."""
     with tempfile.TemporaryDirectory(prefix="sdk-examples-") as folder:
-        result = sdk.autotune(str(generator), target=target, budget_s=budget_s, run_folder=Path(folder) / "run")
+        run_folder = Path(folder) / "run"
+        result = sdk.autotune(
+            str(generator), target=target, budget_s=budget_s, weights="baseline", run_folder=run_folder
+        )
         if result.best.header is None:
             return [None] * (1 + len(COMPETITORS)), result.samples_timed
         compared = sdk.bench(str(generator), [str(result.best.header), *COMPETITORS], target=target)
