@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.reply_fields import ReplyFields
+from devices.runner_events import read_events
 from devices.transport import Transport
 from targets.c_toolchain import CToolchain
 from targets.content_cache import ContentCache, file_sha256
@@ -108,7 +108,7 @@ def read_card_report(output: str, device_name: str) -> list[CardState]:
         DeviceTrouble: GARBLED, the output is not the program's.
     """
     source = f"{device_name}, asked for its cards,"
-    events = [ReplyFields(event, source) for event in _objects(output)]
+    events = [ReplyFields(event, source) for event in read_events(output) if "event" in event]
     kinds = [event.text("event") for event in events]
     if "done" not in kinds:
         raise DeviceTrouble(TroubleKind.GARBLED, f"{source} gave no answer that ends.")
@@ -135,19 +135,6 @@ _WITHOUT_CARD = (
     "`sdk build` works without one; "
     "`sdk devices add NAME --ssh USER@HOST --target PROFILE` adds a machine that has one."
 )
-
-
-def _objects(output: str) -> list[dict[str, object]]:
-    found = []
-    for line in output.splitlines():
-        if line.startswith("{"):
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict) and "event" in event:
-                found.append(event)
-    return found
 
 
 def _state(row: ReplyFields, driver: str) -> CardState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.file_name import check_name
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.runner_events import read_events
 from devices.transport import RunOutcome, Transport
 from targets.errors import DeviceError
 from targets.stop_signal import StopSignal
@@ -83,7 +83,7 @@ def write_reference(
     outcome = session.transport.run(executable, arguments, time_s, stop)
     if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
         return None
-    return _failure(session.device, kernel, outcome, _events(outcome.output))
+    return _failure(session.device, kernel, outcome, read_events(outcome.output))
 
 
 def check_output(
@@ -99,7 +99,7 @@ def check_output(
     outcome = session.transport.run(executable, arguments, time_s, stop)
     if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
         return None
-    return _failure(session.device, kernel, outcome, _events(outcome.output))
+    return _failure(session.device, kernel, outcome, read_events(outcome.output))
 
 
 def list_kernels(session: Session, executable: str, time_s: float) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def list_kernels(session: Session, executable: str, time_s: float) -> list[dict[
         DeviceError: the device cannot be used.
     """
     outcome = session.transport.run(executable, ["--list"], time_s, None)
-    return [event for event in _events(outcome.output) if event.get("event") == "kernel"]
+    return [event for event in read_events(outcome.output) if event.get("event") == "kernel"]
 
 
 def measure_kernel(
@@ -149,7 +149,7 @@ def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_w
 def _judged(
     session: Session, kernel: str, outcome: RunOutcome, *, output_checked: bool
 ) -> Measurement | MeasureFailure:
-    events = _events(outcome.output)
+    events = read_events(outcome.output)
     timed = next((event for event in events if event.get("event") == "timed"), None)
     if outcome.exit_code != 0 or outcome.timed_out or outcome.stopped or timed is None:
         return _failure(session.device, kernel, outcome, events)
@@ -196,20 +196,6 @@ def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
     if settings.give_up_over_s is not None:
         arguments += ["--give-up-over-s", repr(settings.give_up_over_s)]
     return arguments
-
-
-def _events(output: str) -> list[dict[str, Any]]:
-    """The JSON lines of the runner; whatever else a kernel printed is passed over."""
-    events = []
-    for line in output.splitlines():
-        if line.startswith("{"):
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict):
-                events.append(event)
-    return events
 
 
 def _text(value: object) -> str:

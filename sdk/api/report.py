@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from autotune_loop.report.recorded_run import read_recorded_run
+from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.report.run_page import PageOptions, print_page
 from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
@@ -22,9 +22,13 @@ def report(run: str | Path, output: str | Path | None = None, *, lines_ms: Mappi
     Raises:
         RunFolderError: the folder holds no run, or is damaged; or the page cannot be written.
     """
-    folder = Path(run)
-    page = print_page(read_recorded_run(folder), PageOptions(lines_ms or {}))
-    path = folder / "report.html" if output is None else Path(output)
+    return write_report(read_recorded_run(Path(run)), output, PageOptions(lines_ms or {}))
+
+
+def write_report(run: RecordedRun, output: str | Path | None, options: PageOptions) -> Path:
+    """As `report`, of a run that has been read."""
+    page = print_page(run, options)
+    path = run.folder / "report.html" if output is None else Path(output)
     try:
         write_atomically(path, page.encode())
     except OSError as error:

@@ -81,12 +81,12 @@ def _serve(folder: Path, options: PageOptions, port: int) -> None:
 
 def _write(folder: Path, output: Path | None, options: PageOptions, as_json: bool) -> None:
     from autotune_loop.report.recorded_run import read_recorded_run
-    from sdk.api.report import report as write_report
+    from sdk.api.report import write_report
     from sdk.output import print_json, show_progress
 
     with show_progress("drawing", quiet=as_json):
-        path = write_report(folder, output, lines_ms=options.lines_ms)
         found = read_recorded_run(folder)
+        path = write_report(found, output, options)
     if as_json:
         print_json({"report": str(path), **_as_dict(found)})
     else:

@@ -94,7 +94,8 @@ def ids(home: Path, count: int) -> list[int]:
 def test_a_run_tells_what_happened(agent: AgentSession, home: Path) -> None:
     script(home, "p", "import sys, os; print(sys.argv[1:], os.environ['X'], os.getcwd()); sys.exit(3)")
     reply = run(agent, home, "p", ("arg", "a b"), ("arg", ""), ("env", "X=1"), ("env", "X=2=3"), ("canary", "1"))
-    assert reply.output.decode() == f"['a b', ''] 2=3 {home}/work/s-{SESSION}\n"
+    folder = home / "work" / f"s-{SESSION}"
+    assert reply.output.decode() == f"['a b', ''] 2=3 {folder}\n"
     assert reply.fields.integer("exit_code") == 3 and reply.fields.integer("signal") == 0
     assert not reply.fields.flag("timed_out") and 0 < reply.fields.number("duration_s") < 60
     for key in ("canary_before_s", "canary_after_s"):

@@ -57,8 +57,8 @@ def test_a_name_leads_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_a_result_has_the_paths_of_who_asked() -> None:
-    there, here = Path("/home/ann/run/work/3"), Path("/tmp/member/scratch/x")
-    weights_there, weights_here = Path("/home/ann/run/used.weights"), Path("/tmp/member/files/ab/used.weights")
+    there, here = Path("/home/ann/run/batch/3"), Path("/srv/member/scratch/x")
+    weights_there, weights_here = Path("/home/ann/run/used.weights"), Path("/srv/member/files/ab/used.weights")
     point = SearchPoint(Origin.RANDOM, 1, 1, 50, weights_there)
     places = {weights_there: weights_here, there: here}
     moved_point, argset, folder = relocated((point, {"width": "8"}, there), places)
