@@ -11,6 +11,7 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin
 
 from autotune_loop.farm.member import ANNOUNCEMENT, BUILD_RESOURCE
+from autotune_loop.farm.quiet_dask import forget_keys
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.
@@ -85,6 +86,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             run: the fields of its RunRow.
             known: the version of the list of members that it has.
         """
+        forget_keys()
         row = self._written_down(run)
         answer: dict[str, Any] = {"floor_s": self._floor_s(row), "version": self._version}
         if row.under_way:

@@ -122,7 +122,7 @@ def farm_state(client: Client) -> FarmState:
     except (OSError, TimeoutError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise FarmError(
             f"The scheduler at {client.scheduler.address} does not say what goes on in the farm:"
-            f" {error if str(error) else 'no answer'}.",
+            f" {str(error).rstrip('.') or 'no answer'}.",
             next_step="Is it still there, and one of `sdk farm scheduler`, of this version?",
         ) from error
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import Worker, WorkerPlugin
 
+from autotune_loop.farm.quiet_dask import forget_keys
+
 if TYPE_CHECKING:
     from autotune_loop.farm.member import FarmMember
 
@@ -49,6 +51,7 @@ class MemberPlugin(WorkerPlugin):  # type: ignore[misc] # Dask has no type infor
         missed: set[str] = set()
         while True:
             await asyncio.sleep(_LOOK_ROUND_S)
+            forget_keys()
             # A scheduler that is away shows elsewhere; until it is back, nothing is ended.
             with contextlib.suppress(OSError, TimeoutError, ValueError):
                 if guests := self.member.guests:

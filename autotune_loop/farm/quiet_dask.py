@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from dask.utils import key_split
 from distributed import Scheduler, Worker
 
 QUIET_CONFIG = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.system-monitor.log-length": 1,
     # Its logs of events and transitions would grow with every task of a long run.
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.log-length": 100,
@@ -31,6 +33,19 @@ def quiet_logs() -> None:
     """Leave Dask's own log to those who serve a farm: what a run must know of comes to it otherwise."""
     for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_is_no_late_timeout)
+
+
+def _is_no_late_timeout(record: logging.LogRecord) -> bool:
+    """False for the timer of a Dask connection that ran out while the connection was closed: nobody waits for it."""
+    error = record.exc_info[1] if record.exc_info else None
+    late = isinstance(error, TimeoutError) and record.getMessage().startswith("Future exception was never retrieved")
+    return not late
+
+
+def forget_keys() -> None:
+    """Let go of the names of tasks that are over, of which Dask keeps the last 100,000 in each process."""
+    key_split.cache_clear()
 
 
 class PortlessScheduler(Scheduler):  # type: ignore[misc] # Dask has no type information
