@@ -138,7 +138,8 @@ static void touch_page(uint64_t page) {
     memory_counts.fresh_pages++;
 }
 
-static void follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
+/* True when it is a load of what a store on its way has written in part. */
+static bool follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
     const uint64_t granule = address >> GRANULE_BITS;
     const bool continues = is_8_bytes && instruction == current.instruction && granule == current.granule + 1 &&
                            current.parts < PARTS_OF_VECTOR;
@@ -154,7 +155,7 @@ static void follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes
     if (is_store) {
         written[place].granule = granule;
         written[place].store = stores;
-        return;
+        return false;
     }
     const bool on_its_way = written[place].granule == granule && written[place].store + STORES_ON_THEIR_WAY > stores;
     const uint64_t store = on_its_way ? written[place].store : 0;
@@ -163,12 +164,13 @@ static void follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes
         memory_counts.blocked_loads++;
     }
     current.store = store;
+    return current.blocked;
 }
 
-void access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
-    follow_store_buffer(address, is_store, is_8_bytes, instruction);
+bool access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
+    const bool is_blocked = follow_store_buffer(address, is_store, is_8_bytes, instruction);
     const uint64_t line = address >> LINE_BITS;
-    if (line == last_line) return;
+    if (line == last_line) return is_blocked;
     last_line = line;
     const uint64_t page = address >> PAGE_BITS;
     if (page != last_page) {
@@ -176,6 +178,7 @@ void access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void 
         touch_page(page);
     }
     if (!look_up(&levels[0], line)) miss(line, instruction);
+    return is_blocked;
 }
 
 void forget_pages(uint64_t address, uint64_t size_bytes) {

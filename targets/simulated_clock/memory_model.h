@@ -20,9 +20,9 @@ extern struct memory_counts memory_counts;
 /* Sizes in bytes; 0 leaves a level out. False where there is no memory for it. */
 bool set_up_memory_model(const uint64_t size_bytes[LEVELS]);
 
-/* Each access of the guest. A vector's comes in parts of 8 bytes, one call each, with the same `instruction`: any value
- * that is another one for the next instruction. */
-void access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
+/* Each access of the guest; true for a load that waits for stores. A vector's comes in parts of 8 bytes, one call each,
+ * with the same `instruction`: any value that is another one for the next instruction. */
+bool access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
 
 /* These pages are the kernel's again: the next access to each of them faults. */
 void forget_pages(uint64_t address, uint64_t size_bytes);

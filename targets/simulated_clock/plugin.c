@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core_model.h"
 #include "emulator_interface.h"
 #include "memory_model.h"
 
@@ -25,15 +26,15 @@
  * before costs, and this more. Hexagon issues a packet, which the emulator counts as an instruction, a cycle. */
 enum {
     TENTHS_PER_CYCLE = 10,
-    INSTRUCTION_TENTHS = 4,
+    INSTRUCTION_TENTHS = 4, /* where the core is not modelled */
     PACKET_TENTHS = 10,
     FRESH_PAGE_TENTHS = 26000,
-    L1_MISS_TENTHS = 20,
+    RANDOM_L1_MISS_TENTHS = 30,
+    SEQUENTIAL_L1_MISS_TENTHS = 10,
     RANDOM_L2_MISS_TENTHS = 300,
     SEQUENTIAL_L2_MISS_TENTHS = 80,
     RANDOM_MEMORY_TENTHS = 600,
-    SEQUENTIAL_MEMORY_TENTHS = 80,
-    BLOCKED_LOAD_TENTHS = 120
+    SEQUENTIAL_MEMORY_TENTHS = 80
 };
 
 enum { LARGEST_ERROR = 4095 }; /* of a system call, negated */
@@ -52,14 +53,14 @@ struct guest {
     const struct system_calls *calls;
     bool is_32_bit; /* clock_gettime writes two 32-bit numbers, clock_gettime64 two of 64 bits */
     int instruction_tenths;
-    bool forwards_stores; /* loads are served from a store buffer, and wait for what is there in part */
+    const struct core_kind *core; /* NULL: each instruction costs as much */
 };
 static const struct guest GUESTS[] = {
-    {"x86_64", &X86_64_CALLS, false, INSTRUCTION_TENTHS, true},
-    {"aarch64", &GENERIC_CALLS, false, INSTRUCTION_TENTHS, true},
-    {"arm", &ARM_CALLS, true, INSTRUCTION_TENTHS, true},
-    {"riscv64", &GENERIC_CALLS, false, INSTRUCTION_TENTHS, true},
-    {"hexagon", &GENERIC_CALLS, true, PACKET_TENTHS, false},
+    {"x86_64", &X86_64_CALLS, false, INSTRUCTION_TENTHS, &X86_CORE},
+    {"aarch64", &GENERIC_CALLS, false, INSTRUCTION_TENTHS, &AARCH64_CORE},
+    {"arm", &ARM_CALLS, true, INSTRUCTION_TENTHS, &ARM_CORE},
+    {"riscv64", &GENERIC_CALLS, false, INSTRUCTION_TENTHS, NULL},
+    {"hexagon", &GENERIC_CALLS, true, PACKET_TENTHS, NULL},
 };
 
 struct settings {
@@ -82,10 +83,11 @@ static uint64_t simulated_ns(void) {
     const int last = settings.size_bytes[LEVELS - 1] ? LEVELS - 1 : LEVELS - 2;
     const uint64_t memory_tenths =
         counts->random[last] * RANDOM_MEMORY_TENTHS + counts->sequential[last] * SEQUENTIAL_MEMORY_TENTHS;
-    const uint64_t blocked_loads = guest->forwards_stores ? counts->blocked_loads : 0;
-    const uint64_t tenths = instructions * (uint64_t)guest->instruction_tenths + counts->fresh_pages * FRESH_PAGE_TENTHS +
-                            blocked_loads * BLOCKED_LOAD_TENTHS +
-                            (counts->random[0] + counts->sequential[0]) * L1_MISS_TENTHS +
+    const uint64_t core_tenths =
+        guest->core ? core_cycles() * TENTHS_PER_CYCLE : instructions * (uint64_t)guest->instruction_tenths;
+    const uint64_t tenths = core_tenths + counts->fresh_pages * FRESH_PAGE_TENTHS +
+                            counts->random[0] * RANDOM_L1_MISS_TENTHS +
+                            counts->sequential[0] * SEQUENTIAL_L1_MISS_TENTHS +
                             counts->random[1] * RANDOM_L2_MISS_TENTHS +
                             counts->sequential[1] * SEQUENTIAL_L2_MISS_TENTHS +
                             memory_tenths * settings.memory_percent / 100;
@@ -93,29 +95,52 @@ static uint64_t simulated_ns(void) {
     return (uint64_t)((unsigned __int128)tenths * NANOSECONDS_PER_S / TENTHS_PER_CYCLE / settings.frequency_hz);
 }
 
-static void count_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *instruction) {
+static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
     (void)vcpu;
-    access_memory(address, false, qemu_plugin_mem_size_shift(info) == 3, instruction);
+    struct core_instruction *instruction = data;
+    const bool is_store = qemu_plugin_mem_is_store(info);
+    uint64_t *places = is_store ? instruction->stored : instruction->loaded;
+    places[1] = (address >> 3) + 1;
+    if (places[0] == 0) places[0] = places[1];
+    const bool is_8_bytes = qemu_plugin_mem_size_shift(info) == 3;
+    instruction->is_blocked |= access_memory(address, is_store, is_8_bytes, (const void *)instruction->serial);
 }
 
-static void count_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *instruction) {
+static void count_block(unsigned int vcpu, void *block) {
     (void)vcpu;
-    access_memory(address, true, qemu_plugin_mem_size_shift(info) == 3, instruction);
+    begin_block(block);
 }
 
-static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
+/* Blocks are never given back: the emulator may still run them. */
+static struct core_block *new_block(size_t count) {
+    static uint64_t serial;
+    struct core_block *block = calloc(1, sizeof *block + count * sizeof *block->instructions);
+    if (!block) abort(); /* out of memory: the emulator ends in the same way */
+    block->serial = ++serial;
+    block->count = count;
+    return block;
+}
+
+static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *translated) {
     (void)id;
-    const size_t count = qemu_plugin_tb_n_insns(block);
-    qemu_plugin_register_vcpu_tb_exec_inline(block, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, count);
+    const size_t count = qemu_plugin_tb_n_insns(translated);
+    qemu_plugin_register_vcpu_tb_exec_inline(translated, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, count);
     if (settings.size_bytes[0] == 0) return;
-    static uintptr_t tag; /* tells instructions apart */
+    static uintptr_t serial;
+    struct core_block *block = new_block(count);
     for (size_t i = 0; i < count; i++) {
-        tag++;
-        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        void *data = (void *)tag;
-        qemu_plugin_register_vcpu_mem_cb(instruction, count_load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, data);
-        qemu_plugin_register_vcpu_mem_cb(instruction, count_store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, data);
+        struct core_instruction *instruction = &block->instructions[i];
+        struct qemu_plugin_insn *code = qemu_plugin_tb_get_insn(translated, i);
+        instruction->serial = ++serial;
+        if (guest->core) {
+            char *text = qemu_plugin_insn_disas(code);
+            instruction->text = read_instruction_text(text, guest->core->syntax);
+            free(text);
+        }
+        /* One for both: QEMU 7.2 calls those for writes alone when it reads, too. */
+        qemu_plugin_register_vcpu_mem_cb(code, count_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, instruction);
     }
+    if (guest->core) qemu_plugin_register_vcpu_tb_exec_cb(translated, count_block, QEMU_PLUGIN_CB_NO_REGS, block);
 }
 
 static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, uint64_t a1, uint64_t a2,
@@ -123,6 +148,7 @@ static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t numbe
     (void)id, (void)vcpu, (void)number, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     call_arguments[0] = a1;
     call_arguments[1] = a2;
+    if (guest->core) begin_system_call();
 }
 
 /* The emulator has just written the real time there, so the address is the guest's to write to. */
@@ -170,9 +196,9 @@ static void start_thread(qemu_plugin_id_t id, unsigned int vcpu) {
 static void print_counts(qemu_plugin_id_t id, void *data) {
     (void)id, (void)data;
     const struct memory_counts *counts = &memory_counts;
-    fprintf(stderr, "{\"event\": \"simulated_clock\", \"instructions\": %" PRIu64 ", \"fresh_pages\": %" PRIu64
-            ", \"blocked_loads\": %" PRIu64,
-            instructions, counts->fresh_pages, counts->blocked_loads);
+    fprintf(stderr, "{\"event\": \"simulated_clock\", \"instructions\": %" PRIu64 ", \"core_cycles\": %" PRIu64
+            ", \"fresh_pages\": %" PRIu64 ", \"blocked_loads\": %" PRIu64,
+            instructions, core_cycles(), counts->fresh_pages, counts->blocked_loads);
     for (int i = 0; i < LEVELS; i++) {
         fprintf(stderr, ", \"random_misses_%d\": %" PRIu64 ", \"sequential_misses_%d\": %" PRIu64, i + 1,
                 counts->random[i], i + 1, counts->sequential[i]);
@@ -235,6 +261,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
         if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
     }
     if (!check_settings()) return -1;
+    if (guest->core) set_up_core(guest->core);
     qemu_plugin_register_vcpu_init_cb(id, start_thread);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
     qemu_plugin_register_vcpu_syscall_cb(id, keep_arguments);

@@ -1,6 +1,6 @@
 /* What the tests of the simulated clock run under the emulator: one task, timed by the program's own clock.
  *
- *     clock_probe sleep | clock | thread | fresh | forward | walk STRIDE COUNT
+ *     clock_probe sleep | clock | thread | fresh | forward | chains | branches | walk STRIDE COUNT
  *
  * Prints nanoseconds, one number a line. */
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000 };
+enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000, STEPS = 10000, CHAINS = 8 };
 
 static int64_t now_ns(void) {
     struct timespec now;
@@ -71,6 +71,39 @@ static void forward(void) {
     }
 }
 
+/* Equally many additions: each needs the one before; eight do not need each other; each goes through memory. */
+static void chains(void) {
+    float sums[CHAINS] = {1, 2, 3, 4, 5, 6, 7, 8};
+    volatile float kept = 1, step = 0.5f;
+    const float added = step;
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < STEPS * CHAINS; i++) sums[0] += added;
+    print_ns(now_ns() - start_ns);
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) {
+        for (int chain = 0; chain < CHAINS; chain++) sums[chain] += added;
+    }
+    print_ns(now_ns() - start_ns);
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS * CHAINS; i++) kept += added;
+    print_ns(now_ns() - start_ns);
+    for (int chain = 0; chain < CHAINS; chain++) kept += sums[chain];
+}
+
+/* A branch that is taken every other time, and one that is taken by chance. */
+static void branches(void) {
+    for (int by_chance = 0; by_chance <= 1; by_chance++) {
+        uint32_t state = 1;
+        const int64_t start_ns = now_ns();
+        for (uint32_t i = 0; i < STEPS; i++) {
+            state = state * 1664525u + 1013904223u;
+            const uint32_t word = by_chance ? state >> 16 : i;
+            if (word & 1) __asm__ volatile("nop" ::: "memory");
+        }
+        print_ns(now_ns() - start_ns);
+    }
+}
+
 static void sleep_a_little(void) {
     const struct timespec wanted = {.tv_nsec = 20000000};
     const int64_t start_ns = now_ns();
@@ -90,6 +123,10 @@ int main(int count, char **arguments) {
         touch_pages();
     } else if (strcmp(task, "forward") == 0) {
         forward();
+    } else if (strcmp(task, "chains") == 0) {
+        chains();
+    } else if (strcmp(task, "branches") == 0) {
+        branches();
     } else if (strcmp(task, "sleep") == 0) {
         sleep_a_little();
     } else if (strcmp(task, "clock") == 0) {

@@ -123,6 +123,26 @@ def test_loads_across_two_fresh_stores_wait(
     assert two_stores_ns - one_store_ns == pytest.approx(10000 * 6, rel=0.1)
 
 
+@pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
+def test_additions_that_need_each_other_take_their_turns(
+    guest: Architecture, probe_of: Callable[[Architecture, MachineParameters], Probe]
+) -> None:
+    one_chain_ns, eight_chains_ns, through_memory_ns = probe_of(guest, MACHINE).times_ns("chains")
+    # 80000 additions of 3 cycles at 2 GHz, and 5 more cycles each way through memory.
+    assert one_chain_ns == pytest.approx(80000 * 1.5, rel=0.02)
+    assert through_memory_ns >= 80000 * 4
+    assert 4 * eight_chains_ns < one_chain_ns
+
+
+@pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
+def test_branches_by_chance_are_dearer_than_a_pattern(
+    guest: Architecture, probe_of: Callable[[Architecture, MachineParameters], Probe]
+) -> None:
+    pattern_ns, by_chance_ns = probe_of(guest, MACHINE).times_ns("branches")
+    # Every other one of 10000 guesses is wrong, and costs some 13 cycles at 2 GHz.
+    assert 0.7 * 32500 < by_chance_ns - pattern_ns < 1.5 * 32500
+
+
 def test_sleeping_takes_no_simulated_time(probe: Probe) -> None:
     (slept_ns,) = probe.times_ns("sleep")
     assert 0 < slept_ns < 20_000_000
