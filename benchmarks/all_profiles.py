@@ -26,13 +26,14 @@ PROFILES = ("x86-64", "arm64", "arm64-android", "arm32", "riscv64-rvv", "hexagon
 TINY: Mapping[str, tuple[str, ...]] = {
     "separable_filter": ("width=256", "height=64", "channels=1"),
     "stencil_chain": ("width=256", "height=64", "stages=3"),
+    "edge_detector": ("width=256", "height=64"),
     "camera_pipeline": ("width=256", "height=64"),
     "corner_detector": ("width=256", "height=64"),
 }
 LARGE: Mapping[str, tuple[str, ...]] = {
     "separable_filter": ("width=768", "height=256", "channels=3"),
     "stencil_chain": ("width=768", "height=256", "stages=4"),
-    "camera_pipeline": ("width=768", "height=256"),
+    "edge_detector": ("width=1024", "height=256"),
 }
 _REFUSED_FLOATS = "floating point"
 

@@ -64,6 +64,20 @@ def stencil_chain(image: Array, stages: int) -> Array:
     return current.astype(np.uint16)
 
 
+def edge_detector(image: Array, thickness: int) -> Array:
+    """Smoothed, Sobel's gradient, and the strongest edge near each pixel; edges repeated before the first step only."""
+    current = pad_edges(image.astype(np.int64), 2 + thickness)
+    columns = current[:-2] + 2 * current[1:-1] + current[2:]
+    smooth = (columns[:, :-2] + 2 * columns[:, 1:-1] + columns[:, 2:] + 8) >> 4
+    patches = np.lib.stride_tricks.sliding_window_view(smooth, (3, 3))
+    across = np.einsum("yxji,j,i->yx", patches, [1, 2, 1], [-1, 0, 1])
+    down = np.einsum("yxji,j,i->yx", patches, [-1, 0, 1], [1, 2, 1])
+    strength = np.minimum(np.abs(across) + np.abs(down), 255)
+    size = 2 * thickness + 1
+    strongest: Array = np.lib.stride_tricks.sliding_window_view(strength, (size, size)).max(axis=(2, 3))
+    return strongest.astype(np.uint8)
+
+
 def corner_detector(image: Array, sensitivity: float, radius: int) -> Array:
     """Harris and Stephens' response."""
     margin = radius + 1
@@ -175,6 +189,12 @@ def _stencil_chain_case() -> ExampleCase:
     return ExampleCase("stencil_chain", parameters, (image,), stencil_chain(image, 5))
 
 
+def _edge_detector_case() -> ExampleCase:
+    image = bytes_of((45, 75))
+    parameters = {"width": 75, "height": 45, "thickness": 2}
+    return ExampleCase("edge_detector", parameters, (image,), edge_detector(image, 2))
+
+
 def _corner_detector_case() -> ExampleCase:
     image = bytes_of((3, 45, 75))
     parameters = {"width": 75, "height": 45, "radius": 2}
@@ -212,6 +232,7 @@ CASES: dict[str, Callable[[], ExampleCase]] = {
     "separable_filter": _separable_filter_case,
     "stencil_chain": _stencil_chain_case,
     "corner_detector": _corner_detector_case,
+    "edge_detector": _edge_detector_case,
     "bilateral_grid": _bilateral_grid_case,
     "camera_pipeline": _camera_pipeline_case,
     "convolution_layer": _convolution_layer_case,

@@ -205,6 +205,7 @@ def test_cpp_has_the_same_arguments_and_func_names_as_python(name: str, cpp_gene
 OUT_OF_RANGE = {
     "bilateral_grid": ("cell=33", "cell is 33; it must be from 2 to 32"),
     "corner_detector": ("radius=0", "radius is 0; it must be 1 or more"),
+    "edge_detector": ("thickness=4", "thickness is 4; it must be from 0 to 3"),
     "separable_filter": ("radius=5", "radius is 5; it must be from 1 to 4"),
     "stencil_chain": ("stages=0", "stages is 0; it must be 1 or more"),
 }
