@@ -58,13 +58,17 @@ def choose_start_weights(
         return StartWeights(profile, find_weights(str(wanted), settings).source)
     if resume or profile.start_weights != BASELINE_WEIGHTS:
         return StartWeights(profile)
-    entries, _ = open_registry(settings).entries()
-    found = nearest(
-        entries, _as_good_as(profile), _device_name(devices), profile.autoscheduler.name, devices[0].clock.value
-    )
+    entries, damaged = open_registry(settings).entries()
+    profiles = _as_good_as(profile)
+    found = nearest(entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value)
+    sentences = [
+        f"The weights {entry.name} are passed over: {entry.sentence}"
+        for entry in damaged
+        if entry.name.partition("@")[0] in profiles
+    ]
     if found is None:
-        return StartWeights(profile)
-    return StartWeights(profile, found.path, is_transferred=True, sentence=_told(found))
+        return StartWeights(profile, sentence=" ".join(sentences))
+    return StartWeights(profile, found.path, is_transferred=True, sentence=" ".join([*sentences, _told(found)]))
 
 
 def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Settings) -> str:

@@ -17,6 +17,7 @@ def register(application: typer.Typer) -> None:
     """Add the command to the application."""
     group = typer.Typer()
     group.callback(invoke_without_command=True)(weights)
+    group.command("list")(list_)
     for module in (weights_compare, weights_transfer):
         module.register(group)
     application.add_typer(group, name="weights")
@@ -30,6 +31,18 @@ def weights(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         context.obj = as_json
         return
+    _list(as_json)
+
+
+def list_(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the weights that are known by name, as `sdk weights` alone does.
+
+    Example: sdk weights list
+    """
+    _list(as_json or bool(context.obj))
+
+
+def _list(as_json: bool) -> None:
     from sdk.named_weights import open_registry
     from sdk.output import print_json
     from sdk.settings import read_settings

@@ -44,13 +44,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int
 def test_weights_are_imported_listed_shown_compared_and_exported(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(capsys)[0] == 0
+    alone, listed = run(capsys), run(capsys, "list")
+    assert alone == listed and alone[0] == 0 and "the SDK" in alone[1]
+    assert run(capsys, "--json", "list")[1] == run(capsys, "--json")[1]
     options = ("--target", "arm64", "--device", "pi4", "--note", "a first try")
     assert run(capsys, "import", trained, *options)[0] == 0
     code, _, said = run(capsys, "import", trained, *options)
     assert code == 2 and "arm64@pi4 already" in said
     assert run(capsys, "import", trained, *options, "--replace")[0] == 0
-    (entry,) = json.loads(run(capsys, "--json")[1])["weights"]
+    (entry,) = [entry for entry in json.loads(run(capsys, "--json")[1])["weights"] if not entry["shipped"]]
     assert (entry["name"], entry["note"], entry["network"]) == ("arm64@pi4", "a first try", "Adams2019")
     assert "arm64@pi4" in run(capsys)[1]
     assert "a first try" in run(capsys, "show", "arm64@pi4")[1]

@@ -1,0 +1,32 @@
+"""The weights that come with the SDK: sound, of this Halide, and with a past that names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from targets.halide_install import HalideInstall
+from targets.profile_loader import load_profile
+from weights.baseline import baseline_weights
+from weights.registry import WeightsRegistry, nearest
+from weights.weights_file import FEATURE_VERSION, weights_sha256
+
+
+def test_shipped_weights_are_sound_and_say_where_they_come_from(halide: HalideInstall, tmp_path: Path) -> None:
+    shipped, damaged = WeightsRegistry(tmp_path / "none").entries()
+    assert damaged == [] and "x86-64" in [entry.name for entry in shipped]
+    for entry in shipped:
+        lineage = entry.lineage
+        halides = baseline_weights(halide.plugin_path(lineage.network))
+        assert entry.is_shipped and entry.name == lineage.profile == load_profile(lineage.profile).name
+        assert lineage.parent_sha256 == weights_sha256(halides) != entry.sha256
+        assert (lineage.halide_version, lineage.feature_version) == (halide.version, FEATURE_VERSION)
+        assert lineage.samples >= 400 and lineage.held_out_samples >= 200 and lineage.pipelines >= 20
+        assert lineage.pairwise_accuracy and lineage.best_in_top_8 and "train_weights" in lineage.note
+
+
+def test_a_new_run_starts_from_them(tmp_path: Path) -> None:
+    entries, _ = WeightsRegistry(tmp_path / "none").entries()
+    found = nearest(entries, ["x86-64"], "local", "Adams2019", "wall")
+    assert found is not None and found.name == "x86-64"
+    assert nearest(entries, ["x86-64"], "qemu", "Adams2019", "simulated") is None
+    assert nearest(entries, ["hexagon-v66"], "qemu", "Adams2019", "wall") is None
