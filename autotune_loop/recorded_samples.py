@@ -39,13 +39,21 @@ def load_recorded_samples(
 
     Args:
         profile_name: the runs must be of this profile; None takes whatever they are of.
-        network: the cost model that the samples were made for; those of another are left out as unreadable.
+        network: the cost model that the samples were made for; bare ones of another are left out as unreadable.
 
     Raises:
-        RunFolderError: a folder holds no sample, or the runs are of different profiles, devices, clocks or
-            numbers of cores: times of different clocks or machines are never mixed in one training.
+        RunFolderError: a folder holds no sample, a run is for another network, or the runs are of different
+            profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
+            one training.
     """
     identities = [_identity(folder) for folder in folders]
+    for folder, identity in zip(folders, identities, strict=True):
+        made_for = identity.get("autoscheduler", network.value)
+        if made_for != network.value:
+            raise RunFolderError(
+                f"The samples of {folder} are for the cost model of {made_for}, the weights for that of {network}.",
+                next_step=f"Name weights for {made_for}, or none to take Halide's own.",
+            )
     _check_alike(folders, identities, profile_name)
     samples: list[Sample] = []
     unreadable: list[str] = []
@@ -70,6 +78,16 @@ def load_recorded_samples(
         known.get("profile"),
         known.get("device"),
     )
+
+
+def recorded_network(folders: Sequence[Path]) -> Network:
+    """The cost model that the runs' samples were made for; Adams2019's where none says.
+
+    Raises:
+        RunFolderError: a run's record is damaged.
+    """
+    told = [_identity(folder).get("autoscheduler") for folder in folders]
+    return next((network for text in told for network in Network if network.value == text), Network.ADAMS2019)
 
 
 def _parallelism(identity: dict[str, str]) -> int | None:
@@ -105,7 +123,7 @@ def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], 
             )
         if first is None:
             first = (folder, identity)
-        for key in ("profile", "device", "clock", "clock_model_sha256", "parallelism"):
+        for key in ("profile", "device", "clock", "clock_model_sha256", "clock_model", "parallelism"):
             if identity.get(key) != first[1].get(key):
                 raise RunFolderError(
                     f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -21,6 +22,8 @@ SCHEMA_VERSION = 3
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
 NOT_DONE = "stopped"
+
+_LOST_STEP = "Restore it from a copy, or start a new run folder; `sdk retrain` can still learn from this one's samples."
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
@@ -92,13 +95,18 @@ class CalibrationRow:
 class RunDatabase:
     """One run's database; safe to use from several threads, each call is one committed transaction.
 
+    Args:
+        holds_results: the run has results already: an empty file must not take the place of the one they were in.
+
     Raises:
-        RunFolderError: the file is damaged, of another version, or the disk is full.
+        RunFolderError: the file is damaged, lost, of another version, or the disk is full.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, holds_results: bool = False) -> None:
         self._path = path
         self._lock = threading.Lock()
+        if holds_results and not (path.exists() and path.stat().st_size):
+            raise RunFolderError(f"{path} is lost: the times of the run's samples were in it.", next_step=_LOST_STEP)
         try:
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         except _TROUBLE as error:
@@ -112,6 +120,8 @@ class RunDatabase:
                     f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
                     next_step="Use the SDK version that made the run folder.",
                 )
+            if version == SCHEMA_VERSION:
+                self._check_tables()
             self._connection.executescript(_SCHEMA)
             self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         except _TROUBLE as error:
@@ -120,6 +130,12 @@ class RunDatabase:
         except RunFolderError:
             self._connection.close()
             raise
+
+    def _check_tables(self) -> None:
+        there = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
+        lost = [name for name in re.findall(r"EXISTS (\w+)", _SCHEMA) if name not in there]
+        if lost:
+            raise RunFolderError(f"{self._path} is damaged: it has lost its table {lost[0]}.", next_step=_LOST_STEP)
 
     def trust_the_machine(self) -> None:
         """Do not wait for the disk after each result, which would be most of what a farm of many devices does.

@@ -60,13 +60,22 @@ def read_run_record(folder: Path) -> RunRecord:
     try:
         with path.open("rb") as file:
             tables = tomllib.load(file)
-        return RunRecord(_flat(tables["identity"]), _flat(tables["settings"]))
-    except FileNotFoundError as error:
+        return RunRecord(*(_flat(_table(tables, name)) for name in ("identity", "settings")))
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise RunFolderError(
             f"{folder} is not a run folder: it has no {FILE_NAME}.", next_step="Give the folder of a run."
         ) from error
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, AttributeError) as error:
-        raise RunFolderError(f"{path} is damaged: {error}.", next_step="Start a new run folder.") from error
+    except (OSError, ValueError) as error:
+        raise RunFolderError(
+            f"{path} is damaged: {error}.", next_step="Restore it from a copy, or start a new run folder."
+        ) from error
+
+
+def _table(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
+    table = tables.get(name)
+    if not isinstance(table, dict):
+        raise ValueError(f"it has no table [{name}]")
+    return table
 
 
 def _flat(table: Mapping[str, object]) -> dict[str, str]:

@@ -77,7 +77,8 @@ class RunStore:
             self._check(record, resume)
             shutil.rmtree(self.work, ignore_errors=True)
             self.work.mkdir()
-            self.database = RunDatabase(self.folder / "tuning.db")
+            timed = any(self.samples.glob("batch_*/*/*.sample"))
+            self.database = RunDatabase(self.folder / "tuning.db", holds_results=timed)
         except BaseException:
             os.close(self._lock)
             raise
@@ -99,7 +100,8 @@ class RunStore:
         if not exists:
             if self._holds_something():
                 raise RunFolderError(
-                    f"{self.folder} is damaged: it has lost its {FILE_NAME}.", next_step="Start a new run folder."
+                    f"{self.folder} is damaged: it has lost its {FILE_NAME}.",
+                    next_step="Restore it from a copy, or start a new run folder.",
                 )
             record.write(self.folder)
             return

@@ -66,7 +66,7 @@ def _round_text(done: ReplayedRound) -> str:
 
     correlation = "" if done.correlation is None else f", rank correlation {done.correlation:.2f}"
     best, shuffled = time_text(done.best_ms), time_text(done.shuffled_best_ms)
-    return f"round {done.round_index}: {done.timed} looked up, best {best} (at random {shuffled}){correlation}"
+    return f"round {done.round_index + 1}: {done.timed} looked up, best {best} (at random {shuffled}){correlation}"
 
 
 def _print(result: Replay) -> None:

@@ -93,7 +93,7 @@ def read_weights(path: Path) -> Weights:
     except OSError as error:
         raise WeightsError(
             f"The weights file {path} cannot be read: {error.strerror or error}.",
-            next_step="Check the path, or leave it out to start from Halide's baseline weights.",
+            next_step="Check the path; `sdk weights` lists those that are known by name.",
         ) from error
     return parse_weights(data, str(path))
 
@@ -207,4 +207,4 @@ def _network_of(data: bytes, source: str) -> Network:
 
 
 def _damaged(source: str, what: str) -> WeightsError:
-    return WeightsError(f"The weights in {source} are damaged: {what}.", next_step=_RESTORE_STEP)
+    return WeightsError(f"The weights file {source} is damaged: {what}.", next_step=_RESTORE_STEP)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
-from autotune_loop.recorded_samples import load_recorded_samples
+from autotune_loop.recorded_samples import load_recorded_samples, recorded_network
 from autotune_loop.weights_evaluation import WeightsScore
 from sdk.named_weights import find_weights
 from sdk.output import silent_stderr
@@ -42,7 +42,7 @@ def evaluate_weights(
     if len(networks) > 1:
         listed = ", ".join(f"{one.label} for {one.weights.network}" for one in found)
         raise WeightsError(f"Weights of different networks cannot be compared: {listed}.")
-    baseline = find_weights(BASELINE_WEIGHTS, settings, *networks)
+    baseline = find_weights(BASELINE_WEIGHTS, settings, *(networks or {recorded_network(runs)}))
     recorded = load_recorded_samples(runs, None, baseline.weights.network)
     for sentence in recorded.unreadable:
         progress(f"left out: {sentence}")

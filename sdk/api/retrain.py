@@ -12,15 +12,17 @@ from autotune_loop.cost_model.tensorflow_environment import tensorflow_environme
 from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.recorded_samples import load_recorded_samples
+from autotune_loop.recorded_samples import load_recorded_samples, recorded_network
 from autotune_loop.tune_request import LearningOptions
+from sdk.named_weights import find_weights
 from sdk.output import silent_stderr
 from sdk.settings import Settings, export_variables, read_settings
 from targets.halide_install import find_halide_install
+from targets.profile import BASELINE_WEIGHTS
 from targets.profile_loader import load_profile
-from weights.baseline import baseline_weights
 from weights.lineage import Lineage, write_lineage
-from weights.weights_file import read_weights, weights_sha256, write_weights
+from weights.network import Network
+from weights.weights_file import weights_sha256, write_weights
 
 
 def retrain(
@@ -28,7 +30,7 @@ def retrain(
     output: Path,
     *,
     target: str | None = None,
-    weights: Path | None = None,
+    weights: str | Path | None = None,
     parallelism: int | None = None,
     learning: LearningOptions | None = None,
     seed: int = 0,
@@ -42,7 +44,7 @@ def retrain(
         runs: run folders, or folders of `.sample` files made by Halide's own loop.
         output: a `.weights` file.
         target: the runs must be of this profile.
-        weights: to start from; None takes those inside the plug-in.
+        weights: to start from: a `.weights` file, or a name that `sdk weights` lists; None takes Halide's own.
         parallelism: cores of the device; None takes the runs' own.
 
     Raises:
@@ -51,11 +53,9 @@ def retrain(
     settings = settings or read_settings()
     learning = learning or LearningOptions()
     profile = load_profile(target or "host", settings.profile_folder)
-    start = (
-        read_weights(weights)
-        if weights is not None
-        else baseline_weights(find_halide_install().plugin_path(profile.autoscheduler.name))
-    )
+    named = BASELINE_WEIGHTS if weights is None else str(weights)
+    network = recorded_network(runs) if target is None else Network(profile.autoscheduler.name)
+    start = find_weights(named, settings, network).weights
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
     for sentence in recorded.unreadable:
         progress(f"left out: {sentence}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options import JsonOption, complete_target_names
+from sdk.options import JsonOption, complete_target_names, complete_weights_names
 
 
 def register(application: typer.Typer) -> None:
@@ -29,7 +29,14 @@ def retrain(
         ),
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option("--weights", "-w", help="Weights to start from; Halide's own by default.")
+        str | None,
+        typer.Option(
+            "--weights",
+            "-w",
+            metavar="WEIGHTS",
+            help="Weights to start from: a .weights file, or a name of `sdk weights`; Halide's own by default.",
+            autocompletion=complete_weights_names,
+        ),
     ] = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", min=1, help="Cores of the device.")] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 300,
@@ -48,6 +55,7 @@ def retrain(
     from autotune_loop.cost_model.training_report import report_fields
     from autotune_loop.tune_request import LOSSES, LearningOptions
     from sdk.api.retrain import retrain as train_from_runs
+    from sdk.display.quantities import count_text
     from sdk.output import print_json, show_progress
     from targets.errors import UsageError
 
@@ -72,7 +80,7 @@ def retrain(
     else:
         typer.echo(f"{report.outcome.value}: {report.reason}")
         counts = f"{report.training_samples} samples trained on, {report.held_out_samples} held out"
-        typer.echo(f"{counts}, {report.pipelines} pipelines, {report.duration_s:.1f} s")
+        typer.echo(f"{counts}, {count_text(report.pipelines, 'pipeline')}, {report.duration_s:.1f} s")
         typer.echo(f"weights: {written}" if written else "weights: none written")
     if written is None:
         raise typer.Exit(1)

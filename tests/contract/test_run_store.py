@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,28 @@ def test_a_file_that_is_no_database_is_one_sentence(store: RunStore, content: by
     # The folder is let go again.
     with pytest.raises(RunFolderError, match="tuning.db cannot be used"):
         RunStore(store.folder, "blur", RECORD, resume=True)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "a table"])
+def test_a_lost_database_is_not_begun_anew_over_the_samples(store: RunStore, damage: str) -> None:
+    fill(store, 2)
+    sample = store.sample_path(store.candidate_folder(0, 0, 0))
+    sample.parent.mkdir(parents=True)
+    sample.write_bytes(b"timed")
+    store.close()
+    path = store.folder / "tuning.db"
+    if damage == "a table":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DROP TABLE measurements")
+    else:
+        path.unlink()
+        if damage == "empty":
+            path.touch()
+    for _ in range(2):
+        with pytest.raises(RunFolderError, match="tuning.db is (lost|damaged)") as caught:
+            RunStore(store.folder, "blur", RECORD, resume=True)
+        assert "sdk retrain" in caught.value.next_step and "\n" not in str(caught.value)
+    assert sample.read_bytes() == b"timed"
 
 
 def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.recorded_samples import load_recorded_samples
+from autotune_loop.recorded_samples import load_recorded_samples, recorded_network
 from autotune_loop.run_record import RunRecord
 from autotune_loop.sample_file import Sample, write_sample
 from targets.errors import RunFolderError
 from tests.unit.autotune_loop.test_featurization import random_featurization
+from weights.network import Network
 
 IDENTITY = {"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}
 
@@ -52,6 +53,13 @@ def test_what_differs_is_never_mixed(tmp_path: Path, key: str, value: str) -> No
 def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="is a run for profile arm64, not host"):
         load_recorded_samples([make_run(tmp_path / "a", profile="arm64")], "host")
+
+
+def test_a_run_for_another_network_is_one_sentence(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a", profile="cuda-sm80", autoscheduler="Anderson2021")
+    assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
+    with pytest.raises(RunFolderError, match=r"/a are for the cost model of Anderson2021, the weights .* Adams2019"):
+        load_recorded_samples([run], None, Network.ADAMS2019)
 
 
 def test_a_sample_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:

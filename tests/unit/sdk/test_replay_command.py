@@ -19,7 +19,7 @@ def test_a_replay_prints_rounds_and_json(
     options = ["--batch-size", "6", "--epochs", "2", "--loss", "rank"]
     assert main(["autotune", "--replay", "run", *options]) == 0
     said = capsys.readouterr()
-    assert "round 1: 12 looked up" in said.err and "no device was used" in said.out
+    assert "round 2: 12 looked up" in said.err and "no device was used" in said.out
     assert main(["autotune", "--replay", "run", *options, "--json"]) == 0
     (argset,) = json.loads(capsys.readouterr().out)["argsets"]
     assert argset["recorded"] == 12 and len(argset["rounds"]) == 2 and "0.05" in argset["samples_until"]

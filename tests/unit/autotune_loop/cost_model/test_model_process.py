@@ -70,7 +70,7 @@ def test_an_unreadable_featurization_predicts_none(process, featurization_paths,
 def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_path: Path) -> None:
     before = process.predict(featurization_paths)
     (tmp_path / "bad.weights").write_bytes(b"nonsense")
-    with pytest.raises(WeightsError, match=r"bad\.weights are damaged"):
+    with pytest.raises(WeightsError, match=r"bad\.weights is damaged"):
         process.load_weights(tmp_path / "bad.weights")
     assert process.predict(featurization_paths) == before
 
