@@ -11,6 +11,7 @@ from devices.core_plan import CorePlan
 from devices.device import Device
 from devices.measure_settings import KernelInputs
 from devices.remote_place import ConnectionSettings
+from targets.hexagon_sdk import HexagonSdk
 from targets.profile import TargetProfile
 from weights.network import Network
 
@@ -71,6 +72,11 @@ class RunContext:
     def device(self, name: str) -> Device:
         """The device of that name."""
         return next(device for device in self.devices if device.name == name)
+
+    @property
+    def hexagon_sdk(self) -> HexagonSdk | None:
+        """The SDK whose tools build what the devices run; None where the profile's own toolchain does."""
+        return self.devices[0].hexagon_sdk if self.devices else None
 
     @property
     def network(self) -> Network:

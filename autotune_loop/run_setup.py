@@ -17,6 +17,7 @@ from autotune_loop.tuning_task import TuningTask, generator_names, published_nam
 from devices.core_plan import plan_cores
 from devices.device import Clock
 from devices.measure_settings import MeasureSettings
+from targets.c_toolchain import CToolchain
 from targets.content_cache import file_sha256
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
@@ -104,14 +105,14 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
         "profile": profile.name,
         "halide_target": profile.halide_target,
         "halide_version": halide.version,
-        "toolchain": open_toolchain(profile, folders.cache, _usable_ndk(request, folders)).describe(),
+        "toolchain": _toolchain(request, folders).describe(),
         "autoscheduler": profile.autoscheduler.name,
         "autoscheduler_parameters": json.dumps(dict(profile.autoscheduler.parameters)),
         "plugin_sha256": halide.plugin_sha256(profile.autoscheduler.name),
         "parallelism": str(request.parallelism),
         "device": _device_identity(request),
         "clock": request.clock.value,
-        **({"clock_model_sha256": clock_model_sha256()} if request.clock is Clock.SIMULATED else {}),
+        **_clock_model(request),
         "start_weights_sha256": weights_sha256(weights),
         "seed": str(request.sampling.seed),
         "input_seed": str(request.inputs.seed),
@@ -143,6 +144,14 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
         "max_time_s": str(request.max_time_s),
     }
     return RunRecord(identity, settings)
+
+
+def _clock_model(request: TuneRequest) -> dict[str, str]:
+    """What simulated times come from: the model that is put into QEMU, or another simulator."""
+    if request.clock is not Clock.SIMULATED:
+        return {}
+    simulator = request.devices[0].simulator
+    return {"clock_model_sha256": clock_model_sha256()} if simulator is None else {"clock_model": simulator.clock_model}
 
 
 def _tasks_identity(tasks: Sequence[TuningTask]) -> dict[str, str]:
@@ -207,7 +216,7 @@ def prepare_toolchain(request: TuneRequest, folders: Folders, listen: Listener, 
     Raises:
         ToolchainError: it cannot be built.
     """
-    toolchain = open_toolchain(request.profile, folders.cache, _usable_ndk(request, folders))
+    toolchain = _toolchain(request, folders)
     if toolchain.is_prepared:
         return 0.0
     started_s = time.monotonic()
@@ -219,6 +228,10 @@ def prepare_toolchain(request: TuneRequest, folders: Folders, listen: Listener, 
     )
     toolchain.prepare(stop)
     return time.monotonic() - started_s
+
+
+def _toolchain(request: TuneRequest, folders: Folders) -> CToolchain:
+    return open_toolchain(request.profile, folders.cache, _usable_ndk(request, folders), request.hexagon_sdk)
 
 
 def _usable_ndk(request: TuneRequest, folders: Folders) -> Path | None:

@@ -68,7 +68,8 @@ class RunWorker:
     @property
     def toolchain(self) -> CToolchain:
         """The target's C compiler and linker."""
-        return open_toolchain(self.context.profile, self.context.cache_folder, self.context.ndk_root)
+        context = self.context
+        return open_toolchain(context.profile, context.cache_folder, context.ndk_root, context.hexagon_sdk)
 
     @property
     def card_check(self) -> CardCheck | None:

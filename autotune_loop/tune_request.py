@@ -14,6 +14,7 @@ from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble
 from devices.measure_settings import KernelInputs
 from devices.remote_place import ConnectionSettings
+from targets.hexagon_sdk import HexagonSdk
 from targets.profile import TargetProfile
 
 LOSSES = ("relative_throughput", "rank")
@@ -103,6 +104,11 @@ class TuneRequest:
     def clock(self) -> Clock:
         """What the devices' times are measured with."""
         return self.devices[0].clock
+
+    @property
+    def hexagon_sdk(self) -> HexagonSdk | None:
+        """The SDK whose tools build what the devices run; None where the profile's own toolchain does."""
+        return self.devices[0].hexagon_sdk
 
     @property
     def runs_here(self) -> bool:

@@ -7,6 +7,8 @@ from enum import Enum
 from pathlib import Path
 
 from devices.remote_place import RemotePlace
+from targets.hexagon_sdk import HexagonSdk
+from targets.hexagon_simulator import HexagonSimulator
 
 
 class Clock(Enum):
@@ -32,13 +34,14 @@ class Device:
 
     Attributes:
         name: as the user calls it.
-        kind: 'local', 'qemu', 'ssh' or 'adb'.
+        kind: 'local', 'qemu', 'hexagon-sim', 'ssh' or 'adb'.
         profile_name: the profile it was chosen for.
         clock: what its times are measured with.
         threads: Halide threads a kernel runs with.
         uses_host_cores: true when it computes on this machine.
         remote: where it is; None for this machine.
-        clock_plugin: what gives its emulator the simulated clock; None for every other clock.
+        clock_plugin: what gives QEMU the simulated clock; None for every other clock.
+        simulator: Qualcomm's, where that is the device; None for every other one.
     """
 
     name: str
@@ -49,11 +52,17 @@ class Device:
     uses_host_cores: bool
     remote: RemotePlace | None = None
     clock_plugin: Path | None = None
+    simulator: HexagonSimulator | None = None
 
     @property
     def measuring_cores(self) -> int:
         """Cores of this machine that building must keep off while it times: none for simulated time, which stands."""
         return self.threads if self.uses_host_cores and self.clock is not Clock.SIMULATED else 0
+
+    @property
+    def hexagon_sdk(self) -> HexagonSdk | None:
+        """The SDK whose tools build what it runs; None where the profile's own toolchain does."""
+        return None if self.simulator is None else self.simulator.sdk
 
     @property
     def is_emulated(self) -> bool:

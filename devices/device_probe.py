@@ -51,6 +51,18 @@ class Temperature:
 
 
 @dataclass(frozen=True)
+class FastRpcNode:
+    """A device file of FastRPC, the way to a phone's DSP.
+
+    Attributes:
+        usable: the user that programs run as there may open it.
+    """
+
+    path: str
+    usable: bool
+
+
+@dataclass(frozen=True)
 class DeviceProbe:
     """A device's system and hardware; None where it does not tell.
 
@@ -61,6 +73,8 @@ class DeviceProbe:
         emulated: the processor is simulated, as far as it lets on.
         features: the processor's, as /proc/cpuinfo names them.
         boot: identifies the time since the device was last switched on.
+        fastrpc: the ways to a Hexagon DSP; empty where there is none.
+        dsp_signature_folder: where a signature lies that lets the DSP run programs of one's own.
     """
 
     kernel: str
@@ -76,6 +90,8 @@ class DeviceProbe:
     temperature_zones: tuple[Temperature, ...]
     boot: str
     uptime_s: float
+    fastrpc: tuple[FastRpcNode, ...] = ()
+    dsp_signature_folder: str | None = None
 
 
 def probe_device(session: AgentSession) -> DeviceProbe:
@@ -99,6 +115,8 @@ def probe_device(session: AgentSession) -> DeviceProbe:
         temperature_zones=read_temperatures(fields, "temperature_zones"),
         boot=fields.text("boot"),
         uptime_s=fields.number("uptime_s"),
+        fastrpc=tuple(FastRpcNode(row.text("path"), row.flag("usable")) for row in fields.rows("fastrpc")),
+        dsp_signature_folder=fields.optional_text("dsp_signature_folder"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Programs that run on this machine: natively, or under a user-mode emulator."""
+"""Programs that run on this machine: natively, or under an emulator or a simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from targets.stop_signal import StopSignal
 
 
 class HostTransport:
-    """The transport of the devices `local` and `qemu`: the same folder, with a launcher before the program.
+    """The transport of the devices of this machine: the same folder, with a launcher before the program.
 
     Args:
         parent_folder: where the device's folder is made.
@@ -24,6 +24,7 @@ class HostTransport:
         memory_bytes: the memory limit of a program.
         cores: the cores it may use.
         launcher: the emulator's command line; empty runs natively.
+        arguments_mark: what the launcher wants between the program and its arguments.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class HostTransport:
         memory_bytes: int,
         cores: frozenset[int] | None = None,
         launcher: Sequence[str] = (),
+        arguments_mark: Sequence[str] = (),
     ) -> None:
         self._folder = HostFolder(parent_folder)
         self._environment = dict(environment)
         self._memory_bytes = memory_bytes
         self._cores = cores
         self._launcher = tuple(launcher)
+        self._arguments_mark = tuple(arguments_mark)
 
     def push(self, source: Path, name: str) -> None:
         """See `Transport.push`."""
@@ -57,7 +60,7 @@ class HostTransport:
         limits = ProcessLimits(time_s, self._memory_bytes, self._cores)
         try:
             outcome = run_limited(
-                [*self._launcher, str(program), *arguments],
+                [*self._launcher, str(program), *self._arguments_mark, *arguments],
                 limits,
                 environment=self._environment,
                 folder=self._folder.path,

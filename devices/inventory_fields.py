@@ -34,7 +34,7 @@ Fields = Mapping[str, object]
 
 TRANSPORTS = ("ssh", "adb")
 _MOST_SLOTS = 64
-_RESERVED_NAMES = ("local", "qemu")
+_RESERVED_NAMES = ("local", "qemu", "hexagon-sim")
 _DEVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 

@@ -10,11 +10,13 @@ from devices.device import Clock, Device
 from devices.host_transport import HostTransport
 from devices.transport import Transport
 from targets.errors import DeviceError, EmulatorError, UsageError
+from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
+from targets.hexagon_simulator import HEXAGON_SIMULATOR, open_hexagon_simulator
 from targets.host_probe import HostMachine
 from targets.profile import EmulatorChoice, TargetProfile
 from targets.simulated_clock_plugin import simulated_clock_arguments
 
-DEVICE_KINDS = ("local", "qemu")
+DEVICE_KINDS = ("local", "qemu", HEXAGON_SIMULATOR)
 _KERNEL_MEMORY_BYTES = 8 * 2**30
 # Features of Halide targets that no emulator of programs has.
 _NOT_EMULATED = ("avx512", "avx10", "cuda")
@@ -23,21 +25,31 @@ _GUEST_ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C"}
 _HALIDE_ARCHITECTURES = {"x86_64": "x86-64", "aarch64": "arm-64", "riscv64": "riscv-64"}
 
 
-def choose_device(profile: TargetProfile, kind: str | None, parallelism: int, host: HostMachine) -> Device:
+def choose_device(
+    profile: TargetProfile,
+    kind: str | None,
+    parallelism: int,
+    host: HostMachine,
+    hexagon_sdk: HexagonSdk | None = None,
+) -> Device:
     """The device to time on: the one asked for, else the profile's default.
 
     Args:
-        kind: 'local', 'qemu' or None.
+        kind: 'local', 'qemu', 'hexagon-sim' or None.
         parallelism: threads a kernel runs with.
+        hexagon_sdk: for a Hexagon profile, whose default is its simulator then.
 
     Raises:
         UsageError: no such device.
         DeviceError: the device cannot run the profile's code.
         EmulatorError: the emulator is missing.
+        ToolchainError: the SDK has no simulator, or none for the profile.
     """
-    kind = kind or profile.device_kind
+    kind = kind or (HEXAGON_SIMULATOR if hexagon_sdk is not None else profile.device_kind)
     if kind not in DEVICE_KINDS:
         raise UsageError(f"There is no device {kind!r}; there are: {', '.join(DEVICE_KINDS)}.")
+    if kind == HEXAGON_SIMULATOR:
+        return _simulated_hexagon(profile, parallelism, hexagon_sdk)
     if kind == "qemu":
         emulator_command(profile)
         return Device("qemu", kind, profile.name, Clock.EMULATED, parallelism, uses_host_cores=True)
@@ -59,12 +71,38 @@ def open_transport(
         DeviceError: no folder can be made for it.
     """
     launcher: tuple[str, ...] = ()
+    arguments_mark: tuple[str, ...] = ()
     if device.kind == "qemu":
         launcher = emulator_command(profile)
+    if device.simulator is not None:
+        launcher, arguments_mark = device.simulator.command, device.simulator.arguments_mark
     if device.clock_plugin is not None:
         launcher += simulated_clock_arguments(device.clock_plugin, profile.machine, device.threads)
         environment = _GUEST_ENVIRONMENT
-    return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher)
+    return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher, arguments_mark)
+
+
+def _simulated_hexagon(profile: TargetProfile, parallelism: int, sdk: HexagonSdk | None) -> Device:
+    if not profile.halide_target.startswith("hexagon-"):
+        raise UsageError(
+            f"{HEXAGON_SIMULATOR} runs code for Hexagon, and profile {profile.name} is for {profile.halide_target}.",
+            next_step="Leave --device out, or choose a Hexagon --target.",
+        )
+    if sdk is None:
+        raise UsageError(
+            f"{HEXAGON_SIMULATOR} is of Qualcomm's Hexagon SDK, and none is named.",
+            next_step=f"Set {HEXAGON_SDK_VARIABLE} to its folder, or use --device qemu.",
+        )
+    simulator = open_hexagon_simulator(sdk, profile.halide_target)
+    return Device(
+        HEXAGON_SIMULATOR,
+        HEXAGON_SIMULATOR,
+        profile.name,
+        Clock.SIMULATED,
+        parallelism,
+        uses_host_cores=True,
+        simulator=simulator,
+    )
 
 
 def emulator_command(profile: TargetProfile) -> tuple[str, ...]:

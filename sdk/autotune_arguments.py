@@ -33,6 +33,7 @@ class AutotuneArguments:
     farm_certificates: Path | None = None
     priority: str = RunPriority.NORMAL.value
     clock: str | None = None
+    hexagon_sdk_root: Path | None = None
     parallelism: int | None = None
     num_batches: int = TuneRequest.rounds
     batch_size: int = _SAMPLING.batch_size

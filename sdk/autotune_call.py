@@ -48,6 +48,7 @@ class AutotuneCall:
     inventory: Path | None
     patience_s: float
     clock: str | None
+    hexagon_sdk_root: Path | None
     scheduler: str | None
     farm_certificates: Path | None
     priority: RunPriority
@@ -87,6 +88,7 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
         inventory=given.inventory,
         patience_s=_named("--device-patience", parse_duration_s, given.device_patience),
         clock=given.clock,
+        hexagon_sdk_root=given.hexagon_sdk_root,
         scheduler=given.scheduler,
         farm_certificates=given.farm_certificates,
         priority=_priority(given.priority),

@@ -28,6 +28,7 @@ _OPTIONS = {
     "farm_certificates": "--farm-certificates",
     "priority": "--priority",
     "clock": "--clock",
+    "hexagon_sdk_root": "--hexagon-sdk-root",
     "parallelism": "--parallelism",
     "batch_size": "--batch-size",
     "budget": "--budget",
@@ -56,7 +57,10 @@ def follow_up(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) 
     specs = [spec for spec in call.generators for _ in spec.argsets]
     target = call.target or result.target
     return FollowUp(
-        build=tuple(_build(spec, tuned, target) for spec, tuned in zip(specs, result.tuned, strict=False)),
+        build=tuple(
+            _build(spec, tuned, target, given.hexagon_sdk_root)
+            for spec, tuned in zip(specs, result.tuned, strict=False)
+        ),
         resume=None if result.outcome is Outcome.EXHAUSTED else _resume(given, call, result),
         look=_about(result, "report") if result.samples_timed else None,
         ship=_about(result, "ship", "-o", "schedules") if any(tuned.header for tuned in result.tuned) else None,
@@ -67,7 +71,7 @@ def _about(result: TuneResult, command: str, *arguments: str) -> str:
     return shlex.join(["sdk", command, _from_here(result.run_folder), *arguments])
 
 
-def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str) -> str | None:
+def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str, hexagon_sdk_root: Path | None) -> str | None:
     if tuned.header is None:
         return None
     words = ["sdk", "build", spec.generator, "--target", target]
@@ -75,6 +79,8 @@ def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str) -> str | None
         words += ["-p", f"{key}={value}"]
     if spec.function_name is not None:
         words += ["--function-name", spec.function_name]
+    if hexagon_sdk_root is not None:
+        words += ["--hexagon-sdk-root", str(hexagon_sdk_root)]
     return shlex.join([*words, "--schedule", _from_here(tuned.header)])
 
 

@@ -22,8 +22,8 @@ from sdk.device_access import ask_leases, prepare_agents
 from sdk.device_choice import DeviceChoice, choose_devices, profile_of_devices
 from sdk.device_listing import DeviceState, ask_devices
 from sdk.device_passwords import ask_on_terminal
+from sdk.hexagon_choice import named_hexagon_sdk, tell_of_simulator
 from sdk.inventory_lookup import open_inventory
-from sdk.profile_tools import check_hexagon_sdk
 from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
 from targets.profile_loader import load_profile
@@ -60,23 +60,25 @@ def find_devices(
     settings: Settings,
     tell: Callable[[str], None],
     clock: str | None = None,
+    hexagon_sdk_root: Path | None = None,
 ) -> ChosenDevices:
     """The devices for --target and --device; without a target, the one that the devices have, else this machine.
 
     Args:
         tell: shown what a person must do at a device.
         clock: of this machine's emulator, as for `fit_clock`.
+        hexagon_sdk_root: Qualcomm's SDK, whose tools and simulator are to be used, as for `named_hexagon_sdk`.
 
     Raises:
         UsageError, ProfileError, DeviceError, EmulatorError, ToolchainError: as `choose_devices`, `open_inventory`,
-            `load_profile`, `fit_clock` and `fit_card`.
+            `load_profile`, `named_hexagon_sdk`, `fit_clock` and `fit_card`.
     """
     inventory = open_inventory(inventory_file, settings)
     target = target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
     profile = load_profile(target, settings.profile_folder)
-    check_hexagon_sdk(profile, settings)
-    choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings))
-    choice = fit_clock(choice, clock, settings)
+    sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
+    choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
+    choice = fit_clock(tell_of_simulator(choice, hexagon_sdk_root), clock, settings)
     if not choice.entries:
         return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
     for entry in choice.entries:

@@ -10,6 +10,7 @@ from devices.device import Clock, Device
 from devices.inventory import Inventory, InventoryDevice, machine_profile
 from devices.open_device import DEVICE_KINDS, choose_device
 from targets.errors import UsageError
+from targets.hexagon_sdk import HexagonSdk
 from targets.host_probe import probe_host
 from targets.profile import TargetProfile
 
@@ -59,17 +60,19 @@ def choose_devices(
     parallelism: int | None,
     inventory: Inventory,
     busy: FindBusy,
+    hexagon_sdk: HexagonSdk | None = None,
 ) -> DeviceChoice:
     """The devices asked for; else the free ones of the inventory that have the profile; else the profile's own kind.
 
     Args:
-        names: 'local', 'qemu', names of devices, or label:LABEL.
+        names: 'local', 'qemu', 'hexagon-sim', names of devices, or label:LABEL.
         parallelism: threads; None takes the device's.
         busy: asks devices which of their slots cannot be had.
+        hexagon_sdk: for a Hexagon profile, to time on its simulator unless another device is named.
 
     Raises:
         UsageError: no such device; one with another profile or clock; or a parallelism below one.
-        DeviceError, EmulatorError: this machine cannot run the profile's code.
+        DeviceError, EmulatorError, ToolchainError: this machine cannot run the profile's code.
     """
     if parallelism is not None and parallelism < 1:
         raise UsageError(f"--parallelism must be at least 1, not {parallelism}.")
@@ -77,13 +80,19 @@ def choose_devices(
     if kinds:
         if len(names) > 1:
             raise UsageError(f"--device {kinds[0]} cannot be joined by another device: their times do not compare.")
-        return _of_this_machine(kinds[0], profile, parallelism)
+        return _of_this_machine(kinds[0], profile, parallelism, hexagon_sdk)
     if names:
         return _remote(_named(names, inventory), profile, parallelism)
-    return _free(profile, parallelism, inventory, busy)
+    return _free(profile, parallelism, inventory, busy, hexagon_sdk)
 
 
-def _free(profile: TargetProfile, parallelism: int | None, inventory: Inventory, busy: FindBusy) -> DeviceChoice:
+def _free(
+    profile: TargetProfile,
+    parallelism: int | None,
+    inventory: Inventory,
+    busy: FindBusy,
+    hexagon_sdk: HexagonSdk | None,
+) -> DeviceChoice:
     fitting = [entry for entry in inventory.devices if entry.profile_name == profile.name]
     reasons = busy(fitting) if fitting else {}
     slots = [(entry, name) for entry in fitting for name, _ in entry.places() if name not in reasons]
@@ -93,8 +102,10 @@ def _free(profile: TargetProfile, parallelism: int | None, inventory: Inventory,
         names = ", ".join(device.name for device in choice.devices)
         note = f"Timing on {names}, free in {inventory.file.name}." + (f" Left out: {left_out}." if left_out else "")
         return replace(choice, note=note)
-    choice = _of_this_machine(None, profile, parallelism)
+    choice = _of_this_machine(None, profile, parallelism, hexagon_sdk)
     place = "the emulator" if choice.devices[0].is_emulated else "this machine"
+    if choice.devices[0].simulator is not None:
+        place = choice.devices[0].name
     if slots:
         why = f"the free devices of {profile.name} are partly emulated; name some with --device"
     elif reasons:
@@ -154,13 +165,15 @@ def _remote(
     return DeviceChoice(tuple(devices.values()), fitted, plan_for, chosen)
 
 
-def _of_this_machine(kind: str | None, profile: TargetProfile, parallelism: int | None) -> DeviceChoice:
+def _of_this_machine(
+    kind: str | None, profile: TargetProfile, parallelism: int | None, hexagon_sdk: HexagonSdk | None
+) -> DeviceChoice:
     """On this machine its own cores count, not the profile's."""
     if parallelism is None:
         parallelism = profile.machine.parallelism
         if (kind or profile.device_kind) == "local" and profile.machine.gpu is None:
             parallelism = min(parallelism, len(os.sched_getaffinity(0)))
-    device = choose_device(profile, kind, device_threads(profile, parallelism), probe_host())
+    device = choose_device(profile, kind, device_threads(profile, parallelism), probe_host(), hexagon_sdk)
     return DeviceChoice((device,), profile, parallelism)
 
 

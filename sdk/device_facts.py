@@ -109,6 +109,8 @@ def facts_of(probe: DeviceProbe, at: str) -> tuple[tuple[str, Fact], ...]:
         ("kernel", probe.kernel),
         ("temperature_zones", _different(zone.type for zone in probe.temperature_zones)),
         ("emulated", probe.emulated or None),
+        ("fastrpc", tuple(node.path for node in probe.fastrpc if node.usable)),
+        ("dsp_signature_folder", probe.dsp_signature_folder),
         ("at", at),
     ]
     return tuple((key, _short(fact)) for key, fact in facts if fact not in (None, "", (), 0))

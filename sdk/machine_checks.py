@@ -15,7 +15,7 @@ from pathlib import Path
 from sdk.settings import Settings
 from targets.errors import SdkError, ToolchainError
 from targets.halide_install import find_halide_install
-from targets.open_toolchain import ANDROID_KIND, describe_toolchains
+from targets.open_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
 from targets.profile import EmulatorChoice, ProfileListing, TargetProfile
 
 OLDEST_PYTHON = (3, 11)
@@ -58,8 +58,9 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         checks.append(_profile(settings, listing, must_run_here))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
-    if settings.hexagon_sdk_root is not None or any(_is_hexagon(listing.profile) for listing in listings):
-        checks += _hexagon_sdk(settings.hexagon_sdk_root)
+    hexagon = [listing.profile for listing in listings if listing.profile is not None and _is_hexagon(listing.profile)]
+    if settings.hexagon_sdk_root is not None or hexagon:
+        checks += _hexagon_sdk(settings, hexagon, must_run_here)
     return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
 
 
@@ -116,27 +117,35 @@ def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineChe
         return MachineCheck(name, False, error.message, error.next_step)
 
 
-def _is_hexagon(profile: TargetProfile | None) -> bool:
-    return profile is not None and profile.halide_target.startswith("hexagon-")
+def _is_hexagon(profile: TargetProfile) -> bool:
+    return profile.halide_target.startswith("hexagon-")
 
 
-def _hexagon_sdk(root: Path | None) -> Iterator[MachineCheck]:
+def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[MachineCheck]:
     """Say what of Qualcomm's SDK there is; none is no fault, a variable that names none is."""
     from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, find_hexagon_sdk
+    from targets.hexagon_toolchain import compiler_words
 
-    name = "Hexagon SDK"
+    name, root = "Hexagon SDK", settings.hexagon_sdk_root
     if root is None:
         yield MachineCheck(name, True, f"none ({HEXAGON_SDK_VARIABLE} names none): kernels run under QEMU")
         return
     try:
         found = find_hexagon_sdk(root)
+        words = compiler_words(found.compiler)
     except ToolchainError as error:
         yield MachineCheck(name, False, error.message, error.next_step)
         return
-    yield MachineCheck(name, True, found.describe())
+    yield MachineCheck(name, True, f"{found.describe()} ({words})")
+    for profile in profiles:
+        toolchain = open_toolchain(profile, settings.cache_folder, None, found)
+        try:
+            yield MachineCheck(f"C toolchain ({profile.name})", True, toolchain.describe())
+        except ToolchainError as error:
+            yield MachineCheck(f"C toolchain ({profile.name})", False, error.message, error.next_step, must_run_here)
     for part in found.missing():
         yield MachineCheck(name, False, f"it has no {part}", "Install it with the SDK's package manager.", needed=False)
-    unknown = "only a device tells whether it is signed for programs of yours, and whether FastRPC reaches its DSP"
+    unknown = "`sdk doctor --device NAME` asks a phone whether FastRPC reaches its DSP, and whether that is signed"
     yield MachineCheck("Hexagon devices", True, unknown)
 
 

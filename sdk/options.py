@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,6 +33,8 @@ def complete_weights_names(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+HEXAGON_SDK_HELP = "Qualcomm's Hexagon SDK, for its compiler and simulator; HEXAGON_SDK_ROOT by default."
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TargetOption = Annotated[
     str,
@@ -53,4 +56,8 @@ GeneratorArgument = Annotated[
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A generator parameter; repeat for more."),
+]
+HexagonSdkOption = Annotated[
+    Path | None,
+    typer.Option("--hexagon-sdk-root", metavar="FOLDER", help=HEXAGON_SDK_HELP),
 ]

@@ -52,7 +52,8 @@ def open_trial_place(
             next_step="Ship where it was tuned, give that profile with --target, or leave sizes out with --no-sizes.",
         )
     runs_here = any(device.remote is None for device in chosen.choice.devices)
-    toolchain = open_toolchain(profile, settings.cache_folder, None if runs_here else settings.ndk_root)
+    ndk_root = None if runs_here else settings.ndk_root
+    toolchain = open_toolchain(profile, settings.cache_folder, ndk_root, chosen.choice.devices[0].hexagon_sdk)
     toolchain.version()  # a broken one is found out before anything is built
     return TrialPlace(
         devices=chosen.choice.devices,

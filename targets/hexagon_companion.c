@@ -1,21 +1,16 @@
-/* What Halide's runtime for a standalone Hexagon (noos) leaves to its surroundings, for programs under Linux, and so
- * under QEMU's user mode; linked beside that runtime into programs for hexagon-linux-musl, and nowhere else.
+/* What Halide's runtime for a standalone Hexagon (noos) leaves to its surroundings, whatever these are: linked beside
+ * that runtime and the companion of a system, or of none.
  *
  * Halide's own definitions are weak: those below win. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "HalideRuntime.h"
 
-enum { VECTOR_BYTES = 128, MAX_THREADS = 64, STACK_BYTES = 1 << 20 };
+enum { VECTOR_BYTES = 128 };
 
 static halide_error_handler_t error_handler;
-static int threads; /* 0: as many as there are processors */
 
 halide_error_handler_t halide_set_error_handler(halide_error_handler_t handler) {
     const halide_error_handler_t before = error_handler;
@@ -37,93 +32,24 @@ void halide_print(void *user_context, const char *message) {
     fputs(message, stderr);
 }
 
-/* Linux switches the vector registers together with the others, so a thread need not ask for a set of them. */
-int qurt_hvx_lock(int mode) {
-    (void)mode;
-    return 0;
-}
-
-int qurt_hvx_unlock(void) {
-    return 0;
-}
-
-/* Tightly coupled memory is ordinary memory here. */
+/* Tightly coupled memory is ordinary memory here. It is aligned by hand: Halide's own program for Qualcomm's simulator
+ * says that memalign cannot be relied on there. */
 void *HAP_request_VTCM(unsigned int bytes, unsigned int single_page) {
     (void)single_page;
-    return aligned_alloc(VECTOR_BYTES, (bytes + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES);
+    char *block = malloc((size_t)bytes + VECTOR_BYTES + sizeof block);
+    if (!block) return NULL;
+    const uintptr_t first = (uintptr_t)block + sizeof block;
+    void **memory = (void **)((first + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES);
+    memory[-1] = block;
+    return memory;
 }
 
 int HAP_release_VTCM(void *memory) {
-    free(memory);
+    if (memory) free(((void **)memory)[-1]);
     return 0;
-}
-
-/* Of Qualcomm's C library. */
-void *__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes(void *to, const void *from, size_t bytes) {
-    return memcpy(to, from, bytes);
 }
 
 /* Halide's own frees what its small allocations keep without asking whether there were any, which reads below address
  * 0. The program ends here anyway. */
 void _ZN6Halide7Runtime8Internal24halide_allocator_cleanupEv(void) {
-}
-
-int halide_set_num_threads(int count) {
-    const int before = threads;
-    threads = count;
-    return before;
-}
-
-struct loop {
-    void *user_context;
-    halide_task_t task;
-    int end;
-    uint8_t *closure;
-    atomic_int next;
-    atomic_int code;
-};
-
-static _Thread_local bool inside_loop;
-
-static void *run_tasks(void *argument) {
-    struct loop *loop = argument;
-    inside_loop = true;
-    while (atomic_load(&loop->code) == 0) {
-        const int index = atomic_fetch_add(&loop->next, 1);
-        if (index >= loop->end) break;
-        const int code = loop->task(loop->user_context, index, loop->closure);
-        if (code != 0) atomic_store(&loop->code, code);
-    }
-    inside_loop = false;
-    return NULL;
-}
-
-static int thread_count(int tasks) {
-    const int wanted = threads > 0 ? threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const int most = wanted < MAX_THREADS ? wanted : MAX_THREADS;
-    return most < tasks ? most : tasks;
-}
-
-/* A standalone Hexagon has no threads and runs the tasks in turn; under Linux there are some. A loop inside a loop finds
- * them busy, and runs in the thread that it is in. */
-int halide_default_do_par_for(void *user_context, halide_task_t task, int min, int size, uint8_t *closure) {
-    struct loop loop = {.user_context = user_context, .task = task, .end = min + size, .closure = closure};
-    atomic_init(&loop.next, min);
-    atomic_init(&loop.code, 0);
-    const bool nested = inside_loop;
-    pthread_t helpers[MAX_THREADS];
-    int helping = 0;
-    pthread_attr_t attributes;
-    const int wanted = nested ? 1 : thread_count(size);
-    if (wanted > 1 && pthread_attr_init(&attributes) == 0) {
-        pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        while (helping < wanted - 1 && pthread_create(&helpers[helping], &attributes, run_tasks, &loop) == 0) helping++;
-        pthread_attr_destroy(&attributes);
-    }
-    run_tasks(&loop);
-    inside_loop = nested;
-    for (int i = 0; i < helping; i++) {
-        pthread_join(helpers[i], NULL);
-    }
-    return atomic_load(&loop.code);
 }

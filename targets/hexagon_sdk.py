@@ -11,9 +11,11 @@ from pathlib import Path
 from targets.errors import ToolchainError
 
 HEXAGON_SDK_VARIABLE = "HEXAGON_SDK_ROOT"
+HEXAGON_SDK_OPTION = "--hexagon-sdk-root"
 
 _VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){1,3}", re.ASCII)
 _DSP_VERSION = re.compile(r"v[0-9]{2}", re.ASCII)
+_HVX_FEATURE = re.compile(r"-hvx_(v[0-9]{2})(?![0-9])", re.ASCII)
 _TOOLS = "tools/HEXAGON_Tools/*/Tools"
 _DEVICE_RUNNERS = (
     "libs/run_main_on_hexagon/ship/*/run_main_on_hexagon",
@@ -50,6 +52,19 @@ class HexagonSdk:
         versions = ", ".join(self.dsp_versions) or "no DSP version"
         return f"{self.version or 'of unknown version'} with tools {self.tools_version}, for {versions}"
 
+    def check_dsp_version(self, version: str) -> None:
+        """Make sure that programs can be linked for a DSP version.
+
+        Raises:
+            ToolchainError: they cannot.
+        """
+        if version not in self.dsp_versions:
+            versions = ", ".join(self.dsp_versions) or "no DSP version"
+            raise ToolchainError(
+                f"The Hexagon SDK in {self.root} has no C library for {version}; it has them for {versions}.",
+                next_step="Install tools that have it, or choose another --target.",
+            )
+
     def missing(self) -> tuple[str, ...]:
         """What devices or the simulator need, and this SDK lacks."""
         parts = {
@@ -83,8 +98,15 @@ def find_hexagon_sdk(root: Path) -> HexagonSdk:
             )
     raise ToolchainError(
         f"The Hexagon SDK in {root} cannot be used: there is no program {_TOOLS}/bin/hexagon-clang in it.",
-        next_step=f"Set {HEXAGON_SDK_VARIABLE} to the folder of an SDK, or unset it: tuning under QEMU needs none.",
+        next_step=f"Name the folder of an SDK with {HEXAGON_SDK_VARIABLE} or {HEXAGON_SDK_OPTION}, or name none: "
+        "tuning under QEMU needs none.",
     )
+
+
+def dsp_version_of(halide_target: str) -> str:
+    """The DSP version that a Hexagon Halide target is for, such as 'v66'; Halide's own default where it names none."""
+    found = _HVX_FEATURE.search(halide_target)
+    return found[1] if found else "v62"
 
 
 def _numbers(version: str) -> list[int]:

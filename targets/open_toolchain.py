@@ -6,6 +6,8 @@ from pathlib import Path
 
 from targets.android import ANDROID_TRIPLES, NDK_VARIABLES
 from targets.c_toolchain import CToolchain
+from targets.hexagon_sdk import HexagonSdk, dsp_version_of
+from targets.hexagon_toolchain import HexagonToolchain
 from targets.ndk_toolchain import NdkToolchain
 from targets.profile import TargetProfile
 from targets.zig_toolchain import ZigToolchain
@@ -13,14 +15,20 @@ from targets.zig_toolchain import ZigToolchain
 ANDROID_KIND = "android"
 
 
-def open_toolchain(profile: TargetProfile, cache_folder: Path, ndk_root: Path | None) -> CToolchain:
+def open_toolchain(
+    profile: TargetProfile, cache_folder: Path, ndk_root: Path | None, hexagon_sdk: HexagonSdk | None = None
+) -> CToolchain:
     """The toolchain that the profile asks for; for `android` the NDK where there is one, else zig's static musl.
 
     Nothing is started: a missing or broken toolchain raises ToolchainError where it is used.
 
     Args:
         ndk_root: the Android NDK's folder; None where there is none, or where its programs would not run.
+        hexagon_sdk: for a Hexagon profile, to build with its tools; None builds for Linux, and so for QEMU.
     """
+    if hexagon_sdk is not None:
+        version = dsp_version_of(profile.halide_target)
+        return HexagonToolchain(hexagon_sdk, version, cache_folder / "hexagon")
     choice = profile.toolchain
     if choice.kind == ANDROID_KIND and choice.android_api_level is not None and ndk_root is not None:
         triple = ANDROID_TRIPLES[choice.triple.partition("-")[0]]

@@ -18,7 +18,9 @@ from targets.stop_signal import StopSignal
 
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _MUSL_COMPANION = Path(__file__).parent / "musl_companion.c"
-_HEXAGON_COMPANION = Path(__file__).parent / "hexagon_companion.c"
+_HEXAGON_COMPANIONS = tuple(
+    Path(__file__).parent / name for name in ("hexagon_companion.c", "hexagon_linux_companion.c")
+)
 
 # zig cc turns the undefined-behaviour sanitizer on unless the code is optimised.
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fno-sanitize=all")
@@ -47,7 +49,7 @@ class ZigToolchain:
         """For musl, what it lacks of what Halide's runtimes call; for Hexagon also what a DSP's system would do."""
         if not self._is_musl:
             return ()
-        return (_MUSL_COMPANION, _HEXAGON_COMPANION) if self.triple.startswith("hexagon-") else (_MUSL_COMPANION,)
+        return (_MUSL_COMPANION, *(_HEXAGON_COMPANIONS if self.triple.startswith("hexagon-") else ()))
 
     @property
     def _is_musl(self) -> bool:

@@ -17,7 +17,11 @@ from devices.device import Clock
 # What may stand in a comment and in a string of C++ and of Python as it is.
 _UNSAFE = re.compile(r"[^ -!#-\[\]-~]")
 _LOCAL_PATH = re.compile(r"^(?:[A-Za-z]:)?(?:.*[\\/])(?=[^\\/]*$)")
-_DEVICE_WORDS = {"local": "the machine that tuned it", "qemu": "the emulator QEMU"}
+_DEVICE_WORDS = {
+    "local": "the machine that tuned it",
+    "qemu": "the emulator QEMU",
+    "hexagon-sim": "Qualcomm's simulator hexagon-sim",
+}
 
 
 @dataclass(frozen=True)

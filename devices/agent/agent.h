@@ -19,9 +19,12 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Tests build the agent with a folder of their own in its place. */
+/* Tests build the agent with folders of their own in their place. */
 #ifndef SYS_ROOT
 #define SYS_ROOT "/sys"
+#endif
+#ifndef DEVICE_ROOT
+#define DEVICE_ROOT ""
 #endif
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNHEARD = 3 };
@@ -182,10 +185,11 @@ struct child start_child(const struct request *request, int session, const char 
 /* run.c */
 void command_run(const struct request *request);
 
-/* probe.c, machine.c, sense.c */
+/* probe.c, machine.c, dsp.c, sense.c */
 void command_open(const struct request *request);
 void command_probe(const struct request *request);
 void event_machine(void); /* the fields of a probe that tell what the whole machine is */
+void event_dsp(void);     /* the fields of a probe about a phone's DSP */
 void command_sense(const struct request *request);
 bool is_android(void);
 bool read_core_text(int core, const char *name, char *text, size_t size);

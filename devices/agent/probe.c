@@ -144,6 +144,7 @@ void command_probe(const struct request *request) {
     event_close(']');
     event_caches();
     event_temperatures("temperature_zones");
+    event_dsp();
     event_string("boot", boot);
     event_number("uptime_s", boot_time_s());
     event_end();

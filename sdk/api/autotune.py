@@ -55,6 +55,7 @@ def autotune(
     memory_limit_bytes: int | None = None,
     patience_s: float = TuneRequest.patience_s,
     clock: str | None = None,
+    hexagon_sdk_root: Path | None = None,
     scheduler: str | None = None,
     farm_certificates: Path | None = None,
     priority: RunPriority = RunPriority.NORMAL,
@@ -68,11 +69,13 @@ def autotune(
         generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`; several share the run, its
             budget and its cost model, and a `GeneratorSpec` has parameters of its own.
         target: name or path of a target profile; None takes the devices', else this machine's.
-        device: 'local', 'qemu', a device of the inventory, or label:LABEL; several to share the work. None takes the
-            free devices of the inventory that have the profile, else the profile's default.
+        device: 'local', 'qemu', 'hexagon-sim', a device of the inventory, or label:LABEL; several to share the work.
+            None takes the free devices of the inventory that have the profile, else the profile's default.
         inventory: a devices.toml; None looks for one as the command line does.
         patience_s: how long the run waits when no device is left.
         clock: of this machine's emulator: 'simulated' or 'emulated'; None takes the first where it can be had.
+        hexagon_sdk_root: Qualcomm's SDK, whose tools build and whose simulator runs what is tuned for Hexagon; None
+            takes the one that HEXAGON_SDK_ROOT names, or zig and QEMU.
         scheduler: of a farm, whose devices are taken instead: tls://HOST:8786; 'none' for this machine's. None takes
             SDK_SCHEDULER, else the one that sdk.toml names, else none.
         farm_certificates: a folder; None takes the one in the user's settings.
@@ -104,10 +107,21 @@ def autotune(
     names = device_names(device)
     farm = wanted_farm(scheduler, farm_certificates, names, inventory, settings)
     if farm is None:
-        chosen = find_devices(target, names, parallelism, inventory, settings, lambda text: listen(Notice(text)), clock)
+        chosen = find_devices(
+            target,
+            names,
+            parallelism,
+            inventory,
+            settings,
+            lambda text: listen(Notice(text)),
+            clock,
+            hexagon_sdk_root,
+        )
     else:
         if clock is not None:
             raise UsageError("--clock is of this machine's emulator, and the devices are a farm's.")
+        if hexagon_sdk_root is not None:
+            raise UsageError("--hexagon-sdk-root is for this machine, and the devices are a farm's.")
         title = ", ".join(Path(spec.generator).name for spec in specs)
         chosen = find_farm_devices(farm, target, names, parallelism, priority, title, build_jobs or 0, settings)
     check_weighted_devices(wanted, [device.name for device in chosen.choice.devices])

@@ -44,6 +44,7 @@ def bench(
     turns: int = 5,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     settings: Settings | None = None,
 ) -> list[ComparedSchedule]:
@@ -51,14 +52,24 @@ def bench(
 
     Args:
         schedules: each as in `sdk.build`.
-        target, device, inventory: as in `sdk.autotune`; several devices time one after the other.
+        target, device, inventory, hexagon_sdk_root: as in `sdk.autotune`; several devices time one after the other.
         turns: how often each schedule is timed; they alternate, so that a drift meets all alike.
         progress: called with a phrase at every step.
 
     Raises:
         SdkError: one of its children, for everything that a user can mend.
     """
-    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    where = _Where(
+        target,
+        device_names(device),
+        inventory,
+        tuple(parameters),
+        parallelism,
+        inputs,
+        measuring,
+        hexagon_sdk_root,
+        settings,
+    )
     with _opened_plan(generator, schedules, where, progress) as plan:
         return compare_schedules(plan, turns, progress)
 
@@ -77,6 +88,7 @@ def play_off(
     budget_s: float | None = None,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     settings: Settings | None = None,
 ) -> HeaderPlayOff:
@@ -84,7 +96,7 @@ def play_off(
 
     Args:
         schedules: at least two, each as in `sdk.build`.
-        target, device, inventory: as in `sdk.autotune`; every turn is done on all devices.
+        target, device, inventory, hexagon_sdk_root: as in `sdk.autotune`; every turn is done on all devices.
         objective: what counts where there are several devices; None takes the geometric mean.
         seed: of the order within the turns.
         budget_s: past it no further turn begins.
@@ -94,7 +106,17 @@ def play_off(
     """
     if len(schedules) < 2:
         raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")
-    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    where = _Where(
+        target,
+        device_names(device),
+        inventory,
+        tuple(parameters),
+        parallelism,
+        inputs,
+        measuring,
+        hexagon_sdk_root,
+        settings,
+    )
     with _opened_plan(generator, schedules, where, progress) as plan:
         check_weighted_devices(objective or Objective(), [device.name for device in plan.devices])
         return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
@@ -113,6 +135,7 @@ def count_false_wins(
     seed: int = 0,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     stop: StopSignal | None = None,
     settings: Settings | None = None,
@@ -128,7 +151,17 @@ def count_false_wins(
     """
     if trials < 1:
         raise UsageError(f"The number of A/A play-offs must be at least 1, not {trials}.")
-    where = _Where(target, device_names(device), inventory, tuple(parameters), parallelism, inputs, measuring, settings)
+    where = _Where(
+        target,
+        device_names(device),
+        inventory,
+        tuple(parameters),
+        parallelism,
+        inputs,
+        measuring,
+        hexagon_sdk_root,
+        settings,
+    )
     stopped = (stop or StopSignal()).is_set
     with _opened_plan(generator, [schedule], where, progress) as plan:
         return false_wins(plan, trials, seed=seed, progress=progress, stopped=stopped)
@@ -145,6 +178,7 @@ class _Where:
     parallelism: int | None
     inputs: KernelInputs | None
     measuring: MeasureSettings | None
+    hexagon_sdk_root: Path | None
     settings: Settings | None
 
 
@@ -152,12 +186,21 @@ class _Where:
 def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progress: Progress) -> Iterator[BenchPlan]:
     """Everything that is needed to build and time; the generator is closed afterwards."""
     settings = where.settings or read_settings()
-    chosen = find_devices(where.target, where.devices, where.parallelism, where.inventory, settings, progress)
+    chosen = find_devices(
+        where.target,
+        where.devices,
+        where.parallelism,
+        where.inventory,
+        settings,
+        progress,
+        hexagon_sdk_root=where.hexagon_sdk_root,
+    )
     profile, threads = chosen.choice.profile, chosen.choice.parallelism
     if chosen.choice.note:
         progress(chosen.choice.note)
     runs_here = any(device.remote is None for device in chosen.choice.devices)
-    toolchain = open_toolchain(profile, settings.cache_folder, None if runs_here else settings.ndk_root)
+    ndk_root = None if runs_here else settings.ndk_root
+    toolchain = open_toolchain(profile, settings.cache_folder, ndk_root, chosen.choice.devices[0].hexagon_sdk)
     toolchain.version()  # a broken one is found out before anything is built
     tools = open_workbench(settings)
     progress("opening the generator")

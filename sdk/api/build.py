@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from sdk.hexagon_choice import named_hexagon_sdk
 from sdk.preparation import check_function_name, open_named_generator, open_workbench
-from sdk.profile_tools import check_hexagon_sdk
 from sdk.settings import Settings, read_settings
 from targets.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
 from targets.open_toolchain import open_toolchain
@@ -25,6 +25,7 @@ def build(
     parameters: Iterable[str] = (),
     function_name: str | None = None,
     parallelism: int | None = None,
+    hexagon_sdk_root: Path | None = None,
     settings: Settings | None = None,
 ) -> Artifacts:
     """Cross-compile a generator: object, static library, header and a benchmark that runs on the target.
@@ -37,14 +38,16 @@ def build(
             ('adams2019', 'anderson2021'), 'mullapudi2016' or 'li2018'.
         parameters: generator parameters, each `key=value`.
         parallelism: threads that an autoscheduler plans for; None takes the profile's.
+        hexagon_sdk_root: Qualcomm's SDK, whose tools link the benchmark for a Hexagon target; None takes the one that
+            HEXAGON_SDK_ROOT names, or zig.
 
     Raises:
         SdkError: one of its children, for everything that a user can mend.
     """
     settings = settings or read_settings()
     profile = load_profile(target, settings.profile_folder)
-    check_hexagon_sdk(profile, settings)
-    toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root)
+    hexagon_sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
+    toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # a broken one is found out before anything is built
     bench = open_workbench(settings)
     reference, program = open_named_generator(generator, parameters, bench, settings)

@@ -9,7 +9,7 @@ import typer
 
 from sdk.commands.devices_options import complete_device_names
 from sdk.commands.farm_options import complete_scheduler
-from sdk.options import complete_target_names, complete_weights_names
+from sdk.options import HEXAGON_SDK_HELP, complete_target_names, complete_weights_names
 
 _WHAT = "What is tuned"
 _DEVICE = "Where it is timed"
@@ -121,8 +121,8 @@ Devices = Annotated[
         "--device",
         "-r",
         metavar="DEVICE",
-        help="A device of the inventory, label:LABEL, local or qemu; repeat to share the work. By default the free"
-        " devices of the target, else this machine or its emulator.",
+        help="A device of the inventory, label:LABEL, local, qemu or hexagon-sim; repeat to share the work. By default"
+        " the free devices of the target, else this machine or its emulator.",
         autocompletion=complete_devices,
         rich_help_panel=_DEVICE,
     ),
@@ -155,6 +155,10 @@ EmulatorClock = Annotated[
         autocompletion=complete_clocks,
         rich_help_panel=_DEVICE,
     ),
+]
+HexagonSdkRoot = Annotated[
+    Path | None,
+    typer.Option("--hexagon-sdk-root", metavar="FOLDER", help=HEXAGON_SDK_HELP, rich_help_panel=_DEVICE),
 ]
 Scheduler = Annotated[
     str | None,

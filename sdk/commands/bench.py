@@ -10,6 +10,7 @@ import typer
 from sdk.commands.autotune_options import (
     Devices,
     DeviceWeights,
+    HexagonSdkRoot,
     Inventory,
     ObjectiveName,
     OptionalTarget,
@@ -43,6 +44,7 @@ def bench(
     parameters: ParameterOption = None,
     device: Devices = None,
     inventory: Inventory = None,
+    hexagon_sdk_root: HexagonSdkRoot = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", help="Threads of the device.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
     play_off: Annotated[
@@ -101,6 +103,7 @@ def bench(
         "inventory": inventory,
         "parameters": parameters or (),
         "parallelism": parallelism,
+        "hexagon_sdk_root": hexagon_sdk_root,
     }
     with show_progress("starting", quiet=as_json) as progress:
         if play_off:

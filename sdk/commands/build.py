@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options import GeneratorArgument, JsonOption, ParameterOption, TargetOption
+from sdk.options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, TargetOption
 
 
 def register(application: typer.Typer) -> None:
@@ -32,6 +32,7 @@ def build(
         str | None,
         typer.Option("--function-name", "-f", help="Name of the function; the generator's by default."),
     ] = None,
+    hexagon_sdk_root: HexagonSdkOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cross-compile a generator: object, static library, header, and a benchmark to run on the target.
@@ -51,6 +52,7 @@ def build(
             schedule=schedule,
             parameters=parameters or (),
             function_name=function_name,
+            hexagon_sdk_root=hexagon_sdk_root,
         )
     files = {
         "object": made.object,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options import JsonOption, complete_target_names
+from sdk.commands.devices_options import complete_device_names
+from sdk.options import HexagonSdkOption, JsonOption, complete_target_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from devices.device_probe import DeviceProbe
     from sdk.machine_checks import MachineCheck
+    from sdk.settings import Settings
     from targets.profile import ProfileListing
 
 
@@ -31,12 +35,15 @@ def doctor(
             autocompletion=complete_target_names,
         ),
     ] = None,
-    hexagon_sdk_root: Annotated[
-        Path | None,
+    hexagon_sdk_root: HexagonSdkOption = None,
+    device: Annotated[
+        str | None,
         typer.Option(
-            "--hexagon-sdk-root",
-            metavar="FOLDER",
-            help="Qualcomm's Hexagon SDK; HEXAGON_SDK_ROOT by default.",
+            "--device",
+            "-r",
+            metavar="DEVICE",
+            help="Also ask this phone of the inventory about its DSP.",
+            autocompletion=complete_device_names,
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -53,6 +60,8 @@ def doctor(
     if hexagon_sdk_root is not None:
         settings = replace(settings, hexagon_sdk_root=hexagon_sdk_root.absolute())
     checks = check_machine(settings, _chosen(target), must_run_here=target is not None)
+    if device is not None:
+        checks += _dsp_checks(device, settings)
     passed = all(check.passed or not check.needed for check in checks)
     if as_json:
         print_json({"passed": passed, "checks": [asdict(check) for check in checks]})
@@ -72,6 +81,20 @@ def _chosen(target: str | None) -> list[ProfileListing]:
         return list_profiles(folder)
     profile = load_profile(target, folder)
     return [ProfileListing(profile.name, profile.source, profile, None)]
+
+
+def _dsp_checks(name: str, settings: Settings) -> Iterator[MachineCheck]:
+    from sdk.device_access import reach_device
+    from sdk.dsp_checks import check_dsp
+    from sdk.inventory_lookup import open_inventory
+
+    device = open_inventory(None, settings).find(name)
+
+    def probe() -> DeviceProbe:
+        with reach_device(device, settings, lambda text: typer.echo(text, err=True)) as reached:
+            return reached.probe()
+
+    return check_dsp(name, probe)
 
 
 def _print_checks(checks: list[MachineCheck]) -> None:

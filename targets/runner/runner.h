@@ -170,7 +170,7 @@ void call_once(struct invocation *invocation);
 void copy_outputs_to_host(struct invocation *invocation);
 /* After a call: whether a buffer of it has memory on a GPU or the like. */
 bool uses_device(const struct invocation *invocation);
-/* CLOCK_MONOTONIC, less what simulated cores have saved */
+/* CLOCK_MONOTONIC, or processor cycles where there is no clock; less what simulated cores have saved */
 int64_t now_ns(void);
 
 /* simulated_cores.c: parallel loops run serially from here on, and cost what they would on so many cores */

@@ -45,6 +45,10 @@ def test_a_phone_is_allowed_added_checked_and_leased(
     main(["devices", "check", "phone", "--json"])
     checks = json.loads(capsys.readouterr().out)["devices"][0]["checks"]
     assert {check["name"] for check in checks if not check["passed"]} <= {"steady speed", "load", "temperature"}
+    main(["doctor", "--target", "arm64", "--device", "phone", "--json"])
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    for name in ("FastRPC (phone)", "DSP signature (phone)"):
+        assert not found[name]["passed"] and not found[name]["needed"], "this phone has no DSP"
     assert main(["devices", "lease", "phone"]) == 0
     assert "phone is yours" in capsys.readouterr().out
     assert main(["devices"]) == 0

@@ -14,7 +14,7 @@ import pytest
 from devices.agent_program import AgentProgram, build_agent
 from devices.agent_session import AgentError, AgentSession
 from devices.device_lease import LeaseClaim, release_lease, show_leases, take_lease
-from devices.device_probe import probe_device
+from devices.device_probe import FastRpcNode, probe_device
 from devices.device_sense import sense_device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import RemotePlace
@@ -166,7 +166,8 @@ def sys_root(sys_place: Path) -> Path:
 @pytest.fixture
 def governed(home: Path, cache: ContentCache, sys_root: Path) -> AgentSession:
     def build(_: str) -> AgentProgram:
-        return build_agent("x86_64-linux-musl", cache, (f'SYS_ROOT="{sys_root}"',))
+        places = (f'SYS_ROOT="{sys_root}"', f'DEVICE_ROOT="{sys_root}/phone"')
+        return build_agent("x86_64-linux-musl", cache, places)
 
     return AgentSession(LocalLink(home), local_device(home), build)
 
@@ -257,3 +258,16 @@ def test_frequencies_and_temperatures_are_read(governed: AgentSession, sys_root:
     assert len(probe.cores) == (os.cpu_count() or 1) and probe.cores[0].max_hz == 2.4e9
     assert probe.machine == os.uname().machine and probe.kernel == os.uname().release
     assert not probe.android and probe.temperature_zones == seen.temperatures and probe.boot == seen.boot
+
+
+def test_what_a_phone_shows_of_its_dsp(governed: AgentSession, sys_root: Path) -> None:
+    nothing = probe_device(governed)
+    assert (nothing.fastrpc, nothing.dsp_signature_folder) == ((), None)
+    phone = sys_root / "phone"
+    for folder in ("dev", "vendor/lib/rfsa/adsp", "system/lib/rfsa/adsp"):
+        (phone / folder).mkdir(parents=True)
+    for file in ("dev/adsprpc-smd", "vendor/lib/rfsa/adsp/libother.so", "system/lib/rfsa/adsp/testsig-0x1.so"):
+        (phone / file).touch()
+    probe = probe_device(governed)
+    assert probe.fastrpc == (FastRpcNode("/dev/adsprpc-smd", usable=True),)
+    assert probe.dsp_signature_folder == "/system/lib/rfsa/adsp"

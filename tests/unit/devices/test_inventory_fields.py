@@ -16,6 +16,7 @@ from targets.errors import DeviceError, UsageError
 from targets.profile_loader import load_profile
 
 PROFILES = ("arm64", "x86-64")
+RESERVED = ("local", "qemu", "hexagon-sim")
 SSH = 'profile = "arm64"\ntransport = "ssh"\naddress = "pi@board:22"\n'
 ADB = 'profile = "arm64"\ntransport = "adb"\n'
 
@@ -130,7 +131,7 @@ def test_refusals_name_file_device_key_and_expectation(text: str, expected: str)
     assert expected in caught.value.message
 
 
-@pytest.mark.parametrize("name", ["local", "qemu", "", ".x", "a b", "a:b", "a/b", "x" * 65, "ä", "a\n"])
+@pytest.mark.parametrize("name", [*RESERVED, "", ".x", "a b", "a:b", "a/b", "x" * 65, "ä", "a\n"])
 def test_names_of_devices(name: str) -> None:
     with pytest.raises(DeviceError, match=r"^devices\.toml: "):
         device(SSH, name)
@@ -182,7 +183,7 @@ ssh_addresses = st.builds(
 adb_addresses = st.builds(AdbAddress, host=st.just("10.0.0.9"), port=st.integers(1, 65535), serial=st.none() | words)
 devices = st.builds(
     InventoryDevice,
-    name=st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}", fullmatch=True).filter(lambda name: name not in ("local", "qemu")),
+    name=st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}", fullmatch=True).filter(lambda name: name not in RESERVED),
     profile_name=st.sampled_from(PROFILES),
     address=ssh_addresses | adb_addresses | st.builds(AdbAddress, serial=st.none() | words),
     labels=st.lists(words, max_size=3, unique=True).map(tuple),

@@ -77,7 +77,7 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = given(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
-        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h"
+        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --hexagon-sdk-root sdks/4.5"
         " --incumbent tuned_blur=now.h --objective weighted --device-weight pi=2 --play-off-turns 20"
         " --worst-tolerance 0.01 --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
@@ -96,6 +96,7 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         inventory=Path("lab.toml"),
         patience_s=3600.0,
         clock=None,
+        hexagon_sdk_root=Path("sdks/4.5"),
         scheduler=None,
         farm_certificates=None,
         priority=RunPriority.NORMAL,

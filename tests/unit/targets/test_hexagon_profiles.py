@@ -19,7 +19,8 @@ def test_built_in(version: str, tmp_path: Path) -> None:
     assert profile.emulator is not None and profile.emulator.arguments == ("-cpu", "v67")
     toolchain = open_toolchain(profile, tmp_path, None)
     assert "-mcpu=hexagonv67" in toolchain.fingerprint()
-    assert [path.name for path in toolchain.companion_sources] == ["musl_companion.c", "hexagon_companion.c"]
+    companions = [path.name for path in toolchain.companion_sources]
+    assert companions == ["musl_companion.c", "hexagon_companion.c", "hexagon_linux_companion.c"]
 
 
 def test_without_a_processor(tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""Qualcomm's compiler and linker: programs for a Hexagon without an operating system, as its simulator runs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from targets.compiler_run import run_compiler
+from targets.errors import ToolchainError
+from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
+from targets.limited_process import run_limited
+from targets.process_outcome import ProcessLimits
+from targets.stop_signal import StopSignal
+
+_VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
+_COMPANIONS = tuple(Path(__file__).parent / name for name in ("hexagon_companion.c", "hexagon_standalone_companion.c"))
+# As Halide builds its own program for the simulator (src/runtime/hexagon_remote/Makefile): no data near a pointer. No
+# -mhvx: the compiler would make vectors of the runner's loops, and the vector unit is a kernel's, which locks it first.
+_TARGET_FLAGS = ("-G0",)
+_COMPILE_FLAGS = ("-std=c11", "-O2", "-g0")
+_LINK_FLAGS = ("-O2", "-s")
+# hexagon_sim_read_pcycles and the vector unit are in libhexagon. The rest of a standalone program comes by itself.
+_LIBRARIES = ("-lhexagon", "-lm")
+
+
+@dataclass(frozen=True)
+class HexagonToolchain:
+    """An SDK's hexagon-clang for one DSP version.
+
+    Attributes:
+        dsp_version: such as 'v66'.
+        cache_dir: what the compiler sees as its home folder.
+    """
+
+    sdk: HexagonSdk
+    dsp_version: str
+    cache_dir: Path
+
+    @property
+    def companion_sources(self) -> tuple[Path, ...]:
+        """What a DSP's system would do for Halide's standalone runtime."""
+        return _COMPANIONS
+
+    @property
+    def is_prepared(self) -> bool:
+        """True: an SDK comes with its libraries."""
+        return True
+
+    def prepare(self, stop: StopSignal | None = None) -> None:
+        """Nothing."""
+
+    def version(self) -> str:
+        """The version of the SDK's tools, once their compiler has been seen to run.
+
+        Raises:
+            ToolchainError: the compiler cannot be run, or there is no C library for the DSP version.
+        """
+        self.sdk.check_dsp_version(self.dsp_version)
+        compiler_words(self.sdk.compiler)
+        return self.sdk.tools_version
+
+    def fingerprint(self) -> str:
+        """Everything of this toolchain that an object depends on, for cache keys.
+
+        Raises:
+            ToolchainError: as `version`.
+        """
+        flags = (*self._target_flags, *_COMPILE_FLAGS, *_LINK_FLAGS, *_LIBRARIES)
+        return " ".join(("hexagon", self.version(), compiler_words(self.sdk.compiler), *flags))
+
+    def describe(self) -> str:
+        """Such as 'Hexagon SDK 4.5.0.3, tools 8.5.13 for v66, standalone'.
+
+        Raises:
+            ToolchainError: as `version`.
+        """
+        sdk = self.sdk.version or "of unknown version"
+        return f"Hexagon SDK {sdk}, tools {self.version()} for {self.dsp_version}, standalone"
+
+    def compile_c(
+        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
+    ) -> None:
+        """Compile one C source into an object file.
+
+        Raises:
+            ToolchainError: the SDK is broken, or the source does not compile; its last lines are given.
+        """
+        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
+        paths = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
+        arguments = [*_COMPILE_FLAGS, *flags, *includes, *paths]
+        self._run(arguments, f"{source.name} does not compile for Hexagon {self.dsp_version}")
+
+    def link(self, objects: Sequence[Path], output: Path) -> None:
+        """Link objects and the standalone libraries into an executable.
+
+        Raises:
+            ToolchainError: the SDK is broken, or the link fails; the linker's last lines are given.
+        """
+        paths = [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
+        arguments = [*_LINK_FLAGS, *paths, *_LIBRARIES]
+        self._run(arguments, f"{output.name} does not link for Hexagon {self.dsp_version}")
+
+    @property
+    def _target_flags(self) -> tuple[str, ...]:
+        return (f"-m{self.dsp_version}", *_TARGET_FLAGS)
+
+    def _run(self, arguments: Sequence[str], failure: str) -> None:
+        command = [str(self.sdk.compiler.absolute()), *self._target_flags, *arguments]
+        compiler = f"hexagon-clang {self.version()}"
+        run_compiler(command, _environment(self.cache_dir), failure, compiler, folder=self.cache_dir)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.defpath, "HOME": str(home.absolute()), "LC_ALL": "C"}
+
+
+@lru_cache(maxsize=8)
+def compiler_words(compiler: Path) -> str:
+    """What an SDK's compiler says of its version, in one line.
+
+    Raises:
+        ToolchainError: it cannot be run.
+    """
+    next_step = f"Install the SDK's tools again, or name another SDK with {HEXAGON_SDK_VARIABLE}."
+    try:
+        outcome = run_limited([str(compiler), "--version"], _VERSION_LIMITS, environment=_environment(compiler.parent))
+    except OSError as error:
+        raise ToolchainError(
+            f"The Hexagon SDK's compiler {compiler} cannot be run: {error}.", next_step=next_step
+        ) from error
+    lines = outcome.log.strip().splitlines()
+    if not outcome.succeeded or not lines:
+        said = lines[-1][:200] if lines else "nothing"
+        raise ToolchainError(
+            f"The Hexagon SDK's compiler {compiler} cannot be run: it {outcome.describe()} and said: {said}",
+            next_step=next_step,
+        )
+    return lines[0][:200]

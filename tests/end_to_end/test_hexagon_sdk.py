@@ -1,0 +1,65 @@
+"""Tuning and building with Qualcomm's Hexagon SDK, on a stand-in for its tools."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.result import Outcome
+from autotune_loop.run_record import read_run_record
+from autotune_loop.tune_request import SamplingOptions
+from sdk import build
+from sdk.settings import Settings
+from tests.end_to_end.conftest import Tune
+from tests.end_to_end.run_files import check_run_folder, rows
+from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),  # the first C library for musl takes minutes on a loaded machine
+    pytest.mark.skipif(not shutil.which("qemu-hexagon"), reason="qemu-hexagon is not installed"),
+]
+# Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.
+TINY = ["width=128", "height=16", "channels=1"]
+
+
+def test_a_run_and_a_build_with_the_sdks_tools(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:
+    root = make_stand_in_hexagon_sdk(tmp_path / "4.5.0.3", settings.cache_folder / "zig")
+    generator = str(examples / "separable_filter.py")
+    result = tune(
+        generator,
+        target="hexagon-v66",
+        hexagon_sdk_root=root,
+        parameters=TINY,
+        parallelism=4,
+        rounds=1,
+        sampling=SamplingOptions(batch_size=2, pool_factor=1.0, seed=3),
+        run_folder=tmp_path / "run",
+    )
+    assert result.outcome is Outcome.FINISHED
+    assert (result.target, result.device, result.clock) == ("hexagon-v66", "hexagon-sim", "simulated")
+    check_run_folder(result, "separable_filter", "simulated")
+    checked = rows(result.run_folder, "SELECT output_checked, median_ms FROM measurements WHERE purpose = 'sample'")
+    assert checked and all(value == 1 and 1e-3 < median_ms < 10 for value, median_ms in checked)
+    identity = read_run_record(result.run_folder).identity
+    assert identity["toolchain"] == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, standalone"
+    assert identity["clock_model"].startswith("hexagon-sim ") and "clock_model_sha256" not in identity
+    made = build(
+        generator,
+        tmp_path / "build",
+        target="hexagon-v66",
+        schedule=str(result.best.header),
+        parameters=TINY,
+        hexagon_sdk_root=root,
+        settings=settings,
+    )
+    assert made.toolchain == identity["toolchain"]
+    simulator = next(root.rglob("hexagon-sim"))
+    command = [simulator, "-mv66g_1024", "--timing", "--simulated_returnval", made.benchmark, "--", "--list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    (kernel,) = [event for line in listed if line.startswith("{") and (event := json.loads(line))["event"] == "kernel"]
+    assert kernel["name"] == "separable_filter" and "hexagon-32-noos" in kernel["target"]
