@@ -126,12 +126,11 @@ def _send(stream: DeviceStream, files: DeviceFiles, request: str) -> None:
             os.write(handle, data[:fits_bytes])
             if fits_bytes < len(data):
                 failure = "write failed: No space left on device"
+                target.unlink(missing_ok=True)  # before it is told: the client may send the file again at once
                 _fail(stream, failure)
     finally:
         if handle >= 0:
             os.close(handle)
-        if failure and target is not None and handle >= 0:
-            target.unlink(missing_ok=True)
     if not failure and target is not None:
         owner_bits = mode & 0o700
         target.chmod(owner_bits | owner_bits >> 3 | owner_bits >> 6)
