@@ -74,6 +74,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
 static struct settings settings = {.memory_percent = 100};
 static const struct guest *guest;
+static const struct core_kind *core; /* the guest's; NULL where instructions are counted alone */
 static uint64_t instructions; /* added to by the translated code itself */
 static uint64_t call_arguments[2];
 static uint64_t program_break;
@@ -84,7 +85,7 @@ static uint64_t simulated_ns(void) {
     const uint64_t memory_tenths =
         counts->random[last] * RANDOM_MEMORY_TENTHS + counts->sequential[last] * SEQUENTIAL_MEMORY_TENTHS;
     const uint64_t core_tenths =
-        guest->core ? core_cycles() * TENTHS_PER_CYCLE : instructions * (uint64_t)guest->instruction_tenths;
+        core ? core_cycles() * TENTHS_PER_CYCLE : instructions * (uint64_t)guest->instruction_tenths;
     const uint64_t tenths = core_tenths + counts->fresh_pages * FRESH_PAGE_TENTHS +
                             counts->random[0] * RANDOM_L1_MISS_TENTHS +
                             counts->sequential[0] * SEQUENTIAL_L1_MISS_TENTHS +
@@ -132,15 +133,15 @@ static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *translat
         struct core_instruction *instruction = &block->instructions[i];
         struct qemu_plugin_insn *code = qemu_plugin_tb_get_insn(translated, i);
         instruction->serial = ++serial;
-        if (guest->core) {
+        if (core) {
             char *text = qemu_plugin_insn_disas(code);
-            instruction->text = read_instruction_text(text, guest->core->syntax);
+            instruction->text = read_instruction_text(text, core->syntax);
             free(text);
         }
         /* One for both: QEMU 7.2 calls those for writes alone when it reads, too. */
         qemu_plugin_register_vcpu_mem_cb(code, count_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, instruction);
     }
-    if (guest->core) qemu_plugin_register_vcpu_tb_exec_cb(translated, count_block, QEMU_PLUGIN_CB_NO_REGS, block);
+    if (core) qemu_plugin_register_vcpu_tb_exec_cb(translated, count_block, QEMU_PLUGIN_CB_NO_REGS, block);
 }
 
 static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, uint64_t a1, uint64_t a2,
@@ -148,7 +149,7 @@ static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t numbe
     (void)id, (void)vcpu, (void)number, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     call_arguments[0] = a1;
     call_arguments[1] = a2;
-    if (guest->core) begin_system_call();
+    if (core) begin_system_call();
 }
 
 /* The emulator has just written the real time there, so the address is the guest's to write to. */
@@ -261,7 +262,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
         if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
     }
     if (!check_settings()) return -1;
-    if (guest->core) set_up_core(guest->core);
+    if (settings.size_bytes[0]) core = guest->core;
+    if (core) set_up_core(core);
     qemu_plugin_register_vcpu_init_cb(id, start_thread);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
     qemu_plugin_register_vcpu_syscall_cb(id, keep_arguments);

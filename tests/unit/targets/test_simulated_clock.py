@@ -161,6 +161,18 @@ def test_larger_caches_are_faster(probe_of: Callable[[Architecture, MachineParam
     assert large.times_ns("walk", "4160", "20000") < small.times_ns("walk", "4160", "20000")
 
 
+def test_without_caches_instructions_are_counted_alone(
+    plugin: Path, probe_of: Callable[[Architecture, MachineParameters], Probe]
+) -> None:
+    *emulator, _, program = probe_of(X86_EMULATED, MACHINE).command
+    counting = Probe((*emulator, f"file={plugin},frequency_hz=2000000000", program))
+    (within_lines_ns,), (strided_ns,) = (
+        counting.times_ns("walk", "1", "20000"),
+        counting.times_ns("walk", "4160", "20000"),
+    )
+    assert 0 < within_lines_ns == pytest.approx(strided_ns, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
