@@ -83,7 +83,7 @@ def open_transport(
 
 
 def _simulated_hexagon(profile: TargetProfile, parallelism: int, sdk: HexagonSdk | None) -> Device:
-    if not profile.halide_target.startswith("hexagon-"):
+    if not profile.is_hexagon:
         raise UsageError(
             f"{HEXAGON_SIMULATOR} runs code for Hexagon, and profile {profile.name} is for {profile.halide_target}.",
             next_step="Leave --device out, or choose a Hexagon --target.",

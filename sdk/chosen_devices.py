@@ -25,7 +25,9 @@ from sdk.device_passwords import ask_on_terminal
 from sdk.hexagon_choice import named_hexagon_sdk, tell_of_simulator
 from sdk.inventory_lookup import open_inventory
 from sdk.settings import Settings
+from targets.c_toolchain import CToolchain
 from targets.errors import DeviceError, SdkError, UsageError
+from targets.open_toolchain import open_toolchain
 from targets.profile_loader import load_profile
 
 _DEFAULT_TARGET = "host"
@@ -45,6 +47,18 @@ class ChosenDevices:
     connections: ConnectionSettings | None
     report_health: Callable[[str, DeviceTrouble | None], None]
     farm: FarmUse | None = None
+
+    def open_toolchain(self, settings: Settings) -> CToolchain:
+        """What links programs for them; a broken one is found out before anything is built.
+
+        Raises:
+            ToolchainError: it is missing or broken.
+        """
+        devices = self.choice.devices
+        ndk_root = None if any(device.remote is None for device in devices) else settings.ndk_root
+        toolchain = open_toolchain(self.choice.profile, settings.cache_folder, ndk_root, devices[0].hexagon_sdk)
+        toolchain.version()
+        return toolchain
 
 
 def device_names(device: str | Sequence[str] | None) -> tuple[str, ...]:

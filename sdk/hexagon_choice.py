@@ -21,7 +21,7 @@ def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Sett
     Raises:
         UsageError: the folder is no SDK, or none for the profile's DSP version; or one is given for another profile.
     """
-    if not profile.halide_target.startswith("hexagon-"):
+    if not profile.is_hexagon:
         if given is None:
             return None  # a variable is for all commands, not for this one
         raise UsageError(

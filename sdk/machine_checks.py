@@ -58,7 +58,7 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         checks.append(_profile(settings, listing, must_run_here))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
-    hexagon = [listing.profile for listing in listings if listing.profile is not None and _is_hexagon(listing.profile)]
+    hexagon = [listing.profile for listing in listings if listing.profile is not None and listing.profile.is_hexagon]
     if settings.hexagon_sdk_root is not None or hexagon:
         checks += _hexagon_sdk(settings, hexagon, must_run_here)
     return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
@@ -115,10 +115,6 @@ def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineChe
         return MachineCheck(name, True, describe_toolchains(profile, settings.cache_folder, settings.ndk_root))
     except ToolchainError as error:
         return MachineCheck(name, False, error.message, error.next_step)
-
-
-def _is_hexagon(profile: TargetProfile) -> bool:
-    return profile.halide_target.startswith("hexagon-")
 
 
 def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[MachineCheck]:

@@ -16,7 +16,6 @@ from sdk.preparation import Workbench
 from sdk.settings import Settings
 from targets.artifacts import BuildTools
 from targets.errors import UsageError
-from targets.open_toolchain import open_toolchain
 from targets.ptxas import find_ptxas
 
 _THREADS = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
@@ -51,10 +50,7 @@ def open_trial_place(
             f"{run.folder} was tuned for {tuned_for}; the profile {profile.name} is now {profile.halide_target}.",
             next_step="Ship where it was tuned, give that profile with --target, or leave sizes out with --no-sizes.",
         )
-    runs_here = any(device.remote is None for device in chosen.choice.devices)
-    ndk_root = None if runs_here else settings.ndk_root
-    toolchain = open_toolchain(profile, settings.cache_folder, ndk_root, chosen.choice.devices[0].hexagon_sdk)
-    toolchain.version()  # a broken one is found out before anything is built
+    toolchain = chosen.open_toolchain(settings)
     return TrialPlace(
         devices=chosen.choice.devices,
         profile=profile,

@@ -107,6 +107,11 @@ class TargetProfile:
     start_weights: str
     source: str
 
+    @property
+    def is_hexagon(self) -> bool:
+        """Whether programs are for a Hexagon DSP alone, and not for a processor that offloads to one."""
+        return self.halide_target.startswith("hexagon-")
+
     def to_dict(self) -> dict[str, object]:
         """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.
 

@@ -20,7 +20,6 @@ from sdk.preparation import open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
 from targets.artifacts import BuildTools, KernelRecipe
 from targets.errors import UsageError
-from targets.open_toolchain import open_toolchain
 from targets.ptxas import find_ptxas
 from targets.schedule_choice import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 from targets.stop_signal import StopSignal
@@ -59,17 +58,7 @@ def bench(
     Raises:
         SdkError: one of its children, for everything that a user can mend.
     """
-    where = _Where(
-        target,
-        device_names(device),
-        inventory,
-        tuple(parameters),
-        parallelism,
-        inputs,
-        measuring,
-        hexagon_sdk_root,
-        settings,
-    )
+    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
     with _opened_plan(generator, schedules, where, progress) as plan:
         return compare_schedules(plan, turns, progress)
 
@@ -106,17 +95,7 @@ def play_off(
     """
     if len(schedules) < 2:
         raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")
-    where = _Where(
-        target,
-        device_names(device),
-        inventory,
-        tuple(parameters),
-        parallelism,
-        inputs,
-        measuring,
-        hexagon_sdk_root,
-        settings,
-    )
+    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
     with _opened_plan(generator, schedules, where, progress) as plan:
         check_weighted_devices(objective or Objective(), [device.name for device in plan.devices])
         return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
@@ -151,17 +130,7 @@ def count_false_wins(
     """
     if trials < 1:
         raise UsageError(f"The number of A/A play-offs must be at least 1, not {trials}.")
-    where = _Where(
-        target,
-        device_names(device),
-        inventory,
-        tuple(parameters),
-        parallelism,
-        inputs,
-        measuring,
-        hexagon_sdk_root,
-        settings,
-    )
+    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
     stopped = (stop or StopSignal()).is_set
     with _opened_plan(generator, [schedule], where, progress) as plan:
         return false_wins(plan, trials, seed=seed, progress=progress, stopped=stopped)
@@ -172,9 +141,9 @@ class _Where:
     """What the three have in common."""
 
     target: str | None
-    devices: tuple[str, ...]
+    device: str | Sequence[str] | None
     inventory: Path | None
-    parameters: tuple[str, ...]
+    parameters: Iterable[str]
     parallelism: int | None
     inputs: KernelInputs | None
     measuring: MeasureSettings | None
@@ -188,7 +157,7 @@ def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progre
     settings = where.settings or read_settings()
     chosen = find_devices(
         where.target,
-        where.devices,
+        device_names(where.device),
         where.parallelism,
         where.inventory,
         settings,
@@ -198,13 +167,10 @@ def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progre
     profile, threads = chosen.choice.profile, chosen.choice.parallelism
     if chosen.choice.note:
         progress(chosen.choice.note)
-    runs_here = any(device.remote is None for device in chosen.choice.devices)
-    ndk_root = None if runs_here else settings.ndk_root
-    toolchain = open_toolchain(profile, settings.cache_folder, ndk_root, chosen.choice.devices[0].hexagon_sdk)
-    toolchain.version()  # a broken one is found out before anything is built
+    toolchain = chosen.open_toolchain(settings)
     tools = open_workbench(settings)
     progress("opening the generator")
-    reference, program = open_named_generator(generator, where.parameters, tools, settings)
+    reference, program = open_named_generator(generator, tuple(where.parameters), tools, settings)
     with contextlib.closing(program):
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
