@@ -18,7 +18,7 @@ from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.zig_toolchain import ZigToolchain
 from tests.contract.local_device import local_transport
-from tests.remote_board import adb_board, ssh_board
+from tests.remote_board import RemoteBoard, adb_board, ssh_board
 
 PROBE = Path(__file__).parent / "probe.c"
 MEMORY_BYTES = 4 * 2**30
@@ -128,3 +128,11 @@ def transport(open_transport: OpenTransport, probe: Path) -> Iterator[Transport]
     opened.push(probe, "probe")
     yield opened
     opened.close()
+
+
+@pytest.fixture(params=["ssh", "adb"])
+def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteBoard]:
+    if request.param == "ssh" and not shutil.which("sshd", path=SEARCH_PATH):
+        pytest.skip("sshd is not installed")
+    with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as made:
+        yield made

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devices.device_trouble import DeviceTrouble
 from targets.content_cache import ContentCache
-from tests.contract.conftest import SEARCH_PATH
-from tests.remote_board import RemoteBoard, adb_board, ssh_board
+from tests.remote_board import RemoteBoard
 
 TIME_S = 60.0
-
-
-@pytest.fixture(params=["ssh", "adb"])
-def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteBoard]:
-    if request.param == "ssh" and not shutil.which("sshd", path=SEARCH_PATH):
-        pytest.skip("sshd is not installed")
-    with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as made:
-        yield made
 
 
 def test_sharing(board: RemoteBoard, cache: ContentCache, tmp_path: Path) -> None:

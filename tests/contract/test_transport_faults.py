@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
 import time
@@ -19,22 +18,13 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.transport import RunOutcome
 from targets.content_cache import ContentCache
 from targets.stop_signal import StopSignal
-from tests.contract.conftest import SEARCH_PATH
 from tests.fault_proxy import Direction
-from tests.remote_board import AdbBoard, RemoteBoard, SshBoard, adb_board, ssh_board
+from tests.remote_board import AdbBoard, RemoteBoard, SshBoard
 
 pytestmark = pytest.mark.slow
 
 TIME_S = 60.0
 GONE = {TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED, TroubleKind.UNREACHABLE}
-
-
-@pytest.fixture(params=["ssh", "adb"])
-def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteBoard]:
-    if request.param == "ssh" and not shutil.which("sshd", path=SEARCH_PATH):
-        pytest.skip("sshd is not installed")
-    with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as made:
-        yield made
 
 
 @pytest.fixture

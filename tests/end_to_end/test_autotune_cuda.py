@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +17,7 @@ from sdk.settings import Settings
 from targets.halide_install import HalideInstall
 from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
+from tests.halide_tool import check_every_sample_was_read, run_halides_tool
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 from weights.network import Network
 from weights.weights_file import read_weights
@@ -86,29 +85,15 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     dropped = rows(result.run_folder, "SELECT stage, sentence FROM failures WHERE reason = 'unrunnable'")
     assert dropped and result.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
     assert all("threads a block, and the card runs 256" in sentence for _, sentence in dropped)
-    _check_learning(result, halide, tmp_path)
+    _check_learning(result, tmp_path)
 
 
-def _check_learning(result: TuneResult, halide: HalideInstall, folder: Path) -> None:
+def _check_learning(result: TuneResult, folder: Path) -> None:
     """Halide's own tool trains on the run's samples, from its weights."""
     assert read_weights(result.weights).network is Network.ANDERSON2021
     samples = sorted((result.run_folder / "samples").rglob("*.sample"))
-    command = [str(halide.bin_dir / "anderson2021_retrain_cost_model"), "--epochs=2", "--rates=0.0001"]
-    command += ["--num_cores=32", "--limit=0", "--verbose=1", "--partition_schedules=0", "--predictions_file="]
-    command += [f"--initial_weights={result.weights}", f"--weights_out={folder / 'tool.weights'}"]
-    command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
-    done = subprocess.run(
-        command,
-        input="\n".join(map(str, samples)),
-        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    printed = done.stdout + done.stderr
-    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
-    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+    done = run_halides_tool(Network.ANDERSON2021, samples, result.weights, folder, epochs=2)
+    check_every_sample_was_read(done.stdout + done.stderr, len(samples))
     assert read_weights(folder / "tool.weights").network is Network.ANDERSON2021
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import sdk
@@ -19,30 +17,17 @@ from targets.open_generator import open_generator
 from targets.process_outcome import ProcessLimits
 from targets.profile_loader import load_profile
 from tests.end_to_end.conftest import SMALL
+from tests.halide_tool import check_every_sample_was_read, run_halides_tool
+from weights.network import Network
 from weights.weights_file import read_weights
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 
 
-def test_halides_tool_trains_on_the_samples_of_a_run(
-    python_run: TuneResult, halide: HalideInstall, tmp_path: Path
-) -> None:
+def test_halides_tool_trains_on_the_samples_of_a_run(python_run: TuneResult, tmp_path: Path) -> None:
     samples = sorted((python_run.run_folder / "samples").rglob("*.sample"))
-    command = [str(halide.bin_dir / "adams2019_retrain_cost_model"), "--epochs=2", "--rates=0.0001", "--num_cores=32"]
-    command += [f"--initial_weights={python_run.weights}", f"--weights_out={tmp_path / 'tool.weights'}"]
-    command += [f"--best_benchmark={tmp_path / 'benchmark'}", f"--best_schedule={tmp_path / 'schedule'}"]
-    done = subprocess.run(
-        command,
-        input="\n".join(map(str, samples)),
-        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    printed = done.stdout + done.stderr
-    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
-    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+    done = run_halides_tool(Network.ADAMS2019, samples, python_run.weights, tmp_path, epochs=2)
+    check_every_sample_was_read(done.stdout + done.stderr, len(samples))
     read_weights(tmp_path / "tool.weights")
 
 

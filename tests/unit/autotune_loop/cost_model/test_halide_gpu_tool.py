@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,12 +20,12 @@ from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.featurization import read_featurization
 from autotune_loop.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
-from targets.halide_install import find_halide_install
+from tests.halide_tool import TOOL_CORES, run_halides_tool
+from weights.network import Network
 from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, write_weights
 
 EPOCHS = 30
-TOOL_CORES = 32
 pytestmark = pytest.mark.usefixtures("tensorflow_ready")
 
 
@@ -36,21 +35,8 @@ def run_tool(samples: Sequence[Sample], weights: Weights, folder: Path, predicti
     for sample, path in zip(samples, paths, strict=True):
         write_sample(sample, path)
     write_weights(weights, folder / "start.weights")
-    command = [str(find_halide_install().bin_dir / "anderson2021_retrain_cost_model")]
-    command += [f"--epochs={EPOCHS}", "--rates=0.0001", f"--num_cores={TOOL_CORES}"]
-    command += [f"--initial_weights={folder / 'start.weights'}", f"--weights_out={folder / 'tool.weights'}"]
-    command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
-    command += ["--limit=0", "--verbose=1", "--partition_schedules=0", f"--predictions_file={predictions or ''}"]
-    done = subprocess.run(
-        command,
-        input="\n".join(map(str, paths)),
-        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return done.stdout
+    start = folder / "start.weights"
+    return run_halides_tool(Network.ANDERSON2021, paths, start, folder, EPOCHS, predictions).stdout
 
 
 def evenly_priced(weights: Weights, amounts: np.ndarray) -> Weights:

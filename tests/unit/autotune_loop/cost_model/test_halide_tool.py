@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,11 +14,11 @@ from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.sample_file import Sample, write_sample
-from targets.halide_install import find_halide_install
+from tests.halide_tool import TOOL_CORES, check_every_sample_was_read, run_halides_tool
+from weights.network import Network
 from weights.weights_file import Weights, read_weights, write_weights
 
 EPOCHS = 40
-TOOL_CORES = 32
 
 
 @pytest.fixture(scope="module")
@@ -31,26 +29,13 @@ def tool_output(samples: list[Sample], baseline: Weights, tmp_path_factory: pyte
     for sample, path in zip(samples, paths, strict=True):
         write_sample(sample, path)
     write_weights(baseline, folder / "start.weights")
-    command = [str(find_halide_install().bin_dir / "adams2019_retrain_cost_model")]
-    command += [f"--epochs={EPOCHS}", "--rates=0.0001", f"--num_cores={TOOL_CORES}"]
-    command += [f"--initial_weights={folder / 'start.weights'}", f"--weights_out={folder / 'tool.weights'}"]
-    command += [f"--best_benchmark={folder / 'benchmark'}", f"--best_schedule={folder / 'schedule'}"]
-    done = subprocess.run(
-        command,
-        input="\n".join(map(str, paths)),
-        env=dict(os.environ) | {"HL_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    done = run_halides_tool(Network.ADAMS2019, paths, folder / "start.weights", folder, EPOCHS)
     return done.stdout, folder / "tool.weights"
 
 
 def test_the_tool_reads_every_sample_of_ours(tool_output: tuple[str, Path], samples: list[Sample]) -> None:
     printed, _ = tool_output
-    assert len(re.findall(r"^Unique sample:", printed, re.MULTILINE)) == len(samples)
-    assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
+    check_every_sample_was_read(printed, len(samples))
 
 
 @pytest.mark.usefixtures("tensorflow_ready")
