@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from sdk.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.errors import EmulatorError, ProfileError, SdkError, ToolchainError, UsageError
+from targets.host_probe import physical_memory_bytes
 from targets.profile import TargetProfile
 from targets.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
 
+# What one emulated program may take for images and for itself, before so many at once would want more than there is.
+_PROGRAM_BYTES = 2 * 2**30
 EMULATOR_CLOCKS = (Clock.SIMULATED.value, Clock.EMULATED.value)
 
 
@@ -45,8 +49,13 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
         if wanted is not None:
             raise
         return replace(choice, note=f"{choice.note} {_fallback(error)}".strip())
-    simulated = replace(device, clock=Clock.SIMULATED, clock_plugin=plugin)
+    simulated = replace(device, clock=Clock.SIMULATED, clock_plugin=plugin, at_once=_programs_at_once())
     return replace(choice, devices=(simulated,))
+
+
+def _programs_at_once() -> int:
+    """One for each core: simulated time stands while another program has the core."""
+    return max(1, min(len(os.sched_getaffinity(0)), physical_memory_bytes() // _PROGRAM_BYTES))
 
 
 def _plugin(device: Device, profile: TargetProfile, settings: Settings) -> Path:

@@ -74,7 +74,9 @@ def _sources() -> list[Path]:
     return sorted(path for path in _SOURCE_FOLDER.iterdir() if path.suffix in (".c", ".h"))
 
 
-def simulated_clock_arguments(plugin: Path, machine: MachineParameters, threads: int) -> tuple[str, ...]:
+def simulated_clock_arguments(
+    plugin: Path, machine: MachineParameters, threads: int, *, marked: bool = False
+) -> tuple[str, ...]:
     """What the emulator gets before the program, so that the program's clock is the simulated one.
 
     For equal times the program must be given by a path of equal length in every run, with an equal environment: both
@@ -84,6 +86,7 @@ def simulated_clock_arguments(plugin: Path, machine: MachineParameters, threads:
         plugin: from `build_simulated_clock`.
         machine: its caches are simulated; for those that are not known, common sizes.
         threads: cores that want lines from memory at the same time, 1 to `MOST_CORES`.
+        marked: the clock stands until the program says that it is wanted, as the runner does before it times a kernel.
 
     Raises:
         ProfileError: a cache is smaller than the one before it, or of a size that no machine has.
@@ -101,6 +104,8 @@ def simulated_clock_arguments(plugin: Path, machine: MachineParameters, threads:
         f"frequency_hz={NOMINAL_FREQUENCY_HZ}",
         f"memory_percent={max(100, 100 * threads // _CORES_OF_FULL_BANDWIDTH)}",
     ]
+    if marked:
+        values.append("marked=on")
     return "-seed", _SEED, "-plugin", ",".join(values)
 
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "instruction_text.h"
+#include "memory_model.h"
 
 /* One instruction of a block, and what its newest execution did. */
 struct core_instruction {
@@ -15,7 +16,7 @@ struct core_instruction {
     uintptr_t serial; /* tells instructions apart, equally in every run */
     /* The first 8 bytes that it read and wrote, and the last, as address / 8 + 1; 0: nothing. */
     uint64_t loaded[2], stored[2];
-    bool is_blocked; /* it loads what a store on its way has written in part */
+    struct memory_access access;
 };
 
 struct core_block {

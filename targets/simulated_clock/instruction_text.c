@@ -34,14 +34,15 @@ static const struct rule X86_VECTOR_RULES[] = {
     {"dpp", FLOAT_MULTIPLY},   {"addp", FLOAT_ADD},       {"adds", FLOAT_ADD},        {"subp", FLOAT_ADD},
     {"subs", FLOAT_ADD},       {"hadd", FLOAT_ADD},       {"hsub", FLOAT_ADD},        {"round", CONVERT},
     {"cvt", CONVERT},          {"pmul", VECTOR_MULTIPLY}, {"pmadd", VECTOR_MULTIPLY}, {"psadbw", VECTOR_MULTIPLY},
-    {"pgather", GATHER},       {"gather", GATHER},        {"pextr", TRANSFER},        {"pinsr", TRANSFER},
+    {"pgather", GATHER},       {"gather", GATHER},        {"pextr", TRANSFER},        {"pinsr", INSERT},
     {"extractps", TRANSFER},   {"movmsk", TRANSFER},      {"pmovmsk", TRANSFER},      {"movd", TRANSFER},
     {"psll", VECTOR_SHIFT},    {"psrl", VECTOR_SHIFT},    {"psra", VECTOR_SHIFT},     {"movs", MOVE},
     {"movh", SHUFFLE},         {"movl", SHUFFLE},         {"movddup", SHUFFLE},       {"mov", MOVE},
     {"lddqu", MOVE},           {"shuf", SHUFFLE},         {"pshuf", SHUFFLE},         {"perm", SHUFFLE},
     {"unpck", SHUFFLE},        {"punpck", SHUFFLE},       {"pack", SHUFFLE},          {"palign", SHUFFLE},
     {"pmovzx", SHUFFLE},       {"pmovsx", SHUFFLE},       {"broadcast", SHUFFLE},     {"pbroadcast", SHUFFLE},
-    {"insert", SHUFFLE},       {"extract", SHUFFLE},      {"", VECTOR_ALU},
+    {"insert", SHUFFLE},       {"extract", SHUFFLE},      {"maskmov", MOVE},
+    {"pmaskmov", MOVE},        {"", VECTOR_ALU},
 };
 
 static const struct rule X86_RULES[] = {
@@ -68,7 +69,7 @@ static const struct rule ARM_VECTOR_RULES[] = {
     {"vsh", VECTOR_SHIFT},         {"vrsh", VECTOR_SHIFT},       {"vqsh", VECTOR_SHIFT},   {"vqrsh", VECTOR_SHIFT},
     {"ssra", VECTOR_SHIFT},        {"usra", VECTOR_SHIFT},       {"tb", SHUFFLE},          {"zip", SHUFFLE},
     {"uzp", SHUFFLE},              {"trn", SHUFFLE},             {"ext", SHUFFLE},         {"dup", SHUFFLE},
-    {"ins", SHUFFLE},              {"rev", SHUFFLE},             {"xtn", SHUFFLE},         {"sqxt", SHUFFLE},
+    {"ins", INSERT},               {"rev", SHUFFLE},             {"xtn", SHUFFLE},         {"sqxt", SHUFFLE},
     {"uqxt", SHUFFLE},             {"vtb", SHUFFLE},             {"vzip", SHUFFLE},        {"vuzp", SHUFFLE},
     {"vtrn", SHUFFLE},             {"vext", SHUFFLE},            {"vdup", SHUFFLE},        {"vrev", SHUFFLE},
     {"vmovn", SHUFFLE},            {"vmovl", SHUFFLE},           {"vqmov", SHUFFLE},       {"ld", MOVE},
@@ -307,6 +308,8 @@ static struct instruction_text read_x86(const struct parsed *parsed) {
     const bool has_memory = parsed->operands[0].is_memory || parsed->operands[1].is_memory;
     const bool is_broadcast = starts_with(mnemonic, "vbroadcast") || starts_with(mnemonic, "vpbroadcast");
     if (parsed->count == 2 && has_memory && (is_broadcast || read.operation == TRANSFER)) read.operation = MOVE;
+    if (read.operation == INSERT && parsed->operands[1].is_memory) read.operation = SHUFFLE;
+    if (last == 2 && parsed->operands[last].is_memory && strstr(mnemonic, "maskmov")) read.operation = MASKED_STORE;
     if (read.operation == MOVE && parsed->has_vectors && changes_file(&read)) read.operation = TRANSFER;
     return read;
 }

@@ -25,6 +25,8 @@ enum operation {
     FLOAT_DIVIDE,
     CONVERT,
     TRANSFER, /* between general registers and vectors */
+    INSERT, /* of a general register into a vector: a transfer and a shuffle */
+    MASKED_STORE, /* x86's, of the lanes that a vector says */
     GATHER,
     OPERATIONS
 };

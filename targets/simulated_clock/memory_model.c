@@ -18,6 +18,10 @@ struct memory_counts memory_counts;
 static struct level levels[LEVELS];
 static uint64_t last_line, last_page;
 
+/* The addresses of pages are looked up like lines: a page stands for a line. */
+static struct level page_levels[PAGE_LEVELS];
+static const uint64_t PAGE_ENTRIES[PAGE_LEVELS] = {64, 1536};
+
 /* Who wrote each 8 bytes last: the number of the store. The last few stores are still on their way to the cache: a load
  * of what one of them wrote is served from the store buffer, but one that needs other bytes too has to wait. */
 enum { GRANULE_BITS = 3, GRANULES = 256, STORES_ON_THEIR_WAY = 8, PARTS_OF_VECTOR = 4 };
@@ -69,6 +73,9 @@ bool set_up_memory_model(const uint64_t size_bytes[LEVELS]) {
     for (int i = 0; i < LEVELS; i++) {
         if (!set_up_level(&levels[i], size_bytes[i])) return false;
     }
+    for (int i = 0; i < PAGE_LEVELS; i++) {
+        if (!set_up_level(&page_levels[i], PAGE_ENTRIES[i] << LINE_BITS)) return false;
+    }
     return true;
 }
 
@@ -108,15 +115,18 @@ static bool continue_stride(uint64_t line, const void *instruction) {
     return found;
 }
 
-static void miss(uint64_t line, const void *instruction) {
+static void miss(uint64_t line, const void *instruction, struct memory_access *access) {
     const bool in_stream = continue_stream(line), in_stride = continue_stride(line, instruction);
-    uint64_t *counts = in_stream || in_stride ? memory_counts.sequential : memory_counts.random;
+    access->is_foreseen = in_stream || in_stride;
+    uint64_t *counts = access->is_foreseen ? memory_counts.sequential : memory_counts.random;
     counts[0]++;
-    for (int i = 1; i < LEVELS; i++) {
+    for (uint8_t i = 1; i < LEVELS; i++) {
+        access->level = i;
         if (!levels[i].lines) continue;
         if (look_up(&levels[i], line)) return;
         counts[i]++;
     }
+    access->level = LEVELS;
 }
 
 /* The leaf of a page, or NULL where there is none and none is to be made. */
@@ -167,18 +177,19 @@ static bool follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes
     return current.blocked;
 }
 
-bool access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
-    const bool is_blocked = follow_store_buffer(address, is_store, is_8_bytes, instruction);
+struct memory_access access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
+    struct memory_access access = {.is_blocked = follow_store_buffer(address, is_store, is_8_bytes, instruction)};
     const uint64_t line = address >> LINE_BITS;
-    if (line == last_line) return is_blocked;
+    if (line == last_line) return access;
     last_line = line;
     const uint64_t page = address >> PAGE_BITS;
     if (page != last_page) {
         last_page = page;
         touch_page(page);
+        while (access.page_level < PAGE_LEVELS && !look_up(&page_levels[access.page_level], page)) access.page_level++;
     }
-    if (!look_up(&levels[0], line)) miss(line, instruction);
-    return is_blocked;
+    if (!look_up(&levels[0], line)) miss(line, instruction, &access);
+    return access;
 }
 
 void forget_pages(uint64_t address, uint64_t size_bytes) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LINE_BITS = 6, PAGE_BITS = 12, LEVELS = 3 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, LEVELS = 3, PAGE_LEVELS = 2 };
 
 /* Absolute counts since the start: read them, never reset them. */
 struct memory_counts {
@@ -20,9 +20,17 @@ extern struct memory_counts memory_counts;
 /* Sizes in bytes; 0 leaves a level out. False where there is no memory for it. */
 bool set_up_memory_model(const uint64_t size_bytes[LEVELS]);
 
-/* Each access of the guest; true for a load that waits for stores. A vector's comes in parts of 8 bytes, one call each,
- * with the same `instruction`: any value that is another one for the next instruction. */
-bool access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
+/* What an access met. */
+struct memory_access {
+    uint8_t level;      /* the first one that has the line, 0 the nearest; LEVELS: memory */
+    uint8_t page_level; /* of the tables that hold pages' addresses; PAGE_LEVELS: none has it */
+    bool is_foreseen;   /* a prefetcher has asked for the line */
+    bool is_blocked;    /* a load that waits for stores */
+};
+
+/* Each access of the guest. A vector's comes in parts of 8 bytes, one call each, with the same `instruction`: any value
+ * that is another one for the next instruction. */
+struct memory_access access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
 
 /* These pages are the kernel's again: the next access to each of them faults. */
 void forget_pages(uint64_t address, uint64_t size_bytes);

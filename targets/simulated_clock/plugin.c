@@ -4,11 +4,13 @@
  * the time that they would take on the modelled machine. A program that times itself needs no change, and gets the
  * same time in every run. One thread only.
  *
- *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,counts=on]
+ *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,marked=on][,counts=on]
  *
  * l1_bytes…         data caches; each larger than the one before, the last level 0 where l2 is the last
  * frequency_hz      of the modelled machine
  * memory_percent    how much dearer lines from memory are because other cores want some too (100)
+ * marked            the clock stands until the program has read CLOCK_PROCESS_CPUTIME_ID: what comes before is emulated
+ *                   several times as fast, and leaves the caches empty
  * counts            print the absolute counts on stderr at the end */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,16 +21,18 @@
 
 #include "core_model.h"
 #include "emulator_interface.h"
+#include "line_arrivals.h"
 #include "memory_model.h"
 
-/* What things cost, in tenths of a cycle, on an out-of-order core, which hides a part of each wait, and nearly all of
- * one for level 2. They are round numbers for all pipelines, fitted to none. A line from memory costs what the level
- * before costs, and this more. Hexagon issues a packet, which the emulator counts as an instruction, a cycle. */
+/* What things cost, in tenths of a cycle. But for fresh pages, all are for guests whose core is not modelled: one that is
+ * out of order hides a part of each wait, and nearly all of one for level 2. They are round numbers for all pipelines,
+ * fitted to none. A line from memory costs what the level before costs, and this more. Hexagon issues a packet, which the
+ * emulator counts as an instruction, a cycle. */
 enum {
     TENTHS_PER_CYCLE = 10,
-    INSTRUCTION_TENTHS = 4, /* where the core is not modelled */
-    PACKET_TENTHS = 10,
     FRESH_PAGE_TENTHS = 26000,
+    INSTRUCTION_TENTHS = 4,
+    PACKET_TENTHS = 10,
     RANDOM_L1_MISS_TENTHS = 30,
     SEQUENTIAL_L1_MISS_TENTHS = 10,
     RANDOM_L2_MISS_TENTHS = 300,
@@ -38,6 +42,7 @@ enum {
 };
 
 enum { LARGEST_ERROR = 4095 }; /* of a system call, negated */
+enum { PROCESS_TIME = 2 };     /* CLOCK_PROCESS_CPUTIME_ID, of every Linux */
 static const uint64_t NANOSECONDS_PER_S = 1000000000;
 
 /* System calls, in one of the two numberings; -1: not there. */
@@ -67,7 +72,7 @@ struct settings {
     uint64_t size_bytes[LEVELS];
     uint64_t frequency_hz;
     uint64_t memory_percent;
-    bool print_counts;
+    bool is_marked, print_counts;
 };
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
@@ -76,40 +81,56 @@ static struct settings settings = {.memory_percent = 100};
 static const struct guest *guest;
 static const struct core_kind *core; /* the guest's; NULL where instructions are counted alone */
 static uint64_t instructions; /* added to by the translated code itself */
+static bool is_running = true; /* the clock */
 static uint64_t call_arguments[2];
 static uint64_t program_break;
 
-static uint64_t simulated_ns(void) {
+/* Where the core is not modelled, every miss costs the same. */
+static uint64_t counted_tenths(void) {
     const struct memory_counts *counts = &memory_counts;
     const int last = settings.size_bytes[LEVELS - 1] ? LEVELS - 1 : LEVELS - 2;
     const uint64_t memory_tenths =
         counts->random[last] * RANDOM_MEMORY_TENTHS + counts->sequential[last] * SEQUENTIAL_MEMORY_TENTHS;
-    const uint64_t core_tenths =
-        core ? core_cycles() * TENTHS_PER_CYCLE : instructions * (uint64_t)guest->instruction_tenths;
-    const uint64_t tenths = core_tenths + counts->fresh_pages * FRESH_PAGE_TENTHS +
-                            counts->random[0] * RANDOM_L1_MISS_TENTHS +
-                            counts->sequential[0] * SEQUENTIAL_L1_MISS_TENTHS +
-                            counts->random[1] * RANDOM_L2_MISS_TENTHS +
-                            counts->sequential[1] * SEQUENTIAL_L2_MISS_TENTHS +
-                            memory_tenths * settings.memory_percent / 100;
+    return instructions * (uint64_t)guest->instruction_tenths + counts->random[0] * RANDOM_L1_MISS_TENTHS +
+           counts->sequential[0] * SEQUENTIAL_L1_MISS_TENTHS + counts->random[1] * RANDOM_L2_MISS_TENTHS +
+           counts->sequential[1] * SEQUENTIAL_L2_MISS_TENTHS + memory_tenths * settings.memory_percent / 100;
+}
+
+static uint64_t simulated_ns(void) {
+    if (!is_running) return 0;
+    const uint64_t tenths = (core ? core_cycles() * TENTHS_PER_CYCLE : counted_tenths()) +
+                            memory_counts.fresh_pages * FRESH_PAGE_TENTHS;
     /* 128 bits: times 10^9, tenths of cycles pass 64 bits after a simulated second. */
     return (uint64_t)((unsigned __int128)tenths * NANOSECONDS_PER_S / TENTHS_PER_CYCLE / settings.frequency_hz);
 }
 
+/* Of an instruction's accesses together, what takes longest. */
+static void add_access(struct memory_access *all, struct memory_access access) {
+    if (access.level > all->level) {
+        all->level = access.level;
+        all->is_foreseen = access.is_foreseen;
+    }
+    if (access.page_level > all->page_level) all->page_level = access.page_level;
+    all->is_blocked |= access.is_blocked;
+}
+
 static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
     (void)vcpu;
+    if (!is_running) return;
     struct core_instruction *instruction = data;
     const bool is_store = qemu_plugin_mem_is_store(info);
     uint64_t *places = is_store ? instruction->stored : instruction->loaded;
     places[1] = (address >> 3) + 1;
     if (places[0] == 0) places[0] = places[1];
     const bool is_8_bytes = qemu_plugin_mem_size_shift(info) == 3;
-    instruction->is_blocked |= access_memory(address, is_store, is_8_bytes, (const void *)instruction->serial);
+    const struct memory_access access =
+        access_memory(address, is_store, is_8_bytes, (const void *)instruction->serial);
+    add_access(&instruction->access, access);
 }
 
 static void count_block(unsigned int vcpu, void *block) {
     (void)vcpu;
-    begin_block(block);
+    if (is_running) begin_block(block);
 }
 
 /* Blocks are never given back: the emulator may still run them. */
@@ -176,6 +197,10 @@ static void end_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int
     if (result < 0 && result >= -LARGEST_ERROR) return;
     const uint64_t place = guest->is_32_bit ? (uint32_t)result : (uint64_t)result;
     if (number == calls->clock_gettime || number == calls->clock_gettime64) {
+        if (call_arguments[0] == PROCESS_TIME && !is_running) {
+            is_running = true;
+            instructions = 0;
+        }
         write_time(call_arguments[1], guest->is_32_bit && number == calls->clock_gettime);
     } else if (number == calls->munmap || number == calls->madvise || number == calls->mremap) {
         forget_pages(call_arguments[0], call_arguments[1]);
@@ -219,6 +244,10 @@ static bool read_number(const char *argument, const char *key, uint64_t *number)
 }
 
 static bool read_setting(const char *argument) {
+    if (strcmp(argument, "marked=on") == 0) {
+        settings.is_marked = true;
+        return true;
+    }
     if (strcmp(argument, "counts=on") == 0) {
         settings.print_counts = true;
         return true;
@@ -262,8 +291,12 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
         if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
     }
     if (!check_settings()) return -1;
+    is_running = !settings.is_marked;
     if (settings.size_bytes[0]) core = guest->core;
-    if (core) set_up_core(core);
+    if (core) {
+        set_up_core(core);
+        set_up_line_arrivals(settings.memory_percent);
+    }
     qemu_plugin_register_vcpu_init_cb(id, start_thread);
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
     qemu_plugin_register_vcpu_syscall_cb(id, keep_arguments);

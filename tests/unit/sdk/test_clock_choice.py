@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,19 +30,31 @@ def choice_of(profile: TargetProfile, threads: int = 2, kind: str = "qemu") -> D
     return DeviceChoice((device,), profile, threads, note=BEFORE)
 
 
-def test_simulated_where_it_can_be_had(profile: TargetProfile, settings: Settings) -> None:
+def test_simulated_where_it_can_be_had(
+    profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**40}.__getitem__)
     for wanted in (None, "simulated"):
         choice = fit_clock(choice_of(profile), wanted, settings)
         (device,) = choice.devices
         assert device.clock is Clock.SIMULATED and device.is_emulated and choice.note == BEFORE
         assert device.measuring_cores == 0, "building moves no simulated time"
+        assert device.at_once == len(os.sched_getaffinity(0)), "nor does another schedule"
         assert device.clock_plugin is not None and device.clock_plugin.read_bytes()[:4] == b"\x7fELF"
 
 
 def test_the_emulators_own_where_it_is_asked_for(profile: TargetProfile, settings: Settings) -> None:
     choice = fit_clock(choice_of(profile), "emulated", settings)
     assert choice == choice_of(profile)
-    assert choice.devices[0].measuring_cores == 2
+    assert (choice.devices[0].measuring_cores, choice.devices[0].at_once) == (2, 1)
+
+
+def test_no_more_programs_at_once_than_there_is_memory_for(
+    profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 7 * 2**30 // 4096}.__getitem__)
+    assert fit_clock(choice_of(profile), None, settings).devices[0].at_once == 3
 
 
 def test_without_a_compiler_the_emulators_own_and_a_sentence(

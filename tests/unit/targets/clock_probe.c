@@ -1,6 +1,6 @@
 /* What the tests of the simulated clock run under the emulator: one task, timed by the program's own clock.
  *
- *     clock_probe sleep | clock | thread | fresh | forward | chains | branches | walk STRIDE COUNT
+ *     clock_probe sleep | clock | mark | thread | fresh | forward | split | misses | chains | branches | walk STRIDE COUNT
  *
  * Prints nanoseconds, one number a line. */
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000, STEPS = 10000, CHAINS = 8 };
+enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000, STEPS = 10000, CHAINS = 8, MISSES = 40000 };
 
 static int64_t now_ns(void) {
     struct timespec now;
@@ -71,6 +71,43 @@ static void forward(void) {
     }
 }
 
+/* Vectors that lie in one line, and others that lie in two. */
+static void split(void) {
+    static char __attribute__((aligned(64))) memory[256];
+    typedef int32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
+    for (int offset = 0; offset <= 56; offset += 56) {
+        const int64_t start_ns = now_ns();
+        for (int i = 0; i < STEPS; i++) {
+            for (int k = 0; k < 8; k++) (void)*(volatile vector *)(memory + offset + (k & 1) * 64);
+        }
+        print_ns(now_ns() - start_ns);
+    }
+}
+
+/* Lines from far away: each tells where the next one lies, or all places are known before. */
+static void misses(void) {
+    const size_t stride = 37 * 4160;
+    char *memory = malloc(WALKED_BYTES);
+    memset(memory, 0, WALKED_BYTES);
+    size_t place = 0;
+    for (int i = 0; i < MISSES; i++) {
+        const size_t next = (place + stride) % WALKED_BYTES;
+        *(volatile size_t *)(memory + place) = next;
+        place = next;
+    }
+    place = 0;
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < MISSES; i++) place = *(volatile size_t *)(memory + place);
+    print_ns(now_ns() - start_ns);
+    place = 0;
+    start_ns = now_ns();
+    for (int i = 0; i < MISSES; i++) {
+        (void)*(volatile size_t *)(memory + place);
+        place = (place + stride) % WALKED_BYTES;
+    }
+    print_ns(now_ns() - start_ns);
+}
+
 /* Equally many additions: each needs the one before; eight do not need each other; each goes through memory. */
 static void chains(void) {
     float sums[CHAINS] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -123,6 +160,10 @@ int main(int count, char **arguments) {
         touch_pages();
     } else if (strcmp(task, "forward") == 0) {
         forward();
+    } else if (strcmp(task, "split") == 0) {
+        split();
+    } else if (strcmp(task, "misses") == 0) {
+        misses();
     } else if (strcmp(task, "chains") == 0) {
         chains();
     } else if (strcmp(task, "branches") == 0) {
@@ -131,6 +172,11 @@ int main(int count, char **arguments) {
         sleep_a_little();
     } else if (strcmp(task, "clock") == 0) {
         for (int i = 0; i < READINGS; i++) print_ns(now_ns());
+    } else if (strcmp(task, "mark") == 0) {
+        struct timespec unused;
+        walk(64, STEPS);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &unused);
+        walk(64, STEPS);
     } else if (strcmp(task, "thread") == 0) {
         pthread_t thread;
         pthread_create(&thread, NULL, nothing, NULL);

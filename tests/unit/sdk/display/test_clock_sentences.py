@@ -1,0 +1,21 @@
+"""What a display says of a run's times."""
+
+from __future__ import annotations
+
+import pytest
+
+from devices.device import Clock
+from sdk.display.event_lines import clock_sentence
+
+
+@pytest.mark.parametrize(
+    ("clock", "sentence"),
+    [
+        (Clock.WALL, "wall clock"),
+        (Clock.CYCLES, "the DSP's processor cycles as nanoseconds"),
+        (Clock.EMULATED, "EMULATED TIME, NOT A DEVICE'S"),
+        (Clock.SIMULATED, "SIMULATED TIME, NOT A DEVICE'S"),
+    ],
+)
+def test_only_what_is_no_devices_time_is_in_capitals(clock: Clock, sentence: str) -> None:
+    assert clock_sentence(clock.value) == sentence
