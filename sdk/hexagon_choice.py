@@ -39,26 +39,28 @@ def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Sett
     return sdk
 
 
-def tell_of_simulator(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
-    """The choice with a sentence about Qualcomm's simulator, where that was chosen.
+def tell_of_sdk(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
+    """The choice with a sentence about Qualcomm's simulator or a phone's DSP, where that was chosen.
 
     Args:
         given: the SDK's folder that was asked for with the option.
 
     Raises:
-        UsageError: an SDK was asked for, and the devices are others than its simulator.
+        UsageError: an SDK was asked for, and the devices are others than its simulator or a phone's DSP.
     """
     device = choice.devices[0]
-    if device.simulator is None:
+    if device.hexagon_sdk is None:
         if given is None:
             return choice
         raise UsageError(
-            f"{HEXAGON_SDK_OPTION} builds for the SDK's own simulator, and {device.name} is another device.",
+            f"{HEXAGON_SDK_OPTION} builds for the SDK's own simulator and phones' DSPs, and {device.name} is neither.",
             next_step="Leave it or --device out.",
         )
     names_it = HEXAGON_SDK_OPTION if given is not None else HEXAGON_SDK_VARIABLE
-    sentence = (
-        f"{device.name} is that of the Hexagon SDK {device.simulator.sdk.describe()}, which {names_it} names;"
-        " a processor cycle counts as a nanosecond."
-    )
+    sdk = f"the Hexagon SDK {device.hexagon_sdk.describe()}, which {names_it} names"
+    if device.dsp is None:
+        sentence = f"{device.name} is that of {sdk}; a processor cycle counts as a nanosecond."
+    else:
+        phones = ", ".join(each.name for each in choice.devices)
+        sentence = f"Timing on the DSP of {phones} with {sdk}; a processor cycle counts as a nanosecond."
     return replace(choice, note=f"{choice.note} {sentence}".strip())

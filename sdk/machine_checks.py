@@ -15,6 +15,7 @@ from pathlib import Path
 from sdk.settings import Settings
 from targets.errors import SdkError, ToolchainError
 from targets.halide_install import find_halide_install
+from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
 from targets.open_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
 from targets.profile import EmulatorChoice, ProfileListing, TargetProfile
 
@@ -54,8 +55,9 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     """
     checks = [_python(), *_halide(listings), _cpp_compiler(settings), _zig(settings), _tensorflow()]
     checks += _assembler(settings, listings)
+    simulator = _hexagon_simulator(settings)
     for listing in listings:
-        checks.append(_profile(settings, listing, must_run_here))
+        checks.append(_profile(settings, listing, must_run_here, simulator))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
     hexagon = [listing.profile for listing in listings if listing.profile is not None and listing.profile.is_hexagon]
@@ -119,7 +121,6 @@ def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineChe
 
 def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[MachineCheck]:
     """Say what of Qualcomm's SDK there is; none is no fault, a variable that names none is."""
-    from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, find_hexagon_sdk
     from targets.hexagon_toolchain import compiler_words
 
     name, root = "Hexagon SDK", settings.hexagon_sdk_root
@@ -139,10 +140,27 @@ def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run
             yield MachineCheck(f"C toolchain ({profile.name})", True, toolchain.describe())
         except ToolchainError as error:
             yield MachineCheck(f"C toolchain ({profile.name})", False, error.message, error.next_step, must_run_here)
+    for profile in profiles:
+        yield _device_runner(profile, found, settings)
     for part in found.missing():
         yield MachineCheck(name, False, f"it has no {part}", "Install it with the SDK's package manager.", needed=False)
     unknown = "`sdk doctor --device NAME` asks a phone whether FastRPC reaches its DSP, and whether that is signed"
     yield MachineCheck("Hexagon devices", True, unknown)
+
+
+def _device_runner(profile: TargetProfile, sdk: HexagonSdk, settings: Settings) -> MachineCheck:
+    """Say whether the SDK has what phones' DSPs run programs with; the simulator needs none of it."""
+    from sdk.dsp_choice import device_profile
+    from targets.hexagon_device_runner import open_hexagon_device_runner
+
+    name = f"phones' DSPs ({profile.name})"
+    dsp_profile = device_profile(profile)
+    try:
+        runner = open_hexagon_device_runner(sdk, dsp_profile.halide_target)
+        open_toolchain(dsp_profile, settings.cache_folder, None, sdk).version()
+    except ToolchainError as error:
+        return MachineCheck(name, False, error.message, error.next_step, needed=False)
+    return MachineCheck(name, True, f"run_main_on_hexagon and its skeleton for {runner.dsp_version}")
 
 
 def _tensorflow() -> MachineCheck:
@@ -156,7 +174,20 @@ def _tensorflow() -> MachineCheck:
     return MachineCheck("TensorFlow", False, "not installed in this Python", fix)
 
 
-def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool) -> MachineCheck:
+def _hexagon_simulator(settings: Settings) -> HexagonSdk | None:
+    """The SDK that is named, where it has a simulator; what is wrong with it is told elsewhere."""
+    if settings.hexagon_sdk_root is None:
+        return None
+    try:
+        found = find_hexagon_sdk(settings.hexagon_sdk_root)
+    except ToolchainError:
+        return None
+    return None if found.simulator is None else found
+
+
+def _profile(
+    settings: Settings, listing: ProfileListing, must_run_here: bool, hexagon_sdk: HexagonSdk | None
+) -> MachineCheck:
     name = f"target {listing.name}"
     profile = listing.profile
     if profile is None:
@@ -165,16 +196,23 @@ def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool) -
         local = _local_target(name, profile, must_run_here)
         return _card(local, profile, settings, must_run_here) if local.passed else local
     assert profile.emulator is not None, "the loader lets no qemu profile pass without an emulator"
-    return _emulator(settings, name, profile.emulator)
+    emulator = _emulator(settings, name, profile.emulator)
+    if hexagon_sdk is None or not profile.is_hexagon:
+        return emulator
+    if dsp_version_of(profile.halide_target) not in hexagon_sdk.dsp_versions:
+        return emulator
+    other = "" if emulator.passed else f"; --device qemu is not possible: {emulator.found}"
+    return MachineCheck(name, True, f"{hexagon_sdk.simulator}{other}")
 
 
 def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> MachineCheck:
     """Say whether this machine has every feature that the profile compiles for."""
     from targets.halide_target import parse_halide_target
-    from targets.host_probe import host_halide_target
+    from targets.host_probe import host_halide_target, lacking_features, probe_host
 
     try:
         host = parse_halide_target(host_halide_target())
+        missing = lacking_features(profile.halide_target, probe_host())
     except SdkError as error:
         return MachineCheck(name, False, error.message, error.next_step)
     wanted = parse_halide_target(profile.halide_target)
@@ -182,8 +220,6 @@ def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> Mac
     if (wanted.architecture, wanted.bits) != (host.architecture, host.bits):
         found = f"this machine is {host.architecture}-{host.bits}"
         return MachineCheck(name, False, found, other, must_run_here)
-    hardware = [word for word in wanted.features if word in _HARDWARE_OF_HOSTS]
-    missing = [word for word in hardware if word not in host.features]
     if missing:
         found = f"this machine has no {', '.join(missing)}"
         return MachineCheck(name, False, found, other, must_run_here)
@@ -206,13 +242,6 @@ def _assembler(settings: Settings, listings: Sequence[ProfileListing]) -> Iterat
 
         found = find_assembler(settings)
         yield MachineCheck("ptxas", found.there, found.text, found.fix, needed=False)
-
-
-# Features that need hardware and that Halide looks for on its host.
-_HARDWARE_OF_HOSTS = frozenset(
-    "sse41 avx avx2 f16c fma fma4 avx512 avx512_knl avx512_skylake avx512_cannonlake avx512_zen4 avx512_zen5"
-    " avx512_sapphirerapids arm_dot_prod arm_fp16 sve sve2".split()
-)
 
 
 def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> MachineCheck:

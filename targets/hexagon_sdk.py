@@ -17,10 +17,12 @@ _VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){1,3}", re.ASCII)
 _DSP_VERSION = re.compile(r"v[0-9]{2}", re.ASCII)
 _HVX_FEATURE = re.compile(r"-hvx_(v[0-9]{2})(?![0-9])", re.ASCII)
 _TOOLS = "tools/HEXAGON_Tools/*/Tools"
-_DEVICE_RUNNERS = (
-    "libs/run_main_on_hexagon/ship/*/run_main_on_hexagon",
-    "libs/common/run_main_on_hexagon/ship/*/run_main_on_hexagon",
-)
+# What runs programs on a device's DSP: its side of the phone, and that of the DSP. Releases before 4.0 built several
+# variants, in folders such as android_Release_aarch64 and hexagon_Release_dynamic_toolv83_v66.
+_SHIPPED = ("libs/run_main_on_hexagon/ship", "libs/common/run_main_on_hexagon/ship")
+_DEVICE_RUNNER = "android*aarch64/run_main_on_hexagon"
+DSP_SKELETON = "librun_main_on_hexagon_skel.so"
+_SKELETON_FOLDER = re.compile(r"hexagon_(\w+_)?toolv[0-9]+_(v[0-9]{2})(_\w+)?", re.ASCII)
 _SIGNERS = ("utils/scripts/signer.py", "tools/elfsigner/elfsigner.py")
 
 
@@ -34,7 +36,8 @@ class HexagonSdk:
         compiler: hexagon-clang.
         dsp_versions: that programs can be linked for, such as 'v66'.
         simulator: hexagon-sim; None where it is missing.
-        device_runner: what runs a program on a device's DSP; None where it is missing.
+        device_runner: what runs a program on a device's DSP, for 64-bit phones; None where it is missing.
+        skeletons: what it needs on the DSP, by the DSP's version, such as 'v66'.
         signer: what signs a device for programs of one's own; None where it is missing.
     """
 
@@ -45,6 +48,7 @@ class HexagonSdk:
     dsp_versions: tuple[str, ...]
     simulator: Path | None
     device_runner: Path | None
+    skeletons: tuple[tuple[str, Path], ...]
     signer: Path | None
 
     def describe(self) -> str:
@@ -66,12 +70,8 @@ class HexagonSdk:
             )
 
     def missing(self) -> tuple[str, ...]:
-        """What devices or the simulator need, and this SDK lacks."""
-        parts = {
-            "the simulator hexagon-sim": self.simulator,
-            "run_main_on_hexagon (build it for the device first)": self.device_runner,
-            "a signer for devices": self.signer,
-        }
+        """What the simulator or every device needs, and this SDK lacks; see `open_hexagon_device_runner` for a DSP."""
+        parts = {"the simulator hexagon-sim": self.simulator, "a signer for devices": self.signer}
         return tuple(name for name, path in parts.items() if path is None)
 
 
@@ -93,7 +93,10 @@ def find_hexagon_sdk(root: Path) -> HexagonSdk:
                 compiler=compiler,
                 dsp_versions=tuple(sorted(path.name for path in libraries if _DSP_VERSION.fullmatch(path.name))),
                 simulator=_program(tools[version].glob("bin/hexagon-sim")),
-                device_runner=_first(path for pattern in _DEVICE_RUNNERS for path in root.glob(pattern)),
+                device_runner=_first(
+                    path for place in _SHIPPED for path in sorted((root / place).glob(_DEVICE_RUNNER))
+                ),
+                skeletons=_skeletons(root),
                 signer=_first(root / place for place in _SIGNERS),
             )
     raise ToolchainError(
@@ -107,6 +110,17 @@ def dsp_version_of(halide_target: str) -> str:
     """The DSP version that a Hexagon Halide target is for, such as 'v66'; Halide's own default where it names none."""
     found = _HVX_FEATURE.search(halide_target)
     return found[1] if found else "v62"
+
+
+def _skeletons(root: Path) -> tuple[tuple[str, Path], ...]:
+    """Of the newest tools, where several have built one for a DSP version."""
+    found: dict[str, Path] = {}
+    for place in _SHIPPED:
+        for path in sorted((root / place).glob(f"hexagon_*/{DSP_SKELETON}")):
+            folder = _SKELETON_FOLDER.fullmatch(path.parent.name)
+            if folder is not None and path.is_file():
+                found[folder[2]] = path
+    return tuple(sorted(found.items()))
 
 
 def _numbers(version: str) -> list[int]:

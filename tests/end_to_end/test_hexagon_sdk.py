@@ -1,4 +1,4 @@
-"""Tuning and building with Qualcomm's Hexagon SDK, on a stand-in for its tools."""
+"""Tuning and building with Qualcomm's Hexagon SDK, on a stand-in for its tools and for a phone with a DSP."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy
 import pytest
 
+from autotune_loop.events import Event, Notice
 from autotune_loop.result import Outcome
 from autotune_loop.run_record import read_run_record
 from autotune_loop.tune_request import SamplingOptions
+from devices.measure_settings import KernelInputs
 from sdk import build
 from sdk.settings import Settings
+from targets.runner_input_file import write_input_file
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_run_folder, rows
+from tests.remote_board import adb_board
 from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 
 pytestmark = [
@@ -25,10 +30,18 @@ pytestmark = [
 ]
 # Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.
 TINY = ["width=128", "height=16", "channels=1"]
+TWO_SCHEDULES = SamplingOptions(batch_size=2, pool_factor=1.0, seed=3)
 
 
-def test_a_run_and_a_build_with_the_sdks_tools(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:
-    root = make_stand_in_hexagon_sdk(tmp_path / "4.5.0.3", settings.cache_folder / "zig")
+@pytest.fixture(scope="module")
+def root(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One SDK, whose compiler builds its C library once."""
+    return make_stand_in_hexagon_sdk(tmp_path_factory.mktemp("sdk") / "4.5.0.3", settings.cache_folder / "zig")
+
+
+def test_a_run_and_a_build_with_the_sdks_tools(
+    tune: Tune, root: Path, settings: Settings, examples: Path, tmp_path: Path
+) -> None:
     generator = str(examples / "separable_filter.py")
     result = tune(
         generator,
@@ -37,7 +50,7 @@ def test_a_run_and_a_build_with_the_sdks_tools(tune: Tune, settings: Settings, e
         parameters=TINY,
         parallelism=4,
         rounds=1,
-        sampling=SamplingOptions(batch_size=2, pool_factor=1.0, seed=3),
+        sampling=TWO_SCHEDULES,
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED
@@ -63,3 +76,38 @@ def test_a_run_and_a_build_with_the_sdks_tools(tune: Tune, settings: Settings, e
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     (kernel,) = [event for line in listed if line.startswith("{") and (event := json.loads(line))["event"] == "kernel"]
     assert kernel["name"] == "separable_filter" and "hexagon-32-noos" in kernel["target"]
+
+
+def test_a_run_on_a_phones_dsp(tune: Tune, root: Path, examples: Path, tmp_path: Path) -> None:
+    events: list[Event] = []
+    inventory, image = tmp_path / "devices.toml", tmp_path / "image"
+    write_input_file(numpy.random.default_rng(5).integers(0, 256, (1, 16, 128), dtype=numpy.uint8), image)
+    with adb_board(tmp_path / "board") as board:
+        inventory.write_text(board.inventory_entry("arm64-android"))
+        result = tune(
+            str(examples / "separable_filter.py"),
+            target="hexagon-v66",
+            hexagon_sdk_root=root,
+            device="phone",
+            inventory=inventory,
+            parameters=TINY,
+            parallelism=4,
+            rounds=1,
+            sampling=SamplingOptions(batch_size=1, pool_factor=1.0, seed=3),
+            inputs=KernelInputs(files={"input": image}),
+            run_folder=tmp_path / "run",
+            listen=events.append,
+        )
+        left = [path.name for path in board.phone.temporary.rglob("*") if path.name.startswith(("s-", "dsp_", "lib"))]
+        assert left == [], "the phone is left as it was"
+    assert result.outcome is Outcome.FINISHED
+    assert (result.target, result.device, result.clock) == ("hexagon-v66", "phone", "cycles")
+    check_run_folder(result, "separable_filter", "cycles")
+    timed = rows(result.run_folder, "SELECT output_checked, median_ms, canary_s FROM measurements")
+    assert timed and all(median_ms > 0 and canary_s == "[]" for _, median_ms, canary_s in timed)
+    assert any(checked == 1 for checked, _, _ in timed)
+    identity = read_run_record(result.run_folder).identity
+    assert identity["toolchain"] == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, for QuRT"
+    assert identity["halide_target"] == "hexagon-32-qurt-hvx-hvx_128-hvx_v66"
+    assert identity["clock_model"].startswith("processor cycles of a device's DSP v66")
+    assert any("on the DSP of phone" in event.text for event in events if isinstance(event, Notice))

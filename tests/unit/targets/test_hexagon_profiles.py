@@ -20,7 +20,12 @@ def test_built_in(version: str, tmp_path: Path) -> None:
     toolchain = open_toolchain(profile, tmp_path, None)
     assert "-mcpu=hexagonv67" in toolchain.fingerprint()
     companions = [path.name for path in toolchain.companion_sources]
-    assert companions == ["musl_companion.c", "hexagon_companion.c", "hexagon_linux_companion.c"]
+    assert companions == [
+        "musl_companion.c",
+        "hexagon_companion.c",
+        "hexagon_memory_companion.c",
+        "hexagon_linux_companion.c",
+    ]
 
 
 def test_without_a_processor(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.unit.targets.runner_kernels import compile_kernel
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),  # the first C library for musl takes minutes on a loaded machine
+    pytest.mark.timeout(900),  # the first C library for musl takes minutes on a loaded machine
     pytest.mark.skipif(not shutil.which("qemu-hexagon"), reason="qemu-hexagon is not installed"),
 ]
 PROFILE = load_profile("hexagon-v66")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from targets.errors import ToolchainError
+from targets.hexagon_device_runner import device_halide_target, open_hexagon_device_runner
 from targets.hexagon_sdk import HexagonSdk, dsp_version_of, find_hexagon_sdk
 from targets.hexagon_simulator import open_hexagon_simulator
 from targets.hexagon_toolchain import HexagonToolchain
@@ -31,12 +32,58 @@ def test_what_builds(sdk: HexagonSdk, tmp_path: Path) -> None:
     toolchain = toolchain_of(sdk, "hexagon-v66", tmp_path)
     assert toolchain.describe() == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, standalone"
     companions = [path.name for path in toolchain.companion_sources]
-    assert companions == ["hexagon_companion.c", "hexagon_standalone_companion.c"]
+    assert companions == ["hexagon_companion.c", "hexagon_memory_companion.c", "hexagon_standalone_companion.c"]
     assert toolchain.is_prepared and str(tmp_path) not in toolchain.fingerprint()
     fingerprints = {
         toolchain_of(sdk, f"hexagon-{version}", tmp_path).fingerprint() for version in ("v65", "v66", "v68")
     }
     assert len(fingerprints) == 3
+
+
+def device_toolchain(sdk: HexagonSdk, folder: Path) -> HexagonToolchain:
+    profile = load_profile("hexagon-v66")
+    for_devices = replace(profile, halide_target=device_halide_target(profile.halide_target))
+    toolchain = open_toolchain(for_devices, folder, None, sdk)
+    assert isinstance(toolchain, HexagonToolchain)
+    return toolchain
+
+
+def test_what_builds_for_devices(sdk: HexagonSdk, tmp_path: Path) -> None:
+    toolchain = device_toolchain(sdk, tmp_path)
+    assert toolchain.describe() == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, for QuRT"
+    companions = [path.name for path in toolchain.companion_sources]
+    assert companions == ["hexagon_companion.c", "hexagon_qurt_companion.c"]
+    fingerprint = toolchain.fingerprint()
+    assert "-shared" in fingerprint and str(tmp_path) not in fingerprint
+    assert fingerprint != toolchain_of(sdk, "hexagon-v66", tmp_path).fingerprint()
+    (sdk.root / "incs" / "HAP_power.h").write_text("/* another release's */")
+    assert toolchain.fingerprint() != fingerprint
+
+
+@pytest.mark.parametrize("part", ["incs/HAP_perf.h", "incs/HAP_power.h", "G0/pic"])
+def test_an_sdk_without_what_devices_need(part: str, sdk: HexagonSdk, tmp_path: Path) -> None:
+    lost = next(path for path in sdk.root.rglob(Path(part).name) if "v66" in path.parts or path.is_file())
+    lost.rename(tmp_path / "lost")
+    for use in (HexagonToolchain.version, HexagonToolchain.fingerprint, HexagonToolchain.describe):
+        with pytest.raises(ToolchainError, match=rf"has no \S*{part}, which programs for") as caught:
+            use(device_toolchain(sdk, tmp_path))
+        assert "--device hexagon-sim" in caught.value.next_step
+    assert "standalone" in toolchain_of(sdk, "hexagon-v66", tmp_path).describe()
+
+
+def test_what_runs_on_devices(sdk: HexagonSdk) -> None:
+    target = "hexagon-32-qurt-hvx-hvx_128-hvx_v66"
+    assert device_halide_target("hexagon-32-noos-hvx-hvx_128-hvx_v66") == device_halide_target(target) == target
+    runner = open_hexagon_device_runner(sdk, target)
+    assert runner.program == sdk.device_runner and "v66" in runner.skeleton.parent.name
+    assert "v66" in runner.clock_model and str(sdk.root) not in runner.clock_model
+    for lacking, words in (
+        (replace(sdk, device_runner=None), "has no run_main_on_hexagon for 64-bit Android"),
+        (replace(sdk, skeletons=sdk.skeletons[:1]), "has no librun_main_on_hexagon_skel.so for v66"),
+    ):
+        with pytest.raises(ToolchainError) as caught:
+            open_hexagon_device_runner(lacking, target)
+        assert words in caught.value.message and "libs/run_main_on_hexagon" in caught.value.next_step
 
 
 def test_what_the_compiler_refuses_is_told(sdk: HexagonSdk, tmp_path: Path) -> None:
