@@ -9,7 +9,8 @@ One array, little-endian (`runner/array_file.c` reads and writes the same):
     bytes     the name
     bytes     the elements without gaps, dimension 0 fastest
 
-An input file is one array; a reference file is one array per output. As in Halide's own Python binding,
+An input file is one array; a reference file is one array per output, then one per input with the shape that the
+reference was given of it. As in Halide's own Python binding,
 Halide's dimension 0 is the last axis of a NumPy array: an array of shape (rows, columns) is a buffer of
 columns x rows.
 """

@@ -1,7 +1,8 @@
 /* The arguments of a kernel: their values, and the shapes of their buffers.
  *
  * Outputs have their estimates (or --size) as shape, or what the kernel insists on. Inputs have the hull of their estimates and of what the kernel
- * says it reads for those outputs, asked by Halide's bounds query: a call with buffers that have no memory. */
+ * says it reads for those outputs, asked by Halide's bounds query: a call with buffers that have no memory. Where outputs
+ * are compared, inputs are at least as large as the reference's were: a boundary condition is where its input ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,10 @@ bool is_buffer(const struct argument *argument) {
 
 bool is_output(const struct argument *argument) {
     return argument->meta->kind == halide_argument_kind_output_buffer;
+}
+
+bool is_input_buffer(const struct argument *argument) {
+    return is_buffer(argument) && !is_output(argument);
 }
 
 static void check_names(const struct invocation *invocation, const struct overrides *overrides, const char *option) {
@@ -159,7 +164,7 @@ static void prepare_buffer(struct argument *argument, const struct options *opti
              (int)meta->dimensions, MAX_DIMENSIONS);
     }
     const char *size = find_override(&options->sizes, meta->name);
-    argument->input_file = find_override(&options->inputs, meta->name);
+    argument->input_file = path_in_folder(options->folder, find_override(&options->inputs, meta->name));
     if (argument->input_file && size) {
         fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: leave out --size.", meta->name);
     }
@@ -236,13 +241,12 @@ void prepare_arguments(struct invocation *invocation, const struct runner_kernel
     }
 }
 
-static void widen(struct argument *argument, int d) {
+static void widen(struct argument *argument, int d, const halide_dimension_t *wanted) {
     halide_dimension_t *dim = &argument->dim[d];
-    const halide_dimension_t *answer = &argument->answer[d];
-    if (answer->extent <= 0) return;
-    const int64_t end = (int64_t)dim->min + dim->extent, answer_end = (int64_t)answer->min + answer->extent;
-    const int64_t low = dim->extent <= 0 || answer->min < dim->min ? answer->min : dim->min;
-    const int64_t high = dim->extent <= 0 || answer_end > end ? answer_end : end;
+    if (wanted->extent <= 0) return;
+    const int64_t end = (int64_t)dim->min + dim->extent, wanted_end = (int64_t)wanted->min + wanted->extent;
+    const int64_t low = dim->extent <= 0 || wanted->min < dim->min ? wanted->min : dim->min;
+    const int64_t high = dim->extent <= 0 || wanted_end > end ? wanted_end : end;
     if (high - low > INT32_MAX) {
         fail(EXIT_RESOURCES, "memory", "The kernel wants dimension %d of '%s' from %lld to %lld.", d,
              argument->meta->name, (long long)low, (long long)high);
@@ -272,10 +276,36 @@ static bool adopt_answer(struct argument *argument, bool exact_outputs) {
     const bool is_exact = is_output(argument) && exact_outputs;
     if (is_output(argument) && !is_exact) obey(argument);
     for (int d = 0; d < argument->meta->dimensions && !argument->input_file && !is_exact; d++) {
-        widen(argument, d);
+        widen(argument, d, &argument->answer[d]);
     }
     set_strides(argument);
     return memcmp(before, argument->dim, sizeof before) != 0;
+}
+
+void start_from_reference(struct invocation *invocation) {
+    for (int i = 0; i < invocation->count; i++) {
+        struct argument *argument = &invocation->arguments[i];
+        if (!argument->has_reference || argument->input_file) continue;
+        for (int d = 0; d < argument->meta->dimensions; d++) {
+            widen(argument, d, &argument->reference[d]);
+        }
+        set_strides(argument);
+    }
+}
+
+void refuse_wider_inputs(const struct invocation *invocation) {
+    for (int i = 0; i < invocation->count; i++) {
+        const struct argument *argument = &invocation->arguments[i];
+        for (int d = 0; d < argument->meta->dimensions && argument->has_reference; d++) {
+            const halide_dimension_t *own = &argument->dim[d], *other = &argument->reference[d];
+            if (own->min == other->min && own->extent == other->extent) continue;
+            fail(EXIT_HALIDE, "halide",
+                 "The kernel '%s' wants a larger input '%s' than the reference: from %d to %d in dimension %d, not from "
+                 "%d to %d. With that its output is another, and the smaller one it refuses.",
+                 invocation->kernel->name, argument->meta->name, (int)own->min, (int)(own->min + own->extent - 1), d,
+                 (int)other->min, (int)(other->min + other->extent - 1));
+        }
+    }
 }
 
 void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs) {

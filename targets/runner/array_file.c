@@ -8,8 +8,10 @@
  *     bytes     the elements without gaps, dimension 0 fastest; a boolean is a byte 0 or 1
  *
  * An input file is one array (its name does not matter); a reference file is one array per output of the kernel,
- * named and in the order of the arguments. Files come from elsewhere: nothing in them is believed. */
+ * named and in the order of the arguments, then one per input: int32, 2 x dimensions, the least coordinate and the
+ * extent that the reference was given of each. Files come from elsewhere: nothing in them is believed. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,21 +138,35 @@ void read_input_data(struct argument *argument) {
     argument->buffer.flags |= halide_buffer_flag_host_dirty;
 }
 
-static void write_array(FILE *file, const struct argument *argument) {
-    const struct halide_filter_argument_t *meta = argument->meta;
-    const size_t element = element_bytes(meta->type);
-    const uint16_t name_length = (uint16_t)strlen(meta->name);
-    const uint32_t dimensions = (uint32_t)meta->dimensions;
-    const uint8_t type[2] = {meta->type.code, meta->type.bits};
+static void write_header(FILE *file, uint8_t type_code, uint8_t bits, int dimension_count,
+                         const halide_dimension_t *dim, const char *name) {
+    const uint16_t name_length = (uint16_t)strlen(name);
+    const uint32_t dimensions = (uint32_t)dimension_count;
+    const uint8_t type[2] = {type_code, bits};
     fwrite(magic, 1, sizeof magic, file);
     fwrite(type, 1, sizeof type, file);
     fwrite(&name_length, 1, sizeof name_length, file);
     fwrite(&dimensions, 1, sizeof dimensions, file);
     for (uint32_t d = 0; d < dimensions; d++) {
-        const int32_t shape[2] = {argument->requested[d].min, argument->requested[d].extent};
+        const int32_t shape[2] = {dim[d].min, dim[d].extent};
         fwrite(shape, 1, sizeof shape, file);
     }
-    fwrite(meta->name, 1, name_length, file);
+    fwrite(name, 1, name_length, file);
+}
+
+static void write_input_shape(FILE *file, const struct argument *argument) {
+    const halide_dimension_t dim[2] = {{.extent = 2}, {.extent = argument->meta->dimensions}};
+    write_header(file, halide_type_int, 32, 2, dim, argument->meta->name);
+    for (int d = 0; d < argument->meta->dimensions; d++) {
+        const int32_t shape[2] = {argument->dim[d].min, argument->dim[d].extent};
+        fwrite(shape, 1, sizeof shape, file);
+    }
+}
+
+static void write_array(FILE *file, const struct argument *argument) {
+    const struct halide_filter_argument_t *meta = argument->meta;
+    const size_t element = element_bytes(meta->type);
+    write_header(file, meta->type.code, meta->type.bits, meta->dimensions, argument->requested, meta->name);
     const int64_t width = row_width(argument, argument->requested);
     const uint64_t rows = row_count(argument, argument->requested);
     uint8_t *line = allocate_bytes((size_t)width * element, meta->name);
@@ -173,6 +189,9 @@ void write_reference_file(struct invocation *invocation, const char *path) {
     for (int i = 0; i < invocation->count; i++) {
         if (is_output(&invocation->arguments[i])) write_array(file, &invocation->arguments[i]);
     }
+    for (int i = 0; i < invocation->count; i++) {
+        if (is_input_buffer(&invocation->arguments[i])) write_input_shape(file, &invocation->arguments[i]);
+    }
     const bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed || rename(part, path) != 0) {
         const int error = errno;
@@ -184,6 +203,54 @@ void write_reference_file(struct invocation *invocation, const char *path) {
 
 FILE *open_reference(const char *path) {
     return open_to_read(path);
+}
+
+static bool is_shape_of(const struct header *header, const struct argument *argument) {
+    return header->type.code == halide_type_int && header->type.bits == 32 && header->dimensions == 2 &&
+           header->dim[0].extent == 2 && header->dim[1].extent == argument->meta->dimensions &&
+           names_agree(header->name, strlen(header->name), argument->meta->name);
+}
+
+static void read_input_shape_of_reference(FILE *file, const char *path, struct argument *argument) {
+    for (int d = 0; d < argument->meta->dimensions; d++) {
+        int32_t shape[2];
+        read_exactly(file, path, shape, sizeof shape);
+        argument->reference[d].min = shape[0];
+        argument->reference[d].extent = shape[1];
+    }
+    argument->has_reference = true;
+}
+
+static void skip_elements(FILE *file, const char *path, const struct header *header) {
+    uint64_t bytes = (header->type.bits + 7u) / 8u;
+    for (int d = 0; d < header->dimensions && bytes <= LONG_MAX; d++) {
+        bytes *= (uint64_t)header->dim[d].extent;
+    }
+    if (bytes > LONG_MAX || fseek(file, (long)bytes, SEEK_CUR) != 0) {
+        fail(EXIT_RESOURCES, "io", "%s is damaged: the array '%s' is too large.", path, header->name);
+    }
+}
+
+void read_input_shapes_of_reference(struct invocation *invocation, const char *path) {
+    FILE *file = open_to_read(path);
+    int left = 0; /* What goes on behind these, or belongs to another kernel, is told when outputs are compared. */
+    for (int i = 0; i < invocation->count; i++) left += is_buffer(&invocation->arguments[i]);
+    for (int next; left > 0 && (next = fgetc(file)) != EOF; left--) {
+        struct header header;
+        struct argument *found = NULL;
+        ungetc(next, file);
+        read_header(file, path, &header);
+        for (int i = 0; i < invocation->count && !found; i++) {
+            struct argument *argument = &invocation->arguments[i];
+            if (is_input_buffer(argument) && is_shape_of(&header, argument)) found = argument;
+        }
+        if (found) {
+            read_input_shape_of_reference(file, path, found);
+        } else {
+            skip_elements(file, path, &header);
+        }
+    }
+    fclose(file);
 }
 
 uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument) {
@@ -208,6 +275,12 @@ uint8_t *read_reference_array(FILE *file, const char *path, const struct argumen
     return data;
 }
 
-void close_reference(FILE *file, const char *path) {
+void close_reference(FILE *file, const char *path, const struct invocation *invocation) {
+    for (int i = 0; i < invocation->count; i++) {
+        struct header header;
+        if (!is_input_buffer(&invocation->arguments[i])) continue;
+        read_header(file, path, &header);
+        skip_elements(file, path, &header);
+    }
     expect_end(file, path);
 }

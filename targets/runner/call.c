@@ -5,10 +5,6 @@
 
 #include "runner.h"
 
-#if defined(__hexagon__) && !defined(__linux__)
-#include <hexagon_sim_timer.h> /* of Qualcomm's Hexagon SDK */
-#endif
-
 /* Not every runtime has these: without threads, without devices, or shims in its place. */
 #pragma weak halide_set_error_handler
 #pragma weak halide_set_num_threads
@@ -70,10 +66,10 @@ bool uses_device(const struct invocation *invocation) {
 }
 
 #if defined(__hexagon__) && !defined(__linux__)
-/* A Hexagon without a system has no clock but its count of processor cycles. One is a nanosecond here, as if it ran at
- * 1 GHz. */
+/* A Hexagon is timed by its count of processor cycles: under a simulator it has no other clock, and a device's may run
+ * faster or slower. A cycle is a nanosecond here, as if it ran at 1 GHz. */
 static int64_t clock_ns(void) {
-    return (int64_t)hexagon_sim_read_pcycles();
+    return (int64_t)processor_cycles();
 }
 #else
 static int64_t clock_ns(void) {

@@ -188,6 +188,6 @@ bool compare_outputs(const struct invocation *invocation, const char *path, cons
         if (!compare_output(argument, reference, tolerance)) accepted = false;
         free(reference);
     }
-    close_reference(file, path);
+    close_reference(file, path, invocation);
     return accepted;
 }

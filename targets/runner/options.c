@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-enum option_kind { FLAG, TEXT, NAME_VALUE, COUNT, SEED, SHARE, SECONDS };
+enum option_kind { FLAG, TEXT, FILE_NAME, EVENTS, NAME_VALUE, COUNT, SEED, SHARE, SECONDS };
 
 struct option {
     const char *name;
@@ -62,12 +62,27 @@ const char *find_override(const struct overrides *overrides, const char *name) {
     return value;
 }
 
-static void store(const struct option *option, const char *text) {
+const char *path_in_folder(const char *folder, const char *name) {
+    if (!folder || !name || name[0] == '/') return name;
+    const size_t length = strlen(folder) + 1 + strlen(name) + 1;
+    char *path = malloc(length);
+    if (!path) fail(EXIT_RESOURCES, "memory", "There is no memory for the path of %s.", name);
+    snprintf(path, length, "%s/%s", folder, name);
+    return path;
+}
+
+static void store(const struct option *option, const char *text, const char *folder) {
     switch (option->kind) {
     case FLAG: break;
     case TEXT:
         if (!*text) bad_value(option->name, text, "a name");
         *(const char **)option->target = text;
+        break;
+    case FILE_NAME:
+    case EVENTS:
+        if (!*text) bad_value(option->name, text, "a file");
+        *(const char **)option->target = path_in_folder(folder, text);
+        if (option->kind == EVENTS) write_events_to(*(const char **)option->target);
         break;
     case NAME_VALUE: add_override(option->name, option->target, text); break;
     case COUNT:
@@ -99,6 +114,11 @@ static void set_defaults(struct options *options) {
     };
 }
 
+/* The first argument that is the runner's. Releases of run_main_on_hexagon hand on an option of their own. */
+static int first_argument(int argc, char **argv) {
+    return argc > 1 && strncmp(argv[1], "stack_size=", strlen("stack_size=")) == 0 ? 2 : 1;
+}
+
 static void check_together(const struct options *options) {
     const struct timing_options *timing = &options->timing;
     if (!options->list && !options->kernel) {
@@ -125,6 +145,8 @@ void parse_options(int argc, char **argv, struct options *options) {
     struct timing_options *timing = &options->timing;
     struct tolerance *tolerance = &options->tolerance;
     const struct option table[] = {
+        {"--folder", TEXT, &options->folder},
+        {"--events", EVENTS, &options->events},
         {"--list", FLAG, &options->list},
         {"--kernel", TEXT, &options->kernel},
         {"--seed", SEED, &options->seed},
@@ -134,8 +156,8 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--exact-outputs", FLAG, &options->exact_outputs},
         {"--scalar", NAME_VALUE, &options->scalars},
         {"--input", NAME_VALUE, &options->inputs},
-        {"--write-reference", TEXT, &options->write_reference},
-        {"--reference", TEXT, &options->reference},
+        {"--write-reference", FILE_NAME, &options->write_reference},
+        {"--reference", FILE_NAME, &options->reference},
         {"--integer-tolerance", SEED, &tolerance->integer},
         {"--float-relative", SHARE, &tolerance->float_relative},
         {"--float-absolute-scale", SHARE, &tolerance->float_absolute_scale},
@@ -152,7 +174,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--min-repetition-s", SECONDS, &timing->min_repetition_s},
     };
     const size_t count = sizeof table / sizeof table[0];
-    for (int i = 1; i < argc; i++) {
+    for (int i = first_argument(argc, argv); i < argc; i++) {
         const struct option *found = NULL;
         for (size_t k = 0; k < count; k++) {
             if (strcmp(argv[i], table[k].name) == 0) found = &table[k];
@@ -161,7 +183,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         if (found->kind == FLAG) {
             *(bool *)found->target = true;
         } else if (i + 1 < argc) {
-            store(found, argv[++i]);
+            store(found, argv[++i], options->folder);
         } else {
             fail(EXIT_USAGE, "usage", "%s needs a value.", found->name);
         }

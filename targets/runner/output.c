@@ -1,12 +1,46 @@
-/* Events as JSON lines on stdout. */
+/* Events as JSON lines, on standard output or in a file; and the end of the program. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
 
+static FILE *events_file; /* NULL: standard output */
+static jmp_buf program_end;
 static bool comma_needed;
+
+static FILE *events(void) {
+    return events_file ? events_file : stdout;
+}
+
+void write_events_to(const char *path) {
+    FILE *file = fopen(path, "wb");
+    if (!file) fail(EXIT_RESOURCES, "io", "%s cannot be written: %s.", path, strerror(errno));
+    if (events_file) fclose(events_file);
+    events_file = file;
+}
+
+/* Whoever started a program on a DSP does not hear how it ended: the file says it. */
+static int end_events(int exit_code) {
+    if (!events_file) return exit_code;
+    fprintf(events_file, "{\"event\":\"exit\",\"code\":%d}\n", exit_code);
+    const bool failed = ferror(events_file) != 0;
+    return fclose(events_file) != 0 || failed ? EXIT_RESOURCES : exit_code;
+}
+
+/* A shared object on a DSP has no process of its own to end: the way out leads through its main. */
+static _Noreturn void end_program(int exit_code) {
+    longjmp(program_end, exit_code + 1);
+}
+
+int run_to_end(void (*program)(int, char **), int argc, char **argv) {
+    const int ended = setjmp(program_end);
+    if (ended != 0) return end_events(ended - 1);
+    program(argc, argv);
+    return end_events(EXIT_DONE);
+}
 
 /* The length of the UTF-8 sequence at `text`, or 0 where there is none. */
 static int utf8_length(const unsigned char *text) {
@@ -26,37 +60,37 @@ static int utf8_length(const unsigned char *text) {
 
 static void put_string(const char *string) {
     const unsigned char *text = (const unsigned char *)string;
-    putchar('"');
+    fputc('"', events());
     while (*text) {
         int length = *text < 0x80 ? 1 : utf8_length(text);
         if (length == 0) {
-            fputs("\\ufffd", stdout);
+            fputs("\\ufffd", events());
             length = 1;
         } else if (*text == '"' || *text == '\\') {
-            putchar('\\');
-            putchar(*text);
+            fputc('\\', events());
+            fputc(*text, events());
         } else if (*text < 0x20 || *text == 0x7f) {
-            printf("\\u%04x", *text);
+            fprintf(events(), "\\u%04x", *text);
         } else {
-            fwrite(text, 1, (size_t)length, stdout);
+            fwrite(text, 1, (size_t)length, events());
         }
         text += length;
     }
-    putchar('"');
+    fputc('"', events());
 }
 
 static void put_key(const char *key) {
-    if (comma_needed) putchar(',');
+    if (comma_needed) fputc(',', events());
     comma_needed = true;
     if (key) {
         put_string(key);
-        putchar(':');
+        fputc(':', events());
     }
 }
 
 void event_begin(const char *event) {
     comma_needed = false;
-    putchar('{');
+    fputc('{', events());
     event_string("event", event);
 }
 
@@ -67,47 +101,47 @@ void event_string(const char *key, const char *value) {
 
 void event_integer(const char *key, int64_t value) {
     put_key(key);
-    printf("%lld", (long long)value);
+    fprintf(events(), "%lld", (long long)value);
 }
 
 void event_unsigned(const char *key, uint64_t value) {
     put_key(key);
-    printf("%llu", (unsigned long long)value);
+    fprintf(events(), "%llu", (unsigned long long)value);
 }
 
 void event_number(const char *key, double value) {
     put_key(key);
     if (value - value == 0) {
-        printf("%.9g", value);
+        fprintf(events(), "%.9g", value);
     } else {
-        fputs("null", stdout);
+        fputs("null", events());
     }
 }
 
 void event_boolean(const char *key, bool value) {
     put_key(key);
-    fputs(value ? "true" : "false", stdout);
+    fputs(value ? "true" : "false", events());
 }
 
 void event_null(const char *key) {
     put_key(key);
-    fputs("null", stdout);
+    fputs("null", events());
 }
 
 void event_open(const char *key, char bracket) {
     put_key(key);
-    putchar(bracket);
+    fputc(bracket, events());
     comma_needed = false;
 }
 
 void event_close(char bracket) {
-    putchar(bracket);
+    fputc(bracket, events());
     comma_needed = true;
 }
 
 void event_end(void) {
-    fputs("}\n", stdout);
-    if (fflush(stdout) != 0 || ferror(stdout)) exit(EXIT_RESOURCES); /* nobody is listening any more */
+    fputs("}\n", events());
+    if (fflush(events()) != 0 || ferror(events())) end_program(EXIT_RESOURCES); /* nobody is listening any more */
 }
 
 void fail(int exit_code, const char *kind, const char *format, ...) {
@@ -120,5 +154,5 @@ void fail(int exit_code, const char *kind, const char *format, ...) {
     event_string("kind", kind);
     event_string("message", message);
     event_end();
-    exit(exit_code);
+    end_program(exit_code);
 }

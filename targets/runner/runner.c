@@ -1,12 +1,15 @@
 /* The on-device runner's main: checks one kernel's output and times it.
  *
- *     runner --list
- *     runner --kernel NAME [--seed N] [--threads N | --simulated-cores N] [--size ARG=E0xE1x…[@M0xM1x…]]
- *            [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
+ *     runner [--folder DIR] [--events FILE] --list
+ *     runner [--folder DIR] [--events FILE] --kernel NAME [--seed N] [--threads N | --simulated-cores N]
+ *            [--size ARG=E0xE1x…[@M0xM1x…]] [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
+ *
+ * --folder comes first: files of the options behind it, and those of --input, are in that folder. With --events they
+ * get what else goes to standard output, and an event more.
  *
  * Behind the extents of a size may stand the least coordinates. An output is made larger where its kernel asks for that,
  * but not with --exact-outputs: then the call fails with Halide's error.
@@ -20,6 +23,7 @@
  * Output: JSON, one event a line, written out at once:
  *     kernel    --list: name, target, arguments
  *     start     kernel, target, seed, threads (0: Halide's choice), simulated_cores (0: threads run)
+ *     clock     held: whether the clock stands still while kernels are timed (on a device's DSP only)
  *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
  *     reference path: the outputs were written there
  *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
@@ -28,6 +32,7 @@
  *               stopped_by ('precision', 'time', 'repetitions' or 'gave_up')
  *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
+ *     exit      code (with --events only)
  * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory, files or no GPU.
  *
  * On a GPU the first call loads the kernels and copies the inputs there, where they stay: no repetition is charged with
@@ -113,12 +118,27 @@ static void write_reference(struct invocation *invocation, const char *path) {
     event_end();
 }
 
+#pragma weak hold_clock
+
+static void report_clock(void) {
+    if (!hold_clock) return;
+    const bool held = hold_clock();
+    event_begin("clock");
+    event_boolean("held", held);
+    event_end();
+}
+
 static void run_kernel(const struct options *options) {
     static struct invocation invocation; /* too large for the small stacks of some devices */
     set_up_halide(options->simulated_cores ? 1 : options->threads);
     if (options->simulated_cores) simulate_cores(options->simulated_cores);
     prepare_arguments(&invocation, find_kernel(options->kernel), options);
     report_start(&invocation, options);
+    if (options->time) report_clock();
+    if (options->reference) {
+        read_input_shapes_of_reference(&invocation, options->reference);
+        start_from_reference(&invocation);
+    }
     ask_kernel_for_shapes(&invocation, options->exact_outputs);
     set_up_buffers(&invocation, options->seed);
     double first_call_s = -1;
@@ -127,15 +147,17 @@ static void run_kernel(const struct options *options) {
     }
     if (options->write_reference) write_reference(&invocation, options->write_reference);
     if (options->reference && !compare_outputs(&invocation, options->reference, &options->tolerance)) {
+        refuse_wider_inputs(&invocation);
         fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' is not the reference's.", options->kernel);
     }
     if (options->time) {
+        if (options->simulated_cores) start_simulated_clock();
         time_kernel(&invocation, &options->timing, first_call_s);
         check_guards(&invocation);
     }
 }
 
-int main(int argc, char **argv) {
+static void run(int argc, char **argv) {
     static struct options options;
     parse_options(argc, argv, &options);
     if (options.list) {
@@ -145,5 +167,8 @@ int main(int argc, char **argv) {
     }
     event_begin("done");
     event_end();
-    return EXIT_DONE;
+}
+
+int main(int argc, char **argv) {
+    return run_to_end(run, argc, argv);
 }

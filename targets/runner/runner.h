@@ -1,8 +1,8 @@
 /* The on-device runner: checks and times Halide kernels.
  *
  * Every executable holds a batch of kernels in the table `runner_kernels` (generated beside this program), Halide's
- * runtime once, and these files. Output is JSON, one object a line, on stdout. The options and events are described
- * in runner.c. */
+ * runtime once, and these files. Output is JSON, one object a line, on stdout or in a file. The options and events are
+ * described in runner.c. */
 #ifndef RUNNER_H
 #define RUNNER_H
 
@@ -72,6 +72,8 @@ struct options {
     int simulated_cores; /* 0: parallel loops run in threads */
     struct overrides sizes, scalars, inputs;
     bool exact_outputs; /* outputs are as asked for, whatever the kernel would rather have */
+    const char *folder; /* of the files, where a program has no working folder; or NULL */
+    const char *events; /* or NULL: standard output */
     const char *write_reference;
     const char *reference;
     struct tolerance tolerance;
@@ -88,6 +90,8 @@ struct argument {
     halide_dimension_t dim[MAX_DIMENSIONS];
     halide_dimension_t answer[MAX_DIMENSIONS];    /* what the kernel said when it was queried */
     halide_dimension_t requested[MAX_DIMENSIONS]; /* min and extent as asked for, before the kernel asked for more */
+    halide_dimension_t reference[MAX_DIMENSIONS]; /* min and extent of this input where the reference was computed */
+    bool has_reference;
     const char *input_file;                       /* or NULL: generated data */
     uint8_t *data;
     size_t data_bytes;
@@ -112,6 +116,10 @@ void event_null(const char *key);
 void event_open(const char *key, char bracket); /* '[' or '{'; the key is NULL inside an array */
 void event_close(char bracket);
 void event_end(void);
+/* From here on events go there, and a last one says the exit code. */
+void write_events_to(const char *path);
+/* Runs `program` to its return or to a `fail` inside it; returns the exit code. */
+int run_to_end(void (*program)(int argc, char **argv), int argc, char **argv);
 /* An error event, then the end of the program. */
 _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -119,6 +127,8 @@ _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __
 void parse_options(int argc, char **argv, struct options *options);
 /* Equal but for the number behind '$' by which Halide tells apart what has one name in one process. */
 bool names_agree(const char *name, size_t length, const char *other);
+/* The file `name` below `folder`; the name itself where either is NULL or it has a path from the root. Never freed. */
+const char *path_in_folder(const char *folder, const char *name);
 /* The value given for `name`, or NULL; the last one counts. */
 const char *find_override(const struct overrides *overrides, const char *name);
 
@@ -131,7 +141,12 @@ const char *kind_name(int kind);
 void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
                        const struct options *options);
 void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs);
+/* Inputs become as large as the reference's; before the kernel is asked. */
+void start_from_reference(struct invocation *invocation);
+/* After a comparison that failed: the error is another where the kernel has made an input larger than the reference's. */
+void refuse_wider_inputs(const struct invocation *invocation);
 bool is_buffer(const struct argument *argument);
+bool is_input_buffer(const struct argument *argument);
 bool is_output(const struct argument *argument);
 
 /* scalars.c: from `text`, or where that is NULL from the estimate or the default */
@@ -155,11 +170,12 @@ void fill_input(struct argument *argument, uint64_t seed);
 /* array_file.c: raw arrays; see there for the format */
 void read_input_shape(struct argument *argument);
 void read_input_data(struct argument *argument);
+void read_input_shapes_of_reference(struct invocation *invocation, const char *path);
 void write_reference_file(struct invocation *invocation, const char *path);
 /* The reference of one output, dense, dimension 0 fastest; the outputs must be asked for in their order. */
 FILE *open_reference(const char *path);
 uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument);
-void close_reference(FILE *file, const char *path);
+void close_reference(FILE *file, const char *path, const struct invocation *invocation);
 
 /* compare.c: true when every output is within tolerance */
 bool compare_outputs(const struct invocation *invocation, const char *path, const struct tolerance *tolerance);
@@ -170,12 +186,18 @@ void call_once(struct invocation *invocation);
 void copy_outputs_to_host(struct invocation *invocation);
 /* After a call: whether a buffer of it has memory on a GPU or the like. */
 bool uses_device(const struct invocation *invocation);
-/* CLOCK_MONOTONIC, or processor cycles where there is no clock; less what simulated cores have saved */
+/* CLOCK_MONOTONIC, or on a Hexagon without Linux processor cycles, as at 1 GHz; less what simulated cores have saved */
 int64_t now_ns(void);
+/* Of the companion of such a Hexagon: processor cycles from some moment on. */
+uint64_t processor_cycles(void);
+/* Of the companion of a device's DSP, and of no other: asks for a clock that does not move; false when it may. */
+bool hold_clock(void);
 
 /* simulated_cores.c: parallel loops run serially from here on, and cost what they would on so many cores */
 void simulate_cores(int cores);
 int64_t saved_by_cores_ns(void);
+/* Reads a clock that nothing else does: a simulated one that waits for that starts. */
+void start_simulated_clock(void);
 
 /* timing.c; `first_call_s` is the time of a call made before, or negative */
 void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s);

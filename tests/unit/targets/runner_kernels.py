@@ -202,6 +202,19 @@ def _for_larger_outputs() -> Kernel:
     return hl.Pipeline(spread), [image]
 
 
+def _edge(rounded_up: bool) -> Kernel:
+    """Repeats its input's last element; one schedule reads whole vectors of the input, and so wants a larger one."""
+    image, loaded, edge = hl.ImageParam(hl.UInt(8), 1, "image"), hl.Func("loaded"), hl.Func("edge")
+    loaded[x] = image[x]
+    edge[x] = loaded[hl.clamp(x + 1, 0, image.width() - 1)]
+    loaded.compute_root()
+    if rounded_up:
+        loaded.vectorize(x, 16, hl.TailStrategy.RoundUp)
+    for shaped in (image, edge):
+        shaped.set_estimates([(0, 20)])
+    return hl.Pipeline(edge), [image]
+
+
 def _no_scalar_estimate() -> Kernel:
     added, number = hl.Param(hl.Int(32), "added"), hl.Func("number")
     number[x] = added
@@ -249,6 +262,8 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "no_scalar_estimate": _no_scalar_estimate,
     "fixed_shape": _fixed_shape,
     "for_larger_outputs": _for_larger_outputs,
+    "edge": lambda: _edge(rounded_up=False),
+    "edge_rounded_up": lambda: _edge(rounded_up=True),
     "by_hand": lambda: _scaled_by_hand(estimates=False),
     "by_autoscheduler": lambda: _scaled_by_hand(estimates=True),
     "requires": _requires,

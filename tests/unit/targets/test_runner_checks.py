@@ -65,6 +65,24 @@ def test_one_wrong_element_is_found(runner: Runner, blur_reference: Path) -> Non
     assert compared["first_mismatch"] == [99, 59]
 
 
+def test_a_larger_input_than_the_references_is_told(runner: Runner, tmp_path: Path) -> None:
+    """The edge is then elsewhere: the output differs, and not because the kernel computes wrongly."""
+    assert runner("--kernel", "edge", "--write-reference", tmp_path / "ref").exit_code == 0
+    result = runner("--kernel", "edge_rounded_up", "--reference", tmp_path / "ref", "--time")
+    assert result.exit_code == 3
+    assert (result.one("error")["kind"], result.one("compared")["mismatches"]) == ("halide", 1)
+    wanted = "wants a larger input 'image' than the reference: from 0 to 32 in dimension 0, not from 0 to 19"
+    assert wanted in result.one("error")["message"]
+    assert result.all("timed") == []
+
+
+def test_inputs_are_as_large_as_the_references(runner: Runner, tmp_path: Path) -> None:
+    assert runner("--kernel", "edge_rounded_up", "--write-reference", tmp_path / "ref").exit_code == 0
+    result = runner("--kernel", "edge", "--reference", tmp_path / "ref")
+    assert result.exit_code == 0
+    assert [(b["min"], b["extent"]) for b in result.all("buffer") if b["name"] == "image"] == [([0], [33])]
+
+
 def test_other_data_is_a_wrong_output(runner: Runner, blur_reference: Path) -> None:
     assert runner("--kernel", "blur_plain", "--reference", blur_reference, "--seed", "1").exit_code == 4
 

@@ -44,7 +44,7 @@ def stand_in(tmp_path: Path) -> Iterator[StandInCuda]:
 
 def run(benchmark: Path, arguments: list[str], environment: dict[str, str]) -> tuple[int, list[dict[str, object]]]:
     done = subprocess.run(
-        [benchmark, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [benchmark, *arguments], env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,8 @@ BLUR = ("--kernel", "blur_plain")
         (["--kernel"], "--kernel needs a value."),
         (["--kernel", ""], "--kernel got ''; expected a name."),
         (["--kernel", "nothing"], "There is no kernel 'nothing' in this executable"),
+        ([*BLUR, "--events", ""], "--events got ''; expected a file."),
+        (["stack_size=0x400000", "stack_size=0x400000", *BLUR], "There is no option 'stack_size=0x400000'."),
         (["--kernal", "blur_plain"], "There is no option '--kernal'."),
         ([*BLUR, "extra"], "There is no option 'extra'."),
         ([*BLUR, "--seed", "-1"], "--seed got '-1'; expected a whole number."),
@@ -87,3 +91,38 @@ def test_the_start_says_what_runs(native_runner: Runner) -> None:
     assert start["kernel"] == "blur_tiled"
     assert start["seed"] == 2**64 - 1
     assert start["threads"] == 2
+
+
+def events_in(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_events_and_files_in_a_folder(native_runner: Runner, tmp_path: Path) -> None:
+    """As on a DSP, which has no standard output, no working folder, and hands on an option of its launcher's."""
+    there = ("stack_size=0x400000", "--folder", tmp_path, "--events", "said")
+    result = native_runner(*there, *BLUR, "--write-reference", "expected")
+    assert (result.exit_code, result.events, result.stderr) == (0, [], "")
+    events = events_in(tmp_path / "said")
+    assert [event["event"] for event in events[-3:]] == ["reference", "done", "exit"] and events[-1]["code"] == 0
+    assert events[-3]["path"] == str(tmp_path / "expected") and (tmp_path / "expected").is_file()
+    assert native_runner(*there, *BLUR, "--reference", tmp_path / "expected").exit_code == 0
+    assert [event["accepted"] for event in events_in(tmp_path / "said") if event["event"] == "compared"] == [True]
+    result = native_runner(*there, *BLUR, "--input", "image=nothing")
+    error, ended = events_in(tmp_path / "said")[-2:]
+    assert f"{tmp_path}/nothing cannot be read" in error["message"] and ended == {"event": "exit", "code": 5}
+    assert result.exit_code == 5
+
+
+def test_events_of_wrong_usage_and_of_a_list(native_runner: Runner, tmp_path: Path) -> None:
+    there = ("--folder", tmp_path, "--events", "said")
+    assert native_runner(*there, "--kernel", "nothing").exit_code == 2
+    assert events_in(tmp_path / "said")[-1] == {"event": "exit", "code": 2}
+    assert native_runner(*there, "--list").exit_code == 0
+    assert "blur_plain" in [event.get("name") for event in events_in(tmp_path / "said")]
+
+
+def test_events_that_cannot_be_written(native_runner: Runner, tmp_path: Path) -> None:
+    result = native_runner("--folder", tmp_path / "none", "--events", "said", *BLUR)
+    assert result.exit_code == 5 and "cannot be written" in result.one("error")["message"]
+    if Path("/dev/full").exists():
+        assert native_runner("--events", "/dev/full", *BLUR).exit_code == 5
