@@ -18,12 +18,22 @@ _LISTING_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
 class ExecutableGeneratorProgram:
     """Runs a generator executable that is linked with Halide's GenGen main.
 
+    Args:
+        source: the user's file that the SDK has built it from; None where the executable is the user's.
+
     Raises:
         GeneratorError: it does not start, or does not behave as a generator.
     """
 
-    def __init__(self, file: Path, environment: Mapping[str, str], halide_library_folder: Path) -> None:
+    def __init__(
+        self,
+        file: Path,
+        environment: Mapping[str, str],
+        halide_library_folder: Path,
+        source: Path | None = None,
+    ) -> None:
         self._file = file
+        self._source = source
         search_path = [environment.get("LD_LIBRARY_PATH", ""), str(halide_library_folder)]
         self._environment = {**environment, "LD_LIBRARY_PATH": ":".join(filter(None, search_path))}
         self.sha256 = file_sha256(file)
@@ -40,13 +50,21 @@ class ExecutableGeneratorProgram:
             ) from error
         listing = re.search(r"available Generators are:\n((?:[ \t]+\S+\n?)+)", outcome.log)
         if listing is None:
-            shown = outcome.log.strip().splitlines()
-            raise GeneratorError(
-                f"{self._file} is not a generator executable with registered generators: it {outcome.describe()}"
-                + (f" after printing {shown[-1]!r}." if shown else " and printed nothing."),
+            raise self._registers_none(outcome)
+        return tuple(sorted(listing.group(1).split()))
+
+    def _registers_none(self, outcome: ProcessOutcome) -> GeneratorError:
+        shown = outcome.log.strip().splitlines()
+        ended = outcome.describe() + (f" after printing {shown[-1]!r}." if shown else " and printed nothing.")
+        if self._source is None:
+            return GeneratorError(
+                f"{self._file} is not a generator executable with registered generators: it {ended}",
                 next_step="Link it with libHalide_GenGen.a and use HALIDE_REGISTER_GENERATOR.",
             )
-        return tuple(sorted(listing.group(1).split()))
+        return GeneratorError(
+            f"{self._source} registers no generator: built with Halide's main, it {ended}",
+            next_step="Put HALIDE_REGISTER_GENERATOR(Class, name) below the generator's class, and leave main() out.",
+        )
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run the executable with `arguments`."""

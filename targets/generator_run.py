@@ -154,20 +154,29 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
     for pattern, reason, template in _EXPLANATIONS:
         found = re.search(pattern, outcome.log)
         if found:
-            return reason, template.format(name=name, given=given, what=found.group("what").strip())
+            return reason, template.format(name=name, given=given, what=_what(found))
     if outcome.out_of_memory:
         return GeneratorFailureReason.OUT_OF_MEMORY, f"Generator {name} {outcome.describe()}."
     if outcome.exit_code < 0:
         return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{_end_of(outcome.log)}"
     raised = _RAISED.search(outcome.log)
     if raised:
-        return GeneratorFailureReason.FAILED, f"Generator {name} failed: {raised.group('what').strip()}"
+        return GeneratorFailureReason.FAILED, f"Generator {name} failed: {_ended(raised.group('what').strip())}"
     what = outcome.describe() if outcome.exit_code else "ended without writing what it was asked for"
     return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{_end_of(outcome.log)}"
 
 
+def _what(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    return " ".join((groups["what"] or groups.get("other") or "").split())
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?")) else sentence + "."
+
+
 def _end_of(log: str) -> str:
-    lines = [line for line in log.splitlines() if line.strip()]
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("Warning: ")]
     return " Its last words:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
 
 
@@ -190,6 +199,35 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
         (
             "Halide's own code generator fails on this schedule of generator {name}, without a word. Other schedules "
             "may do better; where all fail so, so do the sizes (Hexagon likes rows of several times 128 bytes)."
+        ),
+    ),
+    (
+        r"(?P<what>Cannot interleave native vectors of type u?int64x\d+)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} computes vectors of 64-bit integers, which Halide's code generator for "
+            "HVX does not have: {what}. Other schedules may do better; where all fail so, keep to 32 bits."
+        ),
+    ),
+    (
+        # LLVM aborts: an assertion, or what it calls fatal. Then Halide's own assertions, which it throws as errors.
+        r"(?:/llvm/[^\n]*: Assertion (?P<what>[^\n]+) failed|LLVM ERROR: (?P<other>[^\n]+))",
+        GeneratorFailureReason.CRASHED,
+        (
+            "LLVM, Halide's own code generator, crashes on this schedule of generator {name}: {what}. Other schedules "
+            "may do better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the "
+            "generator."
+        ),
+    ),
+    (
+        (
+            r"(?P<what>Call of \w+ with argument \d+ undefined|Generated function does not pass LLVM's \w+"
+            r"|Internal Error at [^\n]+\n[^\n]+)"
+        ),
+        GeneratorFailureReason.FAILED,
+        (
+            "Halide's own code generator fails on this schedule of generator {name}: {what}. Other schedules may do "
+            "better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the generator."
         ),
     ),
     (

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 
-_HOST_TARGET_TIME_LIMIT_S = 20
+# It takes a moment: this ends one that hangs, and not one on a machine that does other work.
+_HOST_TARGET_TIME_LIMIT_S = 120
 _SIZE = re.compile(r"([0-9]+)([KMG]?)")
 _SIZE_UNITS_BYTES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -33,6 +34,7 @@ _X86_FEATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("avx512_sapphirerapids", _ZEN4 | {"avx_vnni", "amx_int8"}),
     ("avx512_skylake", _SKYLAKE),
     ("avx512_zen4", _ZEN4),
+    ("avxvnni", frozenset(["avx_vnni"])),
     ("f16c", frozenset(["f16c"])),
     ("fma", frozenset(["fma"])),
     ("fma4", frozenset(["fma4"])),
@@ -44,6 +46,8 @@ _ARM_FEATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("sve", frozenset(["sve"])),
     ("sve2", frozenset(["sve2"])),
 )
+# How Halide's names begin of the features that it looks for in its host's processor; it does not for armv81a and so on.
+_LOOKED_FOR = ("avx", "sse", "fma", "f16c", "x86apx", "sve", "arm_")
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ def probe_host(root: Path = Path("/"), usable_cpus: frozenset[int] | None = None
     )
 
 
+def physical_memory_bytes() -> int:
+    """Return the memory of this machine, whatever a control group leaves of it to this process."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def host_halide_target() -> str:
     """Return Halide's target string of this machine, by running the tool in Halide's wheel (some 10 ms).
 
@@ -120,6 +129,21 @@ def host_halide_target() -> str:
             next_step="Install the halide package again.",
         ) from error
     return done.stdout.strip()
+
+
+def lacking_features(halide_target: str, host: HostMachine) -> tuple[str, ...]:
+    """Return the features of a Halide target that need instructions which this machine does not have, sorted.
+
+    Halide is asked about those that the kernel's flags do not show: some it takes from the processor's model, and what
+    it says of this machine is what profile host is compiled for.
+
+    Raises:
+        ToolchainError: Halide is not installed, or its tool fails.
+    """
+    lacking = {word for word in halide_target.split("-") if word.startswith(_LOOKED_FOR)} - set(host.features)
+    if lacking:
+        lacking -= set(host_halide_target().split("-"))
+    return tuple(sorted(lacking))
 
 
 def _core_siblings(root: Path, cpus: list[int]) -> tuple[tuple[int, ...], ...]:

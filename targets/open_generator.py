@@ -34,10 +34,10 @@ def open_generator(
     """
     if reference.kind is GeneratorKind.PYTHON:
         return PythonGeneratorProgram(reference.file, environment, plugins)
-    file = reference.file
     if reference.kind is GeneratorKind.CPP:
-        file = compiler.build_generator(file)
-    return ExecutableGeneratorProgram(file, environment, halide.lib_dir)
+        built = compiler.build_generator(reference.file)
+        return ExecutableGeneratorProgram(built, environment, halide.lib_dir, source=reference.file)
+    return ExecutableGeneratorProgram(reference.file, environment, halide.lib_dir)
 
 
 def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> GeneratorReference:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from targets.android import ANDROID_TRIPLES, NDK_VARIABLES
 from targets.c_toolchain import CToolchain
+from targets.hexagon_device_runner import runs_on_devices
 from targets.hexagon_sdk import HexagonSdk, dsp_version_of
 from targets.hexagon_toolchain import HexagonToolchain
 from targets.ndk_toolchain import NdkToolchain
@@ -28,7 +29,8 @@ def open_toolchain(
     """
     if hexagon_sdk is not None:
         version = dsp_version_of(profile.halide_target)
-        return HexagonToolchain(hexagon_sdk, version, cache_folder / "hexagon")
+        for_devices = runs_on_devices(profile.halide_target)
+        return HexagonToolchain(hexagon_sdk, version, cache_folder / "hexagon", for_devices)
     choice = profile.toolchain
     if choice.kind == ANDROID_KIND and choice.android_api_level is not None and ndk_root is not None:
         triple = ANDROID_TRIPLES[choice.triple.partition("-")[0]]

@@ -76,11 +76,12 @@ class ProcessOutcome:
         if self.out_of_memory:
             return f"ran out of its {self.memory_limit_bytes / 2**30:.1f} GiB of memory"
         if self.exit_code < 0:
-            return f"was ended by {_signal_name(-self.exit_code)}"
+            return f"was ended by {signal_name(-self.exit_code)}"
         return f"exited with code {self.exit_code}"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """'SIGSEGV', or 'signal 40' where it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

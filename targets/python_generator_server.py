@@ -40,17 +40,24 @@ def main() -> None:
     try:
         names = _load(Path(sys.argv[1]), [Path(p) for p in sys.argv[2:]])
     except BaseException as error:
-        message = "".join(traceback.format_exception(error, chain=False))
-        _send(connection, {"event": "failed", "message": message})
+        _send(connection, {"event": "failed", "message": _told(error, sys.argv[0])})
         return
     _send(connection, {"event": "ready", "names": names})
     _serve(connection)
 
 
+def _told(error: BaseException, file: str) -> str:
+    """The error with the frames from the user's file on: those before are how it came to be imported."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != file:
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames, chain=False))
+
+
 def _load(file: Path, plugins: list[Path]) -> list[str]:
     sys.path.insert(0, str(file.parent))
     sys.argv = [str(file)]
-    import halide  # type: ignore[import-untyped, unused-ignore]
+    import halide
 
     _mend_halide_21()
     _name_like_a_script()
@@ -90,7 +97,7 @@ def _mend_halide_21() -> None:
             if value.lower() not in _TRUE_WORDS + _FALSE_WORDS:
                 raise halide.HalideError(f"The value {value} of GeneratorParam {name} is not true or false")
             return value.lower() in _TRUE_WORDS
-        return original_parse(name, parameter_type, value)  # type: ignore[no-any-return, unused-ignore]
+        return original_parse(name, parameter_type, value)
 
     halide.Generator._set_generatorparam_value = set_value
     halide.GeneratorParam._parse_value = staticmethod(parse_value)

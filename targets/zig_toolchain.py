@@ -19,7 +19,8 @@ from targets.stop_signal import StopSignal
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _MUSL_COMPANION = Path(__file__).parent / "musl_companion.c"
 _HEXAGON_COMPANIONS = tuple(
-    Path(__file__).parent / name for name in ("hexagon_companion.c", "hexagon_linux_companion.c")
+    Path(__file__).parent / name
+    for name in ("hexagon_companion.c", "hexagon_memory_companion.c", "hexagon_linux_companion.c")
 )
 
 # zig cc turns the undefined-behaviour sanitizer on unless the code is optimised.

@@ -56,7 +56,7 @@ class Runner:
 
     def __call__(self, *arguments: str | Path) -> RunnerResult:
         command = [*self.emulator, str(self.executable.path), *(str(argument) for argument in arguments)]
-        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=240, check=False)
         events = [json.loads(line) for line in done.stdout.decode().splitlines()]
         return RunnerResult(done.returncode, events, done.stderr.decode("utf-8", "replace"))
 

@@ -106,12 +106,12 @@ def test_threads_build_once(cache: ContentCache) -> None:
         nonlocal count
         count += 1
         entered.set()
-        proceed.wait(10)
+        proceed.wait(60)
         path.write_text("content")
 
     threads = [threading.Thread(target=cache.get_or_build, args=(["a"], ".o", build)) for _ in range(4)]
     threads[0].start()
-    entered.wait(10)
+    entered.wait(60)
     for thread in threads[1:]:
         thread.start()
     proceed.set()

@@ -68,6 +68,17 @@ def test_a_compile_error_is_shown_as_the_compiler_tells_it(cpp_compiler: HostCpp
     assert caught.value.next_step
 
 
+def test_a_source_without_a_generator_is_named(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "tool.cpp"
+    source.write_text("int main() { return 0; }\n")
+    with pytest.raises(GeneratorError, match="tool.cpp registers no generator: .* exited with code 0") as caught:
+        open_generator(parse_generator(str(source)), halide, cpp_compiler, settings.environment)
+    assert ".generator" not in caught.value.message
+    assert "HALIDE_REGISTER_GENERATOR(Class, name)" in caught.value.next_step
+
+
 def test_a_machine_without_a_compiler_is_told_what_to_install(
     halide: HalideInstall, tmp_path: Path, examples: Path
 ) -> None:

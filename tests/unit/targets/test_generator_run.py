@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,13 @@ from targets.halide_install import HalideInstall
 from targets.host_cpp_compiler import HostCppCompiler
 from targets.named_autoschedulers import li2018, mullapudi2016, profile_autoscheduler
 from targets.open_generator import open_generator
-from targets.process_outcome import ProcessLimits
+from targets.process_outcome import ProcessLimits, ProcessOutcome
 from targets.profile_loader import load_profile
 from targets.stop_signal import StopSignal
 
 HERE = Path(__file__).parent / "generators"
 BROKEN_CPP = ("missing_estimates", "manual_schedule", "crashes", "hangs", "memory_hog")
-LIMITS = ProcessLimits(time_s=60.0, memory_bytes=2**30)
+LIMITS = ProcessLimits(time_s=240.0, memory_bytes=2**30)
 
 Open = Callable[[str, str], GeneratorProgram]
 Search = Callable[..., GeneratedFiles | GeneratorFailure]
@@ -167,7 +168,7 @@ def test_parameter_value_that_is_no_name_of_an_enumeration(search: Search) -> No
 def test_what_a_python_generator_raises_is_told_without_its_frames(search: Search) -> None:
     reason, sentence = failure(search("python", "no_estimates", "typed", count="9"))
     assert reason is GeneratorFailureReason.FAILED
-    assert sentence == "Generator typed failed: ValueError: typed: count is 9; it must be at most 4"
+    assert sentence == "Generator typed failed: ValueError: typed: count is 9; it must be at most 4."
 
 
 def test_memory_hog(search: Search, language: str) -> None:
@@ -197,3 +198,66 @@ def test_files_of_an_earlier_run_never_count(search: Search, tmp_path: Path) -> 
     assert isinstance(search("python", "no_estimates", "typed"), GeneratedFiles)
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert failure(search("python", "no_estimates", "no_output"))
+
+
+@dataclass(frozen=True)
+class Prints:
+    """A generator that prints and ends as it is told to."""
+
+    log: str
+    exit_code: int
+    names: tuple[str, ...] = ("blur",)
+    sha256: str = ""
+
+    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
+        return ProcessOutcome(self.exit_code, False, False, 0.1, 0, 2**30, self.log)
+
+    def close(self) -> None:
+        pass
+
+
+# As Halide 21 prints them: LLVM aborts, Halide throws.
+BAD_SIGNATURE = (
+    "Warning: Update definition 0 of function cdf has not been scheduled.\n"
+    "python: /ws/llvm-project/llvm/lib/IR/Instructions.cpp:759: void llvm::CallInst::init(llvm::FunctionType*, "
+    'llvm::Value*): Assertion `(i >= FTy->getNumParams()) && "Calling a function with a bad signature!"\' failed.\n'
+)
+REFUSED = "Unhandled exception: Error: Generated function does not pass LLVM's verifyFunction.\n\n"
+UNDEFINED = "Unhandled exception: Error: Call of widen_right_add with argument 0 undefined.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "exit_code", "reason", "words"),
+    [
+        (BAD_SIGNATURE, -6, GeneratorFailureReason.CRASHED, "crashes on this schedule of generator blur: `(i >= "),
+        ("LLVM ERROR: Cannot select: t5\n", -6, GeneratorFailureReason.CRASHED, "generator blur: Cannot select: t5. "),
+        (REFUSED, 1, GeneratorFailureReason.FAILED, "does not pass LLVM's verifyFunction. "),
+        (UNDEFINED, 1, GeneratorFailureReason.FAILED, "blur: Call of widen_right_add with argument 0 undefined. "),
+    ],
+)
+def test_faults_of_halides_code_generator_are_told_as_such(
+    tmp_path: Path, log: str, exit_code: int, reason: GeneratorFailureReason, words: str
+) -> None:
+    request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
+    found = failure(run_generator(Prints(log, exit_code), request, LIMITS))
+    assert found[0] is reason
+    assert words in found[1] and "a fault of Halide's, not of the generator" in found[1]
+    assert "\n" not in found[1]
+
+
+def test_warnings_are_no_last_words(tmp_path: Path) -> None:
+    request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
+    _, sentence = failure(run_generator(Prints("Warning: unscheduled\nthe end\n", -11), request, LIMITS))
+    assert sentence.endswith("Its last words:\nthe end")
+
+
+def test_what_hvx_lacks_is_told(tmp_path: Path) -> None:
+    request = GeneratorRequest("stats", "f", "f", tmp_path, ("object",), "host", {}, None)
+    log = "Unhandled exception: Error: Cannot interleave native vectors of type int64x64\n\n"
+    assert "vectors of 64-bit integers" in failure(run_generator(Prints(log, 1), request, LIMITS))[1]
+
+
+def test_what_a_generator_throws_ends_as_a_sentence(tmp_path: Path) -> None:
+    request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
+    log = "Unhandled exception: Error: the radius is odd\n\n"
+    assert failure(run_generator(Prints(log, 1), request, LIMITS))[1] == "Generator blur failed: the radius is odd."

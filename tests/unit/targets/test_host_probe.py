@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from targets.halide_target import parse_halide_target
-from targets.host_probe import HostMachine, host_halide_target, probe_host
+from targets.host_probe import HostMachine, host_halide_target, lacking_features, probe_host
 
 
 def machine(root: Path, files: dict[str, str], cpus: frozenset[int]) -> HostMachine:
@@ -38,6 +38,18 @@ def test_the_common_features_are_halides_own() -> None:
     common = {"sse41", "avx", "avx2", "f16c", "fma", "avx512", "avx512_skylake"}
     of_halide = set(parse_halide_target(host_halide_target()).features)
     assert set(probe_host().features) & common == of_halide & common
+
+
+def test_this_machine_lacks_nothing_that_halide_finds_in_it() -> None:
+    assert lacking_features(host_halide_target(), probe_host()) == ()
+
+
+def test_halide_is_asked_about_features_that_no_flag_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = "flags\t\t: fpu avx avx2 f16c fma sse4_1 avx_vnni\n"
+    host = machine(tmp_path, {"proc/cpuinfo": flags}, frozenset({0}))
+    monkeypatch.setattr("targets.host_probe.host_halide_target", lambda: "x86-64-linux-avx-avx2-avx10_1")
+    assert lacking_features("x86-64-linux-avx-avx2-avx10_1-avxvnni-f16c-fma-sse41", host) == ()
+    assert lacking_features("x86-64-linux-avx-avx2-x86apx-avx512", host) == ("avx512", "x86apx")
 
 
 def test_affinity_is_respected() -> None:

@@ -6,7 +6,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,10 @@ import pytest
 from targets.limited_process import LOG_TAIL_BYTES, run_limited
 from targets.process_outcome import ProcessLimits, ProcessOutcome
 from targets.stop_signal import StopSignal
-from tests.process_state import has_ended
+from tests.process_state import act_when, has_ended, under_a_time_limit
 
 GIB = 2**30
-GENEROUS = ProcessLimits(time_s=60.0, memory_bytes=4 * GIB)
+GENEROUS = ProcessLimits(time_s=240.0, memory_bytes=4 * GIB)
 # A child and a grandchild that wait for ever; their ids go to the file that is given.
 FAMILY = """
 import os, sys, time
@@ -39,14 +38,15 @@ def ids_in(path: Path) -> list[int]:
     return [int(word) for word in path.read_text().split()]
 
 
-def set_when_written(stop: StopSignal, path: Path) -> None:
-    while not path.exists() or not path.read_text().endswith("\n"):
-        time.sleep(0.01)
-    stop.set()
+def is_written(path: Path) -> bool:
+    return path.exists() and path.read_text().endswith("\n")
 
 
 def test_the_time_limit_ends_the_child_with_its_descendants(tmp_path: Path) -> None:
-    outcome = run_limited(python(FAMILY, tmp_path / "ids"), ProcessLimits(1.5, GIB))
+    outcome = under_a_time_limit(
+        lambda limit_s: run_limited(python(FAMILY, tmp_path / "ids"), ProcessLimits(limit_s, GIB)),
+        lambda: is_written(tmp_path / "ids"),
+    )
     assert outcome.timed_out and not outcome.stopped and not outcome.succeeded
     assert outcome.describe() == f"did not end within {outcome.duration_s:.0f} s"
     ids = ids_in(tmp_path / "ids")
@@ -55,7 +55,7 @@ def test_the_time_limit_ends_the_child_with_its_descendants(tmp_path: Path) -> N
 
 def test_the_stop_signal_ends_the_child_with_its_descendants(tmp_path: Path) -> None:
     stop = StopSignal()
-    threading.Thread(target=set_when_written, args=(stop, tmp_path / "ids"), daemon=True).start()
+    act_when(lambda: is_written(tmp_path / "ids"), stop.set)
     outcome = run_limited(python(FAMILY, tmp_path / "ids"), GENEROUS, stop=stop)
     assert outcome.stopped and not outcome.timed_out and not outcome.succeeded and not outcome.out_of_memory
     assert outcome.describe() == "was stopped"
@@ -134,9 +134,9 @@ def test_it_runs_on_the_cores_it_is_given() -> None:
 
     core = min(os.sched_getaffinity(0))
     limits = ProcessLimits(60.0, GIB, frozenset({core}))
-    # The cores are set right after the start, so a child that asks in its first microseconds may see the others.
-    script = "import os, time; time.sleep(0.3); print(sorted(os.sched_getaffinity(0)))"
-    assert run_limited(python(script), limits).log == f"[{core}]\n"
+    # The cores are set right after the start: a child that asks at once may see the others.
+    script = f"import os, time\nwhile os.sched_getaffinity(0) != {{{core}}}: time.sleep(0.01)\nprint('there')"
+    assert run_limited(python(script), limits).log == "there\n"
 
 
 def test_a_limit_of_a_hundred_days_is_a_limit() -> None:

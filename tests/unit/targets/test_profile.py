@@ -23,7 +23,7 @@ def test_to_dict_has_every_field_but_the_source() -> None:
     profile = load_profile("arm64")
     names = {field.name for field in dataclasses.fields(profile)} - {"source"}
     assert set(profile.to_dict()) == names
-    assert profile.machine == type(profile.machine)(**profile.to_dict()["machine"])  # type: ignore[arg-type]
+    assert profile.machine == type(profile.machine)(**profile.to_dict()["machine"])
 
 
 def test_parameters_are_in_a_fixed_order() -> None:
@@ -38,4 +38,4 @@ def test_profiles_are_frozen_and_can_be_keys() -> None:
     profile = load_profile("arm64")
     assert {profile: 1}[load_profile("arm64")] == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
-        profile.name = "other"  # type: ignore[misc]
+        profile.name = "other"

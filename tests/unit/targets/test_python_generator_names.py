@@ -42,7 +42,7 @@ def test_a_class_without_a_given_name_has_its_own(tmp_path: Path, settings: Sett
     try:
         assert program.names == ("doubled",)
         request = GeneratorRequest("doubled", "doubled", "doubled", tmp_path, ("object",), "x86-64-linux")
-        made = run_generator(program, request, ProcessLimits(time_s=60.0, memory_bytes=2 * 2**30))
+        made = run_generator(program, request, ProcessLimits(time_s=240.0, memory_bytes=2 * 2**30))
     finally:
         program.close()
     assert isinstance(made, GeneratedFiles)
