@@ -23,11 +23,11 @@ from pathlib import Path
 
 from autotune_loop.kernel_bench import BenchPlan, BuiltKernels, KernelBench
 from autotune_loop.objective import Objective
-from autotune_loop.play_off_course import Contender, PlayOffCourse, Turn
-from autotune_loop.play_off_times import ProcessTime
-from autotune_loop.shipping_play_off import FalseWins
+from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
+from autotune_loop.play_off.header_play_off import FalseWins
+from autotune_loop.play_off.times import ProcessTime
+from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.tune_request import Folders
-from autotune_loop.verdict import Verdict
 from devices.device import Device
 from devices.device_transport import device_transport
 from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance

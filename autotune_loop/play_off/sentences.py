@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.verdict import CONFIDENCE, Comparison, VerdictReason
+from autotune_loop.play_off.verdict import CONFIDENCE, Comparison, VerdictReason
 
 NO_TIME = "Unconfirmed: there was no time left for the turns that a verdict needs."
 STOPPED = "Unconfirmed: the play-off was stopped."

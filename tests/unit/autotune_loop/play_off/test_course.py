@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from autotune_loop import play_off_course
 from autotune_loop.objective import Objective, ObjectiveKind
-from autotune_loop.play_off_course import (
+from autotune_loop.play_off import course as course_module
+from autotune_loop.play_off.course import (
     CHOOSING_TURNS,
     FEWEST_CHOOSING_TURNS,
     Contender,
@@ -18,8 +18,8 @@ from autotune_loop.play_off_course import (
     PlayOffResult,
     Turn,
 )
-from autotune_loop.play_off_times import ProcessTime
-from autotune_loop.verdict import LOOKS, VerdictReason
+from autotune_loop.play_off.times import ProcessTime
+from autotune_loop.play_off.verdict import LOOKS, VerdictReason
 from devices.device import Clock
 from devices.measurement import Measurement
 
@@ -141,7 +141,7 @@ def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
 def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timing takes a second: there is time for two turns of three contenders and the look, not for five turns."""
     now_s = 0.0
-    monkeypatch.setattr(play_off_course.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(course_module.time, "monotonic", lambda: now_s)
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
 
     def time_turn(order: Sequence[str]) -> Turn:

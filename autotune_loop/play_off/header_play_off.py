@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from autotune_loop.deadline import Deadline
 from autotune_loop.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from autotune_loop.objective import Objective
-from autotune_loop.play_off_course import Contender, PlayOffCourse, PlayOffResult, Turn
-from autotune_loop.play_off_times import DeviceTimes, ProcessTime
-from autotune_loop.verdict import CONFIDENCE, Verdict, VerdictReason
+from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off.times import DeviceTimes, ProcessTime
+from autotune_loop.play_off.verdict import CONFIDENCE, Verdict, VerdictReason
 from devices.measurement import MeasureFailureReason, Measurement
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.objective import Objective, ObjectiveKind
-from autotune_loop.verdict import LOOKS, Comparison, RatioEstimate, compare_turns, estimate_ratio
+from autotune_loop.play_off.verdict import LOOKS, Comparison, RatioEstimate, compare_turns, estimate_ratio
 
 MEAN = Objective()
 RATIOS = st.integers(-50_000, 50_000).map(lambda number: number / 100_000)
@@ -84,7 +84,10 @@ def test_a_loss_and_a_gain_that_is_not_worth_it_are_hopeless() -> None:
 
 def two_boards(objective: Objective, second: float) -> Comparison:
     source = random.Random(3)
-    noise = lambda: source.gauss(0, 0.003)  # noqa: E731 – one line says it
+
+    def noise() -> float:
+        return source.gauss(0, 0.003)
+
     return compare_turns([{"pi": -0.10 + noise(), "phone": second + noise()} for _ in range(16)], objective)
 
 

@@ -13,8 +13,8 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, PlayOff
 from autotune_loop.objective import Objective
-from autotune_loop.play_off_course import Contender, PlayOffCourse, PlayOffResult, Turn
-from autotune_loop.play_off_times import ProcessTime
+from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off.times import ProcessTime
 from autotune_loop.run_store import RunStore
 from devices.measure_settings import MeasureSettings
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement

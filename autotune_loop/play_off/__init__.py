@@ -1,0 +1,1 @@
+"""Who ships: kernels timed in turns, and the test that decides between them."""
