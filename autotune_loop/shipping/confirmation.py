@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.kernel_bench import BenchPlan
-from autotune_loop.play_off_times import DeviceTimes
+from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
+from autotune_loop.play_off.times import DeviceTimes
 from autotune_loop.run_record import RunRecord
 from autotune_loop.shipping.provenance import device_names
 from autotune_loop.shipping.recorded_times import RecordedTime
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.trial_place import TrialPlace
 from autotune_loop.shipping.verdict_words import verdict_words
-from autotune_loop.shipping_play_off import HeaderPlayOff, decide_winner
 from devices.measure_settings import MeasureSettings
 from targets.artifacts import KernelRecipe
 from targets.errors import GeneratorError

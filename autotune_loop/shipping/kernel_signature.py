@@ -39,18 +39,13 @@ def read_signature(events: Sequence[Mapping[str, Any]], kernel: str) -> tuple[Ke
     """The arguments of `kernel` among the events of the runner's list.
 
     Raises:
-        GeneratorError: the list has no such kernel, is damaged, or the kernel has no output of one dimension or more.
+        GeneratorError: the list has no such kernel or is damaged.
     """
     try:
         listed = next(event for event in events if event["name"] == kernel)
         arguments = tuple(_argument(item) for item in listed["arguments"])
     except (StopIteration, KeyError, TypeError, ValueError) as error:
         raise GeneratorError(f"The runner's list of the arguments of {kernel} cannot be read: {error!r}.") from error
-    if not any(argument.is_output and argument.estimates for argument in arguments):
-        raise GeneratorError(
-            "The generator has no output with dimensions and estimates, so it has no sizes.",
-            next_step="Give --no-sizes.",
-        )
     return arguments
 
 

@@ -67,7 +67,7 @@ class ShippedProvenance:
     @property
     def clock_words(self) -> str:
         """What the times are, for people."""
-        return "wall time" if self.clock == Clock.WALL.value else f"{self.clock} time, not a device's"
+        return Clock.words_of(self.clock)
 
     @property
     def _default(self) -> str:

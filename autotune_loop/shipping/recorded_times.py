@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
 import sqlite3
 import statistics
-import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autotune_loop.candidate import Origin
+from autotune_loop.read_database import read_database
 from autotune_loop.shipping.verdict_words import verdict_words
 from targets.errors import RunFolderError
 
@@ -93,21 +92,21 @@ def read_recorded_times(folder: Path, name: str, function_name: str, argset_inde
         raise RunFolderError(
             f"{note} is damaged: expected the time of a sample such as batch_0_0/3.", next_step="Tune again."
         )
-    with _reading(folder / "tuning.db") as database:
-        symbol = _symbol(database, found, function_name, argset_index)
-        return _times(database, symbol, argset_index)
+    sample: re.Match[str] = found
+
+    def read(database: sqlite3.Connection) -> RecordedTimes:
+        return _times(database, _symbol(database, sample, function_name, argset_index), argset_index)
+
+    return _read(folder / "tuning.db", read)
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open for reading; what is wrong with the file becomes one sentence."""
+def _read(path: Path, read: Callable[[sqlite3.Connection], RecordedTimes]) -> RecordedTimes:
+    """What is wrong with the file becomes one sentence."""
     next_step = "Ship another run, or tune again."
     if not path.is_file():
         raise RunFolderError(f"{path} is missing: the run's measurements are in it.", next_step=next_step)
     try:
-        uri = f"file:{urllib.parse.quote(str(path.resolve()))}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
-            yield database
+        return read_database(path, read)
     except (
         sqlite3.Error,
         ValueError,

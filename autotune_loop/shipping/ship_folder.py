@@ -18,8 +18,10 @@ from targets.atomic_write import write_atomically
 from targets.content_cache import file_sha256
 from targets.errors import RunFolderError, UsageError
 
-# Where files lie until all of them are written; a folder, so that what a killed process leaves is no shipped file.
+# Where files lie until all of them are written, and then until all of them are in their places; folders, so that what a
+# killed process leaves is no shipped file.
 _UNFINISHED = ".unfinished"
+_WRITTEN = ".written"
 # Words of a target that say nothing about the hardware: a schedule fits with and without them.
 _NOT_OF_HARDWARE = re.compile(
     r"debug|enable_backtraces|no_asserts|no_bounds_query|no_runtime|user_context|profile(_by_timer)?|tune_\w+|"
@@ -31,23 +33,29 @@ _NOT_OF_HARDWARE = re.compile(
 def open_ship_folder(folder: Path) -> ShipManifest:
     """What the folder holds; nothing where it is new or empty. Hidden files are nobody's.
 
+    Where another process is putting files into it, this waits; where one was killed, this does what was left of it.
+
     Raises:
         RunFolderError: it holds files that are not `sdk ship`'s, or shipped ones that were changed; or it cannot be
             read or written.
     """
     try:
-        return _open(folder)
+        if not folder.exists():
+            return ShipManifest()
+        if not folder.is_dir():
+            raise RunFolderError(f"{folder} is not a folder.", next_step="Choose another -o.")
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise RunFolderError(
+                f"{folder} cannot be written.", next_step="Choose another -o, or change its permissions."
+            )
+        with _lock(folder):
+            return _open(folder)
     except OSError as error:
         raise _unusable(folder, error) from error
 
 
 def _open(folder: Path) -> ShipManifest:
-    if not folder.exists():
-        return ShipManifest()
-    if not folder.is_dir():
-        raise RunFolderError(f"{folder} is not a folder.", next_step="Choose another -o.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise RunFolderError(f"{folder} cannot be written.", next_step="Choose another -o, or change its permissions.")
+    _put_in_place(folder)
     names = shown_files(folder)
     if not names:
         return ShipManifest()
@@ -57,13 +65,17 @@ def _open(folder: Path) -> ShipManifest:
             next_step="Choose a folder of its own with -o.",
         )
     manifest = read_manifest(folder)
-    for name, sha256 in manifest.files.items():
+    _check_unchanged(folder, manifest, manifest.files)
+    return manifest
+
+
+def _check_unchanged(folder: Path, manifest: ShipManifest, names: Iterable[str]) -> None:
+    for name in names:
         path = folder / name
-        if path.is_file() and file_sha256(path) != sha256:
+        if path.is_file() and file_sha256(path) != manifest.files.get(name):
             raise RunFolderError(
                 f"{path} has been changed since it was shipped.", next_step="Move it away if it is to be replaced."
             )
-    return manifest
 
 
 def shown_files(folder: Path) -> list[str]:
@@ -103,10 +115,8 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
             }
             files = {name: sha256 for name, sha256 in before.files.items() if name in owned}
             manifest = ShipManifest(schedules, {**files, **hashes})
-            # The manifest last: until it is there the folder does not agree with it, which --check tells.
-            _put(folder, {**all_texts, FILE_NAME: manifest.to_json()})
-            for name in before.files.keys() - manifest.files.keys():
-                (folder / name).unlink(missing_ok=True)
+            _write_all(folder, {**all_texts, FILE_NAME: manifest.to_json()})
+            _put_in_place(folder)
     except OSError as error:
         raise _unusable(folder, error) from error
     return manifest
@@ -136,7 +146,7 @@ def _check_free(folder: Path, before: ShipManifest, names: Iterable[str]) -> Non
             )
 
 
-def _put(folder: Path, texts: Mapping[str, str]) -> None:
+def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
     """All of the files, or none where the disk is full.
 
     Raises:
@@ -148,10 +158,33 @@ def _put(folder: Path, texts: Mapping[str, str]) -> None:
     try:
         for name, text in texts.items():
             write_atomically(unfinished / name, text.encode())
-        for name in texts:
-            os.replace(unfinished / name, folder / name)
+        unfinished.rename(folder / _WRITTEN)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _put_in_place(folder: Path) -> None:
+    """Move what was written to its places and delete what is no longer shipped; or what a killed process left of that.
+
+    Raises:
+        RunFolderError: since that process was killed, somebody has changed a file that would be replaced.
+        OSError: a file cannot be moved or deleted.
+    """
+    written = folder / _WRITTEN
+    if not written.is_dir():
+        return
+    # The manifest goes last: until it is there the folder does not agree with it, which --check tells.
+    if (written / FILE_NAME).exists():
+        manifest = read_manifest(written)
+        before = read_manifest(folder) if (folder / FILE_NAME).exists() else ShipManifest()
+        names = sorted({path.name for path in written.iterdir()} - {FILE_NAME})
+        _check_unchanged(folder, before, names)
+        for name in names:
+            (written / name).replace(folder / name)
+        for name in before.files.keys() - manifest.files.keys():
+            (folder / name).unlink(missing_ok=True)
+        (written / FILE_NAME).replace(folder / FILE_NAME)
+    written.rmdir()
 
 
 def _check_names(schedules: Iterable[ShippedSchedule]) -> None:

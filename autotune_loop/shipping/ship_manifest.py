@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,8 +173,8 @@ def _row(value: Any, place: str) -> FuncRow:
 
 def _outcome(value: Any, place: str) -> SizeOutcome:
     size, verdict, sentence = _list(value)
-    text: Callable[[Any], str] = lambda item: _text(item, None, f"text at {place}")  # noqa: E731
-    return SizeOutcome(text(size), SizeVerdict(text(verdict)), text(sentence))
+    words = [_text(item, None, f"text at {place}") for item in (size, verdict, sentence)]
+    return SizeOutcome(words[0], SizeVerdict(words[1]), words[2])
 
 
 def _mapping(value: Any, place: str) -> dict[str, Any]:

@@ -63,7 +63,12 @@ def parse_accepted_size(text: str) -> tuple[str, OutputSize]:
 
 
 def neighbouring_sizes(signature: Sequence[KernelArgument]) -> tuple[OutputSize, ...]:
-    """The estimated size, one less with an offset, a small odd size, smaller than any tile, one pixel."""
+    """The estimated size, one less with an offset, a small odd size, smaller than any tile, one pixel.
+
+    None where every output is one number: there is no size to change.
+    """
+    if not _sized_outputs(signature):
+        return ()
     estimates = first_output(signature).estimates
     extents = [extent for _, extent in estimates]
     spatial = [index for index, extent in enumerate(extents) if extent >= _SHORTEST_SPATIAL][:2]
@@ -91,8 +96,22 @@ def neighbouring_sizes(signature: Sequence[KernelArgument]) -> tuple[OutputSize,
 
 
 def first_output(signature: Sequence[KernelArgument]) -> KernelArgument:
-    """The output that sizes are of; the signature has one."""
-    return next(argument for argument in signature if argument.is_output and argument.estimates)
+    """The output that sizes are of.
+
+    Raises:
+        UsageError: there is none.
+    """
+    outputs = _sized_outputs(signature)
+    if not outputs:
+        raise UsageError(
+            "The generator has no output with dimensions and estimates, so it has no sizes.",
+            next_step="Leave --accept-size out.",
+        )
+    return outputs[0]
+
+
+def _sized_outputs(signature: Sequence[KernelArgument]) -> list[KernelArgument]:
+    return [argument for argument in signature if argument.is_output and argument.estimates]
 
 
 def argument_sizes(signature: Sequence[KernelArgument], size: OutputSize) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from autotune_loop.run_record import read_run_record
 from autotune_loop.shipping.check_folder import CheckedFolder
 from autotune_loop.shipping.check_folder import check_folder as check
 from autotune_loop.shipping.confirmation import confirm_winner
@@ -24,6 +26,7 @@ from sdk.trial_place import open_trial_place
 from targets.errors import UsageError
 from targets.generator_program import GeneratorProgram
 from targets.generator_reference import parse_parameters
+from targets.hexagon_sdk import HEXAGON_SDK_OPTION
 
 
 def ship(
@@ -40,6 +43,7 @@ def ship(
     target: str | None = None,
     device: str | Sequence[str] | None = None,
     inventory: Path | None = None,
+    hexagon_sdk_root: Path | None = None,
     progress: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> ShipManifest:
@@ -56,6 +60,7 @@ def ship(
         incumbent: the header that is in use, which the schedule must beat in such a play-off.
         budget_s: of the play-off; past it no further turn begins.
         target, device, inventory: where that is done; by default where each run was timed.
+        hexagon_sdk_root: Qualcomm's SDK, for runs for Hexagon; None takes the one that HEXAGON_SDK_ROOT names.
         progress: called with a phrase at every step.
 
     Raises:
@@ -66,6 +71,9 @@ def ship(
     _check_names([name for name, _ in asked if name], runs)
     if guard and not (asked or neighbours):
         raise UsageError("A guard is written from what sizes show.", next_step="Leave --no-sizes out.")
+    if hexagon_sdk_root is not None:
+        _check_hexagon(runs)
+        settings = replace(settings, hexagon_sdk_root=hexagon_sdk_root.absolute())
     workbench = open_workbench(settings)
 
     def place_for(run: RunSchedule) -> TrialPlace:
@@ -98,6 +106,14 @@ def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
         raise UsageError(
             f"--accept-size names {unknown[0]!r}, which is in none of the runs.",
             next_step=f"They have: {', '.join(tuned)}.",
+        )
+
+
+def _check_hexagon(runs: Sequence[Path]) -> None:
+    targets = [read_run_record(folder).identity.get("halide_target", "") for folder in runs]
+    if not any(target.startswith("hexagon-") for target in targets):
+        raise UsageError(
+            f"{HEXAGON_SDK_OPTION} is for runs for Hexagon, and none of these is one.", next_step="Leave it out."
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.autotune_options import Devices, Inventory, OptionalTarget
+from sdk.commands.autotune_options import Devices, HexagonSdkRoot, Inventory, OptionalTarget
 from sdk.options import JsonOption, ParameterOption
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def ship(
     target: OptionalTarget = None,
     device: Devices = None,
     inventory: Inventory = None,
+    hexagon_sdk_root: HexagonSdkRoot = None,
     parameters: ParameterOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,6 +98,7 @@ def ship(
             target=target,
             device=device,
             inventory=inventory,
+            hexagon_sdk_root=hexagon_sdk_root,
             progress=progress,
         )
     if as_json:
@@ -115,9 +117,11 @@ def _show(runs: list[Path]) -> None:
 
 
 def _print_shipped(output: Path, manifest: ShipManifest) -> None:
+    from devices.device import Clock
+
     for schedule in manifest.schedules:
         facts = schedule.provenance
-        clock = "" if facts["clock"] == "wall" else f" ({facts['clock']} time, not a device's)"
+        clock = Clock.label_of(str(facts["clock"]))
         default = "" if facts["default_ms"] is None else f", the default schedule {facts['default_ms']:.4g} ms"
         typer.echo(f"{schedule.name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{default}{clock}")
         if facts["verdict"]:

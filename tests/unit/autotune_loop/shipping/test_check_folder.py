@@ -12,6 +12,7 @@ import pytest
 
 from autotune_loop.shipping.check_folder import CheckedFolder, check_folder
 from autotune_loop.shipping.generator_sources import GeneratorSources
+from autotune_loop.shipping.ship_manifest import ShipManifest
 from autotune_loop.shipping.ship_runs import ship_runs
 from targets.errors import GeneratorError, UsageError
 from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
@@ -76,9 +77,10 @@ def test_what_is_shipped_must_be_of_the_generator_that_was_tuned(
     product: ShippedProduct, sources: GeneratorSources, tmp_path: Path
 ) -> None:
     run = Path(shutil.copytree(product.runs[0], tmp_path / "run"))
-    ship = lambda *runs, given=(): ship_runs(  # noqa: E731
-        runs, tmp_path / "new", replace(sources, given=given), SDK_VERSION, lambda step: None
-    )
+
+    def ship(*runs: Path, given: tuple[str, ...] = ()) -> ShipManifest:
+        return ship_runs(runs, tmp_path / "new", replace(sources, given=given), SDK_VERSION, lambda step: None)
+
     with pytest.raises(UsageError, match="are both runs of product for x86-64"):
         ship(run, product.runs[0])
     toml = (run / "run.toml").read_text()

@@ -192,7 +192,9 @@ def test_a_torn_database_is_one_sentence(run: Path, seed: int) -> None:
     start = len(content) * seed // 8
     content[start : start + 400] = bytes((seed * 37 + i * 11) % 256 for i in range(400))
     path.write_bytes(content[: len(content) - 1000 * (seed % 2)])
+    before = sorted(run.iterdir())
     try:
         read_run_schedules(run)
     except RunFolderError as error:
         assert "tuning.db is damaged" in error.message
+    assert sorted(run.iterdir()) == before

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import resource
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +110,25 @@ def test_two_schedules_cannot_be_one_file(tmp_path: Path) -> None:
         write(tmp_path, twin)
 
 
+def test_a_folder_is_read_as_it_was_or_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the first file's move and the manifest's another process opens the folder, and waits."""
+    opened: list[Future[ShipManifest]] = []
+    replace_file = Path.replace
+
+    def move(source: Path, target: Path) -> Path:
+        moved = replace_file(source, target)
+        if source.parent.name == ".written" and not opened:
+            opened.append(pool.submit(open_ship_folder, tmp_path))
+            with pytest.raises(TimeoutError):
+                opened[0].result(timeout=0.05)
+        return moved
+
+    monkeypatch.setattr(Path, "replace", move)
+    with ThreadPoolExecutor(1) as pool:
+        after = write_ship_folder(tmp_path, [ARM], {ARM.header: "made\n", ARM.python_module: "made\n"})
+        assert opened[0].result(timeout=60) == after
+
+
 def test_processes_that_ship_at_once_lose_nothing(tmp_path: Path) -> None:
     schedules = [
         replace(ARM, function_name=f"f{n}", header=f"f{n}.h", python_module=f"f{n}.py", provenance={}) for n in range(8)
@@ -115,6 +137,51 @@ def test_processes_that_ship_at_once_lose_nothing(tmp_path: Path) -> None:
         list(pool.map(lambda schedule: write(tmp_path, schedule), schedules))
     assert len(read_manifest(tmp_path).schedules) == len(schedules)
     assert {*files(tmp_path)} == {*read_manifest(tmp_path).files, FILE_NAME}
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill -9."""
+
+
+@pytest.mark.parametrize("moves", range(6))
+def test_what_a_killed_process_left_is_done_by_the_next(
+    moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, whole = tmp_path / "killed", tmp_path / "whole"
+    for each in (folder, whole):
+        write(each, HOST, ARM)
+    renamed = replace(ARM, header="blur.renamed.schedule.h")
+    after = write(whole, renamed)
+    left = moves
+
+    def move(source: Path, target: Path) -> Path:
+        nonlocal left
+        if source.parent.name == ".written":
+            if left == 0:
+                raise Killed
+            left -= 1
+        os.replace(source, target)
+        return target
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", move)
+        # Five files: header, module, two that choose, and the manifest.
+        with pytest.raises(Killed) if moves < 5 else contextlib.nullcontext():
+            write(folder, renamed)
+    assert open_ship_folder(folder) == after
+    assert files(folder) == files(whole)
+
+
+def test_what_was_changed_after_a_kill_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, ARM)
+    written = tmp_path / ".written"
+    shutil.copytree(tmp_path, written)
+    (tmp_path / ARM.header).write_text("by hand")
+    with pytest.raises(RunFolderError, match=r"arm64\.schedule\.h has been changed since it was shipped"):
+        write(tmp_path, ARM)
+    (tmp_path / ARM.header).unlink()
+    write(tmp_path, ARM)
+    assert (tmp_path / ARM.header).read_text() == "made\n" and not written.exists()
 
 
 def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:

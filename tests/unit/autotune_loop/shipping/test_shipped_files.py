@@ -54,7 +54,7 @@ def run(
     class Listening:
         names, sha256 = program.names, program.sha256
 
-        def run(self, arguments, limits, stop=None):  # type: ignore[no-untyped-def]
+        def run(self, arguments, limits, stop=None):
             outcome = program.run(arguments, limits, stop)
             log.append(outcome.log)
             return outcome

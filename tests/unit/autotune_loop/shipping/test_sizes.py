@@ -69,13 +69,18 @@ def kernel(**argument: object) -> list[dict[str, object]]:
     return [{"event": "kernel", "name": "tuned", "arguments": [{**item, **argument}]}]
 
 
+def test_a_number_has_no_sizes() -> None:
+    signature = read_signature(kernel(estimates=[]), "tuned")
+    assert neighbouring_sizes(signature) == ()
+    with pytest.raises(UsageError, match="no output with dimensions and estimates"):
+        argument_sizes(signature, parse_output_size("64x48"))
+
+
 def test_a_signature_is_not_trusted() -> None:
     assert read_signature(kernel(), "tuned") == (KernelArgument("out", "halide_buffer_t", True, ((0, 8),)),)
     for damage in ({"name": "a;b"}, {"estimates": [[0, 2**40]]}, {"estimates": 3}, {"estimates": [[0, "8"]]}):
         with pytest.raises(GeneratorError, match="cannot be read"):
             read_signature(kernel(**damage), "tuned")
-    with pytest.raises(GeneratorError, match="no output with dimensions and estimates"):
-        read_signature(kernel(estimates=None), "tuned")
     with pytest.raises(GeneratorError, match="cannot be read"):
         read_signature(kernel(), "other")
 
