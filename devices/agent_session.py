@@ -38,6 +38,8 @@ _SSH_ROOT = ".cache/halide-autotune-sdk"
 _ADB_ROOT = "/data/local/tmp/halide-autotune-sdk"
 _SILENCE_S = 10.0
 _END_OF_STREAM_S = 5.0
+# Links give something several times a second. A process that was stopped for longer has not listened meanwhile.
+_LONGEST_LOOK_S = 1.0
 _OPERATION_LIMIT_S = 900.0
 _LONGEST_LEASE_S = 1e9
 _SHOWN_CHARACTERS = 300
@@ -308,28 +310,32 @@ class _Exchange:
         self._device = device
         self._parser = parser
         self._heard = False
-        self._heard_at_s = time.monotonic()
+        self._looked_at_s = time.monotonic()
+        self._silent_s = 0.0
         self._final: ResultEvent | ErrorEvent | None = None
         self._output = bytearray()
 
     @property
     def is_over(self) -> bool:
         """Whether the last event has come and the stream, which should have ended, has been waited for."""
-        return self._final is not None and time.monotonic() - self._heard_at_s > _END_OF_STREAM_S
+        return self._final is not None and self._silent_s > _END_OF_STREAM_S
 
     def take(self, data: bytes) -> None:
         """Look at what came, and at the clock."""
+        now_s = time.monotonic()
+        self._silent_s += min(now_s - self._looked_at_s, _LONGEST_LOOK_S)
+        self._looked_at_s = now_s
         for event in self._parser.feed(data):
             if self._final is not None:
                 continue
-            self._heard, self._heard_at_s = True, time.monotonic()
+            self._heard, self._silent_s = True, 0.0
             if isinstance(event, OutputEvent):
                 self._output += event.data
                 if len(self._output) > _MOST_OUTPUT_BYTES:
                     raise DeviceTrouble(TroubleKind.GARBLED, f"{self._device} sends more output than was asked for.")
             elif not isinstance(event, AliveEvent):
                 self._final = event
-        if self._final is None and time.monotonic() - self._heard_at_s > _SILENCE_S:
+        if self._final is None and self._silent_s > _SILENCE_S:
             raise DeviceTrouble(TroubleKind.SILENT, f"{self._device} has been silent for {_SILENCE_S:.0f} s.")
 
     def reply(self, command: str) -> Reply:

@@ -19,6 +19,7 @@ from devices.device_probe import DeviceProbe, probe_device
 from devices.device_sense import DeviceSense, core_list, sense_device, time_canary
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.file_name import check_name
+from devices.program_starter import ProgramStarter
 from devices.session_files import SessionFiles
 from devices.shared_connection import SharedConnection
 from devices.transport import RunOutcome
@@ -64,6 +65,7 @@ class AgentTransport:
         token: a lease taken before; without one the lease is this transport's own, and ends with `close`.
         own_token: the secret of its own lease, by which a process takes over that of its dead predecessor.
         lease_ttl_s: how long the lease outlives this process.
+        starter: what programs are started by; None where they are the processor's own.
     """
 
     def __init__(
@@ -76,17 +78,20 @@ class AgentTransport:
         *,
         own_token: str | None = None,
         lease_ttl_s: float = 120.0,
+        starter: ProgramStarter | None = None,
     ) -> None:
         if device.remote is None:
             raise ValueError(f"{device.name} is not behind a link")
         place = device.remote
         secret = token or own_token or secrets.token_hex(16)
         claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
-        self._begin(SharedConnection(AgentSession(link, device, agent), claim, own_lease=token is None), device)
+        connection = SharedConnection(AgentSession(link, device, agent), claim, own_lease=token is None)
+        self._begin(connection, device, starter)
 
-    def _begin(self, connection: SharedConnection, device: Device) -> None:
+    def _begin(self, connection: SharedConnection, device: Device, starter: ProgramStarter | None) -> None:
         assert device.remote is not None, "the device is behind a link"
         self._device = device
+        self._starter = starter
         self._place = device.remote
         self._connection = connection
         self._session, self._claim, self._lock = connection.session, connection.claim, connection.lock
@@ -105,7 +110,7 @@ class AgentTransport:
         The lease ends with the last of them. Programs of one must not run beside those of another.
         """
         other: AgentTransport = object.__new__(AgentTransport)
-        other._begin(self._connection, self._device)
+        other._begin(self._connection, self._device, self._starter)
         return other
 
     def open(self) -> OpenedDevice:
@@ -147,6 +152,8 @@ class AgentTransport:
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """See `Transport.run`; the time limit is kept by the agent, on the device."""
         check_name(name)
+        if self._starter is not None:
+            name, arguments = self._starter.name, [name, *arguments]
         with self._operation():
             self._stay_open()
             started_s = time.monotonic()
@@ -160,7 +167,7 @@ class AgentTransport:
                 ("time_s", f"{limit_s:.3f}"),
                 ("memory_bytes", str(_KERNEL_MEMORY_BYTES)),
                 ("cores", core_list(self._place.cores)),
-                ("canary", "0" if self._device.is_emulated else "1"),
+                ("canary", "1" if self._device.has_canary else "0"),
             ]
             reply = self._session.call("run", fields, stop=stop, limit_s=limit_s + _RUN_SPARE_S)
             if reply is None:
@@ -286,7 +293,12 @@ class AgentTransport:
             if loss is not None and loss is not self._heard_of_loss:
                 self._heard_of_loss = loss
                 raise loss
-            yield
+            try:
+                yield
+            except DeviceTrouble as trouble:
+                if trouble.kind is TroubleKind.LEASED:
+                    self._heard_of_loss = self._connection.lose_lease(trouble)
+                raise
 
     @contextlib.contextmanager
     def _looking(self) -> Iterator[AgentSession]:
@@ -306,6 +318,9 @@ class AgentTransport:
             self._files.forget()
         governor_set = self._place.performance_mode and self._set_performance()
         free_bytes, architecture = fields.number("free_bytes"), fields.text("architecture")
+        if self._starter is not None:
+            for path, name in self._starter.files(architecture):
+                self._files.push(path, name)
         self._opened = OpenedDevice(boot, free_bytes, architecture, governor_set)
         self._generation = self._session.generation
 

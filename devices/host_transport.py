@@ -18,6 +18,8 @@ from targets.stop_signal import StopSignal
 class HostTransport:
     """The transport of the devices of this machine: the same folder, with a launcher before the program.
 
+    Several threads may call `run` at once.
+
     Args:
         parent_folder: where the device's folder is made.
         environment: what the programs see.

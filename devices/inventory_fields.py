@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from devices.device_address import address_text, parse_adb_address, parse_ssh_address
 from devices.inventory import DeviceMachine, InventoryDevice
@@ -244,7 +245,7 @@ def _number_of(fields: Fields, key: str) -> int | None:
 
 
 # The checks below make the tuples; what is in them is theirs to say.
-def _tuple_of(fields: Fields, key: str) -> tuple:  # type: ignore[type-arg]
+def _tuple_of(fields: Fields, key: str) -> tuple[Any, ...]:
     value = fields.get(key)
     return value if isinstance(value, tuple) else ()
 

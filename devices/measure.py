@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from devices.measurement import MeasureFailure, MeasureFailureReason, Measuremen
 from devices.runner_events import read_events
 from devices.transport import RunOutcome, Transport
 from targets.errors import DeviceError
+from targets.process_outcome import signal_name
 from targets.stop_signal import StopSignal
 
 _REASON_OF_ERROR = {
@@ -21,11 +23,18 @@ _REASON_OF_ERROR = {
     "halide": MeasureFailureReason.HALIDE_ERROR,
     "memory": MeasureFailureReason.OUT_OF_MEMORY,
     "gpu": MeasureFailureReason.DEVICE,
+    # Of the launcher on a phone: its DSP has run nothing; or has ended without a word.
+    "dsp": MeasureFailureReason.DEVICE,
+    "crash": MeasureFailureReason.CRASHED,
     "overrun": MeasureFailureReason.WRONG_OUTPUT,
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
     # A file beside the executable: the reference's outputs, or an input. No kernel has to do with those.
     "io": MeasureFailureReason.DEVICE,
 }
+_NOT_ITS_OWN = (
+    ": it used memory that is not its own. Either the generator promises too much (unsafe_promise_clamped, a promise "
+    "about a buffer), or the schedule has more on the stack than there is"
+)
 # Times outside these are a fault of the report, whatever the kernel.
 _SHORTEST_S = 1e-9
 # A simulated call takes as long as the one before, once the caches are as the calls leave them.
@@ -241,7 +250,8 @@ def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFa
         differences = "".join(_difference(event) for event in events if event.get("accepted") is False)
         return reason, f"The runner reports: {_text(error.get('message'))}{differences}"
     if outcome.exit_code < 0:
-        return MeasureFailureReason.CRASHED, f"The kernel was ended by signal {-outcome.exit_code}."
+        cause = _NOT_ITS_OWN if -outcome.exit_code in (signal.SIGSEGV, signal.SIGBUS) else ""
+        return MeasureFailureReason.CRASHED, f"The kernel was ended by {signal_name(-outcome.exit_code)}{cause}."
     lines = outcome.output.strip().splitlines()
     shown = lines[-1] if lines else "nothing"
     return (

@@ -12,7 +12,7 @@ from devices.transport import Transport
 from targets.errors import DeviceError, EmulatorError, UsageError
 from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
 from targets.hexagon_simulator import HEXAGON_SIMULATOR, open_hexagon_simulator
-from targets.host_probe import HostMachine
+from targets.host_probe import HostMachine, lacking_features
 from targets.profile import EmulatorChoice, TargetProfile
 from targets.simulated_clock_plugin import simulated_clock_arguments
 
@@ -77,7 +77,7 @@ def open_transport(
     if device.simulator is not None:
         launcher, arguments_mark = device.simulator.command, device.simulator.arguments_mark
     if device.clock_plugin is not None:
-        launcher += simulated_clock_arguments(device.clock_plugin, profile.machine, device.threads)
+        launcher += simulated_clock_arguments(device.clock_plugin, profile.machine, device.threads, marked=True)
         environment = _GUEST_ENVIRONMENT
     return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher, arguments_mark)
 
@@ -155,14 +155,9 @@ def _check_runs_here(profile: TargetProfile, host: HostMachine) -> None:
             f"This machine is {here} and cannot run {architecture} code of profile {profile.name}.",
             next_step="Use --device qemu where the profile has an emulator, or another --target.",
         )
-    missing = sorted(set(_instruction_features(words)) - set(host.features))
+    missing = lacking_features(profile.halide_target, host)
     if missing:
         raise DeviceError(
             f"This machine's processor lacks {', '.join(missing)}, which profile {profile.name} uses.",
             next_step="Use --target host, which uses what this machine has.",
         )
-
-
-def _instruction_features(words: list[str]) -> list[str]:
-    prefixes = ("avx", "sse", "fma", "f16c", "sve", "armv8", "arm_")
-    return [word for word in words if word.startswith(prefixes)]

@@ -10,6 +10,7 @@ from devices.agent_program import agent_for
 from devices.agent_transport import AgentTransport
 from devices.device import Device
 from devices.device_link import DeviceLink
+from devices.dsp_starter import DspStarter
 from devices.lease_token import read_token
 from devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
 from devices.ssh_link import SshLink
@@ -50,4 +51,5 @@ def open_remote(
     token = None if kept is None else kept.token
     link = open_link(device.name, place.address, connections)
     agent = partial(agent_for, cache=cache)
-    return AgentTransport(link, device, agent, connections.lease_owner, token, own_token=own_token)
+    starter = None if device.dsp is None else DspStarter(device.dsp, cache)
+    return AgentTransport(link, device, agent, connections.lease_owner, token, own_token=own_token, starter=starter)

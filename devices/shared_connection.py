@@ -10,6 +10,8 @@ from devices.device_lease import LeaseClaim, take_lease
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.lease_heartbeat import LeaseHeartbeat
 
+_BEATS_PER_LEASE = 3
+
 
 @dataclass
 class SharedConnection:
@@ -31,13 +33,23 @@ class SharedConnection:
     opened: bool = False
     governor_touched: bool = False
     lost_lease: DeviceTrouble | None = None
+    _holds: bool = False
     _heartbeat: LeaseHeartbeat | None = None
 
     def keep_lease(self) -> None:
         """The lease has been taken: from now on it is renewed."""
-        self.opened = True
+        self.opened = self._holds = True
         if self._heartbeat is None:
-            self._heartbeat = LeaseHeartbeat(self._beat, self.claim.ttl_s / 3)
+            self._heartbeat = LeaseHeartbeat(self._beat, self.claim.ttl_s / _BEATS_PER_LEASE)
+
+    def lose_lease(self, trouble: DeviceTrouble) -> DeviceTrouble | None:
+        """Someone else was met in the slot, by a transport or by a renewal; gives what each transport hears of it.
+
+        Until the lease is taken again that is the same loss, however often it is met.
+        """
+        if self._holds:
+            self._holds, self.lost_lease = False, trouble
+        return self.lost_lease
 
     def end_heartbeat(self, patience_s: float) -> None:
         """The lease is renewed no more."""
@@ -50,8 +62,9 @@ class SharedConnection:
         try:
             if self.session.connected and self.users:
                 take_lease(self.session, self.claim)
+                self._holds = True
         except DeviceTrouble as trouble:
             if trouble.kind is TroubleKind.LEASED:
-                self.lost_lease = trouble
+                self.lose_lease(trouble)
         finally:
             self.lock.release()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from devices.device import Clock, Device
 from devices.inventory import Inventory, InventoryDevice, machine_profile
 from devices.open_device import DEVICE_KINDS, choose_device
+from sdk.dsp_choice import choose_dsps, device_profile
 from targets.errors import UsageError
 from targets.hexagon_sdk import HexagonSdk
 from targets.host_probe import probe_host
@@ -68,7 +69,7 @@ def choose_devices(
         names: 'local', 'qemu', 'hexagon-sim', names of devices, or label:LABEL.
         parallelism: threads; None takes the device's.
         busy: asks devices which of their slots cannot be had.
-        hexagon_sdk: for a Hexagon profile, to time on its simulator unless another device is named.
+        hexagon_sdk: for a Hexagon profile, to time on its simulator unless a phone is named, and on that phone's DSP.
 
     Raises:
         UsageError: no such device; one with another profile or clock; or a parallelism below one.
@@ -82,7 +83,7 @@ def choose_devices(
             raise UsageError(f"--device {kinds[0]} cannot be joined by another device: their times do not compare.")
         return _of_this_machine(kinds[0], profile, parallelism, hexagon_sdk)
     if names:
-        return _remote(_named(names, inventory), profile, parallelism)
+        return _remote(_named(names, inventory), profile, parallelism, hexagon_sdk)
     return _free(profile, parallelism, inventory, busy, hexagon_sdk)
 
 
@@ -93,12 +94,14 @@ def _free(
     busy: FindBusy,
     hexagon_sdk: HexagonSdk | None,
 ) -> DeviceChoice:
-    fitting = [entry for entry in inventory.devices if entry.profile_name == profile.name]
+    # Only an SDK reaches a DSP.
+    reached = not profile.is_hexagon or hexagon_sdk is not None
+    fitting = [entry for entry in inventory.devices if reached and entry.profile_name == profile.name]
     reasons = busy(fitting) if fitting else {}
     slots = [(entry, name) for entry in fitting for name, _ in entry.places() if name not in reasons]
     left_out = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in reasons.items())
     if slots and len({entry.emulated for entry, _ in slots}) == 1:
-        choice = _remote(slots, profile, parallelism)
+        choice = _remote(slots, profile, parallelism, hexagon_sdk)
         names = ", ".join(device.name for device in choice.devices)
         note = f"Timing on {names}, free in {inventory.file.name}." + (f" Left out: {left_out}." if left_out else "")
         return replace(choice, note=note)
@@ -142,8 +145,16 @@ def _slot(name: str, inventory: Inventory) -> InventoryDevice | None:
 
 
 def _remote(
-    entries: Sequence[tuple[InventoryDevice, str | None]], profile: TargetProfile, parallelism: int | None
+    entries: Sequence[tuple[InventoryDevice, str | None]],
+    profile: TargetProfile,
+    parallelism: int | None,
+    hexagon_sdk: HexagonSdk | None,
 ) -> DeviceChoice:
+    if profile.is_hexagon:
+        chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
+        threads = parallelism or profile.machine.parallelism
+        dsps = choose_dsps(entries, profile, threads, hexagon_sdk)
+        return DeviceChoice(dsps, device_profile(profile), threads, chosen)
     for entry, _ in entries:
         if entry.profile_name != profile.name:
             raise UsageError(

@@ -52,18 +52,20 @@ def ask_devices(
     devices: Sequence[InventoryDevice],
     ask: Ask | None,
     health_of: Callable[[InventoryDevice], HealthRecord | None],
-    limit_s: float = ANSWER_LIMIT_S,
+    limit_s: float | None = None,
 ) -> list[DeviceState]:
     """Ask all devices at the same time; the answers are in their order.
 
     Args:
         ask: returns the leases of one device, or raises SdkError; tells what it waits for; called in threads. None
             asks no device.
-        limit_s: a device that has not answered by then counts as unreachable; nobody waits for it.
+        limit_s: a device that has not answered by then counts as unreachable; nobody waits for it. None for the
+            usual time.
 
     Raises:
         Exception: what `ask` raised beside SdkError: a fault of the SDK.
     """
+    limit_s = ANSWER_LIMIT_S if limit_s is None else limit_s
     if ask is None:
         return [_state(device, health_of(device), None) for device in devices]
     answers: queue.Queue[tuple[int, Sequence[SlotLease] | Exception]] = queue.Queue()
@@ -73,9 +75,10 @@ def ask_devices(
         threading.Thread(target=_answer, args=(index, device, ask, answers, waits_for), daemon=True).start()
     found: dict[int, Sequence[SlotLease] | Exception] = {}
     deadline_s = time.monotonic() + limit_s
-    while len(found) < len(devices) and (left_s := deadline_s - time.monotonic()) > 0:
+    while len(found) < len(devices):
         try:
-            index, answer = answers.get(timeout=left_s)
+            # What is there when the time is up counts: this process may have been stopped meanwhile.
+            index, answer = answers.get(timeout=max(0.0, deadline_s - time.monotonic()))
         except queue.Empty:
             break
         found[index] = answer

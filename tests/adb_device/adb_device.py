@@ -19,6 +19,7 @@ from tests.adb_device.device_key import parse_public_key
 from tests.adb_device.device_options import DeviceOptions
 from tests.adb_device.line import Line, LineFaults
 from tests.adb_device.programs import kill_programs
+from tests.process_state import PATIENCE_S
 
 _LOOK_S = 0.05
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -81,7 +82,7 @@ class AdbDevice:
         """Revoke all authorizations; connections stay."""
         self._keys.clear()
 
-    def tap_allow(self, wait_s: float = 10.0) -> bool:
+    def tap_allow(self, wait_s: float = PATIENCE_S) -> bool:
         """Wait until the device asks for a key, and allow it; False when it does not ask in time."""
         if not self._asked.wait(wait_s):
             return False
@@ -109,6 +110,10 @@ class AdbDevice:
     def silence(self, silent: bool = True) -> None:
         """Take and send nothing any more, with open connections; or go on."""
         self._faults.silence(silent)
+
+    def silence_after(self, size_bytes: int) -> None:
+        """Fall silent with the last of this many bytes, in whatever direction."""
+        self._faults.bytes_until_silence = size_bytes
 
     def slow_down(self, bytes_per_s: float | None) -> None:
         """Move at most this much in each direction; None for as fast as it goes."""
@@ -150,7 +155,7 @@ class AdbDevice:
         self.reboot_soon()
         self.await_boot_after(boot_id)
 
-    def await_boot_after(self, boot_id: str, wait_s: float = 10.0) -> bool:
+    def await_boot_after(self, boot_id: str, wait_s: float = PATIENCE_S) -> bool:
         """Wait until the device has come back from the boot `boot_id`; False when it does not."""
         deadline_s = time.monotonic() + wait_s
         while self.boot_id == boot_id or self._acceptor is None:
@@ -158,6 +163,10 @@ class AdbDevice:
                 return False
             time.sleep(0.01)
         return True
+
+    def end_reboot(self) -> None:
+        """Come back from a reboot now, or as soon as it can."""
+        self._switch_on.set()
 
     def reboot_soon(self) -> None:
         """Start a reboot; returns at once."""
@@ -225,7 +234,9 @@ class AdbDevice:
         self.close_port()
         self._end_everything()
         self._boot()
-        if not self._switch_on.wait(self.reboot_s):
+        self._switch_on.wait(self.reboot_s)
+        self._switch_on.clear()
+        if not self._closing:
             self.open_port()
 
     def _boot(self) -> None:

@@ -17,6 +17,7 @@ class LineFaults:
     def __init__(self) -> None:
         self.bytes_per_s: float | None = None
         self.bytes_until_drop: int | None = None
+        self.bytes_until_silence: int | None = None
         self._speaks = threading.Event()
         self._speaks.set()
 
@@ -33,7 +34,7 @@ class LineFaults:
             line.check_open()
 
     def count(self, size_bytes: int, line: Line) -> None:
-        """Take the time that `size_bytes` need; drop the connection when it has had enough of them."""
+        """Take the time that `size_bytes` need; drop the connection, or fall silent, when it has had enough of them."""
         if self.bytes_per_s is not None:
             time.sleep(size_bytes / self.bytes_per_s)
         if self.bytes_until_drop is not None:
@@ -41,12 +42,18 @@ class LineFaults:
             if self.bytes_until_drop <= 0:
                 self.bytes_until_drop = None
                 line.close()
+        if self.bytes_until_silence is not None:
+            self.bytes_until_silence -= size_bytes
+            if self.bytes_until_silence <= 0:
+                self.bytes_until_silence = None
+                self.silence(True)
 
     @property
     def piece_bytes(self) -> int:
         """How much is moved at once: a fiftieth of a second's worth on a slow line."""
         if self.bytes_per_s is None:
-            return _PIECE_BYTES if self.bytes_until_drop is not None else 1024 * 1024
+            counts = self.bytes_until_drop is not None or self.bytes_until_silence is not None
+            return _PIECE_BYTES if counts else 1024 * 1024
         return max(64, min(_PIECE_BYTES, int(self.bytes_per_s / 50)))
 
 

@@ -9,8 +9,10 @@ from devices.adb_limits import AdbLimits
 from devices.adb_link import AdbLink
 from devices.remote_place import AdbAddress, ConnectionSettings
 
-# Long enough for a machine that is busy with other work, short enough to wait for in a test.
-SHORT_LIMITS = AdbLimits(connect_s=10.0, silence_s=3.0, allow_s=20.0, poll_s=0.1)
+# The emulated device is in this process: what holds one end up may hold the other up as well.
+_LIMITS = AdbLimits(connect_s=120.0, silence_s=120.0, allow_s=120.0, poll_s=0.1)
+# For tests of silence.
+SHORT_LIMITS = AdbLimits(connect_s=120.0, silence_s=3.0, allow_s=120.0, poll_s=0.1)
 
 
 def link_to(
@@ -19,7 +21,7 @@ def link_to(
     tell: Callable[[str], None] = lambda _: None,
     *,
     serial: str | None = None,
-    limits: AdbLimits = SHORT_LIMITS,
+    limits: AdbLimits = _LIMITS,
 ) -> AdbLink:
     """An unconnected link to a device on the loopback; its key lies below `folder`."""
     connections = ConnectionSettings(

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 120.0
 
 
 def kill_programs(root: Path) -> None:

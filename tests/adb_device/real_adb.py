@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import Self
 
-_PATIENCE_S = 20.0
+from tests.kept_port import KeptPort
+
+_PATIENCE_S = 120.0
 
 
 class RealAdb:
@@ -26,9 +28,8 @@ class RealAdb:
         (folder / ".android").mkdir(parents=True)
         self.public_key_file = folder / ".android" / "adbkey.pub"
         self._program = shutil.which("adb") or "adb"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._kept_port = KeptPort()
+        self._port = self._kept_port.number
         if key_file is None:
             self._run("keygen", str(folder / ".android" / "adbkey"))
         else:
@@ -44,7 +45,7 @@ class RealAdb:
         self._await_server()
 
     def run(
-        self, *words: str, port: int | None = None, stdin: bytes = b"", time_s: float = 60
+        self, *words: str, port: int | None = None, stdin: bytes = b"", time_s: float = _PATIENCE_S
     ) -> subprocess.CompletedProcess[bytes]:
         """The outcome of `adb words`, of the device on the loopback's `port` when given."""
         device = [] if port is None else ["-s", f"127.0.0.1:{port}"]
@@ -89,7 +90,7 @@ class RealAdb:
         # Without the last one the server looks for Android's own emulators on well-known ports.
         return {"HOME": str(self._folder), "PATH": "/usr/bin:/bin", "ADB_LOCAL_TRANSPORT_MAX_PORT": "5554"}
 
-    def _run(self, *words: str, stdin: bytes = b"", time_s: float = 60) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, *words: str, stdin: bytes = b"", time_s: float = _PATIENCE_S) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [self._program, *words],
             env=self._environment,

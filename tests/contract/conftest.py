@@ -19,6 +19,8 @@ from targets.content_cache import ContentCache
 from targets.zig_toolchain import ZigToolchain
 from tests.contract.local_device import local_transport
 from tests.remote_board import RemoteBoard, adb_board, ssh_board
+from tests.ssh_access import SshAccess
+from tests.sshd_server import SshdServer
 
 PROBE = Path(__file__).parent / "probe.c"
 MEMORY_BYTES = 4 * 2**30
@@ -26,6 +28,7 @@ MEMORY_BYTES = 4 * 2**30
 SEARCH_PATH = os.pathsep.join((os.defpath, "/usr/sbin", "/usr/local/sbin"))
 # Gives a transport to a slot of the device.
 OpenTransport = Callable[[int], Transport]
+StartServer = Callable[..., SshdServer]
 StartDevice = Callable[[Path, Settings], AbstractContextManager[OpenTransport]]
 
 
@@ -136,3 +139,35 @@ def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteBoar
         pytest.skip("sshd is not installed")
     with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as made:
         yield made
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Starts a real sshd, with fields of SshdServer; each is killed in the end."""
+    started: list[SshdServer] = []
+
+    def start(**fields: object) -> SshdServer:
+        server = SshdServer(tmp_path / f"server{len(started)}", **fields)
+        started.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture
+def server(start_server: StartServer) -> SshdServer:
+    return start_server()
+
+
+@pytest.fixture
+def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of whoever runs the tests are not tried."""
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> SshAccess:
+    return SshAccess(tmp_path / "access")

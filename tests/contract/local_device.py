@@ -9,6 +9,7 @@ from pathlib import Path
 from devices.agent_program import AgentProgram, agent_for
 from devices.agent_transport import AgentTransport
 from devices.device import Clock, Device
+from devices.program_starter import ProgramStarter
 from devices.remote_place import RemotePlace, SshAddress
 from targets.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
@@ -22,7 +23,7 @@ def local_device(home: Path, slot: int = 0, **place: object) -> Device:
         "performance_mode": False,
         **place,
     }
-    remote = RemotePlace(SshAddress("here"), **settings)  # type: ignore[arg-type]
+    remote = RemotePlace(SshAddress("here"), **settings)
     return Device("bench", "ssh", "host", Clock.WALL, 1, uses_host_cores=False, remote=remote)
 
 
@@ -36,6 +37,7 @@ def local_transport(
     owner: str = "tester@here",
     lease_ttl_s: float = 120.0,
     agent: Callable[[str], AgentProgram] | None = None,
+    starter: ProgramStarter | None = None,
     **place: object,
 ) -> AgentTransport:
     home.mkdir(parents=True, exist_ok=True)
@@ -46,4 +48,5 @@ def local_transport(
         owner,
         token,
         lease_ttl_s=lease_ttl_s,
+        starter=starter,
     )

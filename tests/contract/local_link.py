@@ -112,7 +112,7 @@ class LocalLink:
             # Hanging up: the program's own output is gone, which is what a closed connection comes to.
             child.stdout.close()
             try:
-                child.wait(10)
+                child.wait(120)
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGKILL)
                 child.wait()

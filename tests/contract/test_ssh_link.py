@@ -16,41 +16,16 @@ import pytest
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.ssh_link import SshLink
 from targets.errors import DeviceError
+from tests.contract.conftest import StartServer
 from tests.process_state import has_ended
 from tests.ssh_access import SshAccess
 from tests.sshd_server import SSHD, SshdServer
 
 pytestmark = pytest.mark.skipif(SSHD is None, reason="sshd is not installed")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
-StartServer = Callable[..., SshdServer]
 OpenLink = Callable[..., SshLink]
-
-
-@pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[StartServer]:
-    started: list[SshdServer] = []
-
-    def start(**fields: object) -> SshdServer:
-        server = SshdServer(tmp_path / f"server{len(started)}", **fields)  # type: ignore[arg-type]
-        started.append(server)
-        server.start()
-        return server
-
-    yield start
-    for server in started:
-        server.kill()
-
-
-@pytest.fixture
-def server(start_server: StartServer) -> SshdServer:
-    return start_server()
-
-
-@pytest.fixture
-def access(tmp_path: Path) -> SshAccess:
-    return SshAccess(tmp_path / "access")
 
 
 @pytest.fixture
@@ -59,7 +34,7 @@ def open_link(access: SshAccess) -> Iterator[OpenLink]:
 
     def open_(server: SshdServer, **fields: object) -> SshLink:
         access.trust(server)
-        link = SshLink("board", access.address(server), access.settings(), **fields)  # type: ignore[arg-type]
+        link = SshLink("board", access.address(server), access.settings(), **fields)
         opened.append(link)
         link.connect()
         return link
@@ -186,7 +161,7 @@ def test_it_ticks_while_nothing_comes(link: SshLink, tmp_path: Path) -> None:
     blocks = link.stream([write_program(tmp_path, "echo start; read line")])
     assert first_output(blocks) == b"start\n"
     assert [next(blocks) for _ in range(3)] == [b""] * 3
-    blocks.close()  # type: ignore[attr-defined]
+    blocks.close()
 
 
 def test_a_program_that_closed_its_output_is_awaited(link: SshLink, tmp_path: Path) -> None:
@@ -204,7 +179,7 @@ def test_a_program_that_a_signal_ends_ends_the_stream(link: SshLink, tmp_path: P
 def test_hanging_up_tells_the_program(link: SshLink, tmp_path: Path) -> None:
     blocks = link.stream([write_program(tmp_path, "echo $$; read line; exit 0")])
     pid = int(first_output(blocks))
-    blocks.close()  # type: ignore[attr-defined]
+    blocks.close()
     assert has_ended(pid)
     assert b"".join(link.stream(["echo", "ok"])) == b"ok\n"
 

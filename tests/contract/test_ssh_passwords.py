@@ -15,19 +15,12 @@ from tests.password_server import PASSWORD, USER, PasswordServer
 from tests.ssh_access import SshAccess, refusal, works
 from tests.sshd_server import make_key
 
-pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed"),
+    pytest.mark.usefixtures("no_agent"),
+]
 
 StartPasswordServer = Callable[..., PasswordServer]
-
-
-@pytest.fixture(autouse=True)
-def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-
-
-@pytest.fixture
-def access(tmp_path: Path) -> SshAccess:
-    return SshAccess(tmp_path / "access")
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ def start_password_server(tmp_path: Path, access: SshAccess) -> Iterator[StartPa
     key = make_key(tmp_path / "password_server")
 
     def start(**fields: object) -> PasswordServer:
-        server = PasswordServer(key, **fields)  # type: ignore[arg-type]
+        server = PasswordServer(key, **fields)
         started.append(server)
         public = " ".join(key.with_suffix(".pub").read_text().split()[:2])
         access.known_hosts.write_text(f"[127.0.0.1]:{server.port} {public}\n")

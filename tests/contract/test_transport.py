@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from devices.transport import Transport
 from targets.errors import DeviceError
 from targets.stop_signal import StopSignal
 from tests.contract.conftest import OpenTransport
+from tests.process_state import PATIENCE_S, act_when, under_a_time_limit
 
 HOSTILE_NAMES = [
     "",
@@ -67,8 +67,16 @@ def ids_on_device(transport: Transport, name: str, tmp_path: Path) -> list[str]:
     return (tmp_path / "ids").read_text().split()
 
 
+def family_is_there(tmp_path: Path) -> bool:
+    """Whether the program has noted its family on the device, which is this machine: nobody else may use it now."""
+    try:
+        return any(len(note.read_text().split()) == 2 for note in (tmp_path / "devices").rglob("ids"))
+    except FileNotFoundError:
+        return False  # a folder of the device went away just now
+
+
 def ends(transport: Transport, pid: str) -> bool:
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + PATIENCE_S
     while transport.run("probe", ["alive", pid], TIME_S).exit_code == 0:
         if time.monotonic() > deadline_s:
             return False
@@ -218,7 +226,9 @@ def test_removing(transport: Transport, tmp_path: Path) -> None:
 
 
 def test_the_deadline_ends_a_program_with_its_children(transport: Transport, tmp_path: Path) -> None:
-    outcome = transport.run("probe", ["family", "ids"], 1.5)
+    outcome = under_a_time_limit(
+        lambda limit_s: transport.run("probe", ["family", "ids"], limit_s), lambda: family_is_there(tmp_path)
+    )
     assert outcome.timed_out and not outcome.stopped
     ids = ids_on_device(transport, "ids", tmp_path)
     assert len(ids) == 2 and all(ends(transport, pid) for pid in ids)
@@ -226,10 +236,9 @@ def test_the_deadline_ends_a_program_with_its_children(transport: Transport, tmp
 
 def test_the_stop_signal_ends_a_program_with_its_children(transport: Transport, tmp_path: Path) -> None:
     stop = StopSignal()
-    timer = threading.Timer(1.0, stop.set)
-    timer.start()
-    outcome = transport.run("probe", ["family", "ids"], TIME_S, stop)
-    timer.join()
+    stopper = act_when(lambda: family_is_there(tmp_path), stop.set)
+    outcome = transport.run("probe", ["family", "ids"], 2 * PATIENCE_S, stop)
+    stopper.join()
     assert outcome.stopped and not outcome.timed_out
     assert all(ends(transport, pid) for pid in ids_on_device(transport, "ids", tmp_path))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,12 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from devices import shared_connection
 from devices.agent_transport import AgentTransport
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.transport import RunOutcome
 from targets.content_cache import ContentCache
 from targets.stop_signal import StopSignal
 from tests.fault_proxy import Direction
+from tests.process_state import PATIENCE_S, act_when, await_condition, has_ended, runs
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard
 
 pytestmark = pytest.mark.slow
@@ -44,28 +46,21 @@ class Waiting:
         self._pool = ThreadPoolExecutor(1)
         self._note = tmp_path / "family"
         self.outcome: Future[RunOutcome] = self._pool.submit(
-            transport.run, "probe", ["family", str(self._note)], TIME_S
+            transport.run, "probe", ["family", str(self._note)], 2 * PATIENCE_S
         )
-        deadline_s = time.monotonic() + TIME_S
-        while not (self._note.exists() and self._note.read_text().strip()):
-            assert time.monotonic() < deadline_s and not self.outcome.done()
-            time.sleep(0.05)
+        await_condition(lambda: self.outcome.done() or (self._note.exists() and self._note.read_text().strip()))
+        assert not self.outcome.done()
         self.ids = [int(word) for word in self._note.read_text().split()]
 
     def trouble(self) -> DeviceTrouble:
-        error = self.outcome.exception(timeout=90)
+        error = self.outcome.exception(timeout=2 * PATIENCE_S)
         assert isinstance(error, DeviceTrouble), error
         self._pool.shutdown()
         return error
 
     def has_ended(self) -> bool:
         """Whether the whole family is gone, soon: the device is this machine."""
-        deadline_s = time.monotonic() + 30
-        while any(psutil.pid_exists(pid) for pid in self.ids):
-            if time.monotonic() > deadline_s:
-                return False
-            time.sleep(0.05)
-        return True
+        return all(has_ended(pid) for pid in self.ids)
 
 
 def works(transport: AgentTransport) -> bool:
@@ -74,7 +69,7 @@ def works(transport: AgentTransport) -> bool:
 
 def works_again(transport: AgentTransport) -> bool:
     """Whether the device is back before long."""
-    deadline_s = time.monotonic() + 90
+    deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:
             return works(transport)
@@ -219,15 +214,21 @@ def test_two_tuners_cannot_share_a_device(board: RemoteBoard, transport: AgentTr
     other.close()
 
 
+def lease_of(board: RemoteBoard) -> Path:
+    assert board.place.lease_folder is not None
+    return Path(board.place.lease_folder) / "slot-0"
+
+
 def test_the_lease_of_a_dead_owner_expires(board: RemoteBoard, cache: ContentCache) -> None:
-    dead = board.transport(cache, lease_ttl_s=3.0)
+    dead = board.transport(cache)
     dead.open()
     # As after kill -9: nothing is said to the device any more.
-    dead._connection.end_heartbeat(10.0)
+    dead._connection.end_heartbeat(PATIENCE_S)
     other = board.transport(cache, owner="ann@elsewhere")
     with pytest.raises(DeviceTrouble, match="tester@here"):
         other.open()
-    time.sleep(3.5)
+    lease = lease_of(board)
+    lease.write_text(re.sub("expires .*", "expires 0", lease.read_text()))
     other.open()
     with pytest.raises(DeviceTrouble, match="ann@elsewhere") as caught:
         dead.run("probe", [], TIME_S)
@@ -236,10 +237,15 @@ def test_the_lease_of_a_dead_owner_expires(board: RemoteBoard, cache: ContentCac
     dead.close()
 
 
-def test_a_lease_is_kept_while_its_owner_does_nothing(board: RemoteBoard, cache: ContentCache) -> None:
-    first = board.transport(cache, lease_ttl_s=3.0)
+def test_a_lease_is_kept_while_its_owner_does_nothing(
+    board: RemoteBoard, cache: ContentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_connection, "_BEATS_PER_LEASE", 1000)
+    first = board.transport(cache)
     first.open()
-    time.sleep(5.0)
+    for _ in range(2):
+        before = lease_of(board).read_text()
+        await_condition(lambda before=before: lease_of(board).read_text() not in ("", before), "a renewal")
     other = board.transport(cache, owner="ann@elsewhere")
     with pytest.raises(DeviceTrouble, match="tester@here"):
         other.open()
@@ -250,10 +256,9 @@ def test_a_lease_is_kept_while_its_owner_does_nothing(board: RemoteBoard, cache:
 def test_a_stop_ends_what_runs(board: RemoteBoard, transport: AgentTransport, tmp_path: Path) -> None:
     stop = StopSignal()
     note = tmp_path / "family"
-    timer = threading.Timer(1.0, stop.set)
-    timer.start()
-    outcome = transport.run("probe", ["family", str(note)], TIME_S, stop)
+    act_when(lambda: note.exists() and note.read_text().endswith("\n"), stop.set)
+    outcome = transport.run("probe", ["family", str(note)], 2 * PATIENCE_S, stop)
     assert outcome.stopped
     ids = [int(word) for word in note.read_text().split()]
-    assert not any(psutil.pid_exists(pid) for pid in ids)
+    assert not any(runs(pid) for pid in ids)
     assert works(transport)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from devices import adb_file_transfer, adb_packets, adb_service
 from devices.adb_limits import AdbLimits
 from devices.adb_link import AdbLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from tests.adb_device.link_to import link_to
+from tests.process_state import await_condition
 
-LIMITS = AdbLimits(connect_s=5.0, silence_s=1.0, allow_s=1.0, poll_s=0.05)
+# Both ends are in this process: what holds one up may hold the other up as well.
+LIMITS = AdbLimits(connect_s=120.0, silence_s=120.0, allow_s=120.0, poll_s=0.05)
 
 
 class Peer:
@@ -24,7 +27,7 @@ class Peer:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self._socket.settimeout(20)
+        self._socket.settimeout(120)
 
     def send(self, command: bytes, argument0: int, argument1: int, payload: bytes = b"") -> None:
         self._socket.sendall(self.encode(command, argument0, argument1, payload))
@@ -34,11 +37,8 @@ class Peer:
         head = struct.pack("<4s5I", command, argument0, argument1, len(payload), sum(payload), magic)
         return head + payload
 
-    def dribble(self, data: bytes, pieces: int, every_s: float) -> None:
-        step = -(-len(data) // pieces)
-        for start in range(0, len(data), step):
-            self._socket.sendall(data[start : start + step])
-            time.sleep(every_s)
+    def send_raw(self, data: bytes) -> None:
+        self._socket.sendall(data)
 
     def expect(self, command: bytes) -> tuple[int, int, bytes]:
         found, argument0, argument1, size_bytes, _, _ = struct.unpack("<4s5I", self._read(24))
@@ -188,7 +188,7 @@ def test_packets_of_a_service_that_we_left_are_passed_over(play: Play) -> None:
     stream = link.stream(["first"])
     for _ in range(3):
         next(stream)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert b"".join(read_all(link)) == b"right"
 
 
@@ -255,13 +255,27 @@ def test_a_device_that_breaks_off_a_push(play: Play, tmp_path: Path) -> None:
     fails(TroubleKind.LOST, lambda: link.put(tmp_path / "file", "/f"), "broke off")
 
 
-def test_a_packet_may_take_longer_than_the_silence_limit(play: Play, tmp_path: Path) -> None:
+def test_a_packet_may_take_longer_than_the_silence_limit(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece of it comes a third of the limit after the one before."""
+    now_s = 1000.0
+    for module in (adb_packets, adb_service, adb_file_transfer):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now_s), raising=False)
+
     def act(peer: Peer) -> None:
+        nonlocal now_s
         peer.welcome()
         number = peer.start_service()
         peer.take_request(number)
-        data = struct.pack("<4sI", b"DATA", 1000) + b"x" * 1000 + struct.pack("<4sI", b"DONE", 0)
-        peer.dribble(peer.encode(b"WRTE", 7, number, data), pieces=12, every_s=0.15)
+        assert link._connection is not None
+        packets = link._connection.packets
+        content = struct.pack("<4sI", b"DATA", 1000) + b"x" * 1000 + struct.pack("<4sI", b"DONE", 0)
+        data = peer.encode(b"WRTE", 7, number, content)
+        for start in range(0, len(data), 100):
+            now_s += LIMITS.silence_s / 3
+            peer.send_raw(data[start : start + 100])
+            await_condition(lambda sent_s=now_s: packets.last_byte_s == sent_s)
 
     link = play(act)
     link.connect()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from devices import agent_session, shared_connection
 from devices.agent_program import AgentProgram
 from devices.agent_transport import AgentTransport
 from devices.device_trouble import DeviceTrouble, TroubleKind
@@ -21,6 +22,7 @@ from targets.errors import DeviceError, UsageError
 from targets.stop_signal import StopSignal
 from tests.contract.local_device import agent_for, local_transport
 from tests.contract.local_link import LocalLink
+from tests.process_state import await_condition
 
 # The first one builds the agent, and the C library for it.
 pytestmark = pytest.mark.timeout(900)
@@ -233,49 +235,6 @@ def test_a_connection_lost_again_and_again_while_pushing_is_given_up(
     transport.push(program, "p")
 
 
-@pytest.fixture
-def small_storage(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes for the device."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small file system can be mounted by root alone")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_full_storage_is_told_before_anything_is_sent(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
-    link = LocalLink(small_storage)
-    small = local_transport(small_storage, cache, link=link)
-    (tmp_path / "big").write_bytes(bytes(5 * 2**20))
-    small.open()
-    sent = len(link.puts)
-    with pytest.raises(DeviceTrouble, match=r"a file has 5.0 MiB, and 1.\d MiB are free") as caught:
-        small.push(tmp_path / "big", "big")
-    assert caught.value.kind is TroubleKind.FULL and caught.value.next_step and len(link.puts) == sent
-    small.close()
-
-
-def test_storage_that_fills_up_while_a_file_is_sent(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
-    link = LocalLink(small_storage)
-    small = local_transport(small_storage, cache, link=link)
-    (tmp_path / "big").write_bytes(bytes(2**20))
-    small.open()
-
-    def fill(content: bytes) -> bytes:
-        (small_storage / "filling").write_bytes(bytes(2**20 + 2**19))
-        return content[: 2**18]
-
-    link.damage_put = [fill]
-    expected = "storage of bench is full|No space left on device. Free some storage"
-    with pytest.raises(DeviceTrouble, match=expected) as caught:
-        small.push(tmp_path / "big", "big")
-    assert caught.value.kind is TroubleKind.FULL
-    assert not list(small_storage.glob("work/s-*/.part-*"))
-    small.close()
-
-
 def test_stopping_ends_the_run_and_the_transport_goes_on(transport: AgentTransport, program: Path) -> None:
     transport.push(program, "p")
     stop = StopSignal()
@@ -320,13 +279,34 @@ def test_a_silent_device_is_given_up(transport: AgentTransport, link: LocalLink,
     link.damage_stream = None
 
 
-def test_the_heartbeat_keeps_the_lease(home: Path, cache: ContentCache) -> None:
-    kept = local_transport(home, cache, lease_ttl_s=1.5)
+def test_a_process_that_was_stopped_does_not_take_the_device_for_silent(
+    transport: AgentTransport, link: LocalLink, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_s = 0.0
+
+    def stop_for_a_while(data: bytes) -> bytes:
+        nonlocal stopped_s
+        if b'"alive"' in data and not stopped_s:
+            stopped_s = 30.0
+            return b""
+        return data
+
+    transport.push(program, "p")
+    monkeypatch.setattr(agent_session, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + stopped_s))
+    link.damage_stream = stop_for_a_while
+    assert transport.run("p", ["sleep 3; echo done"], TIME_S).output == "done\n" and stopped_s
+    link.damage_stream = None
+
+
+def test_the_heartbeat_keeps_the_lease(home: Path, cache: ContentCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_connection, "_BEATS_PER_LEASE", 1000)
+    kept = local_transport(home, cache)
     kept.open()
+    lease = home / "leases" / "slot-0"
+    for _ in range(2):
+        before = lease.read_text()
+        await_condition(lambda before=before: lease.read_text() not in ("", before), "a renewal")
     other = local_transport(home, cache)
-    deadline_s = time.monotonic() + 4
-    while time.monotonic() < deadline_s:
-        time.sleep(0.25)
     with pytest.raises(DeviceTrouble, match="leased by"):
         other.open()
     kept.close()

@@ -96,7 +96,7 @@ def test_large_files_travel_compressed(home: Path, tmp_path: Path, cache: Conten
         sizes.append(source.stat().st_size)
         put(source, path)
 
-    link.put = watched  # type: ignore[method-assign]
+    link.put = watched
     transport = local_transport(home, cache, link=link)
     source = tmp_path / "data"
     source.write_bytes(CONTENTS["text"])

@@ -194,7 +194,7 @@ def test_many_writers_lose_nothing(tmp_path: Path) -> None:
     )
     root = Path(__file__).parents[3]
     writers = [subprocess.Popen([sys.executable, "-c", program, str(path), who], cwd=root) for who in "abc"]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(240) for writer in writers] == [0, 0, 0]
     assert sorted(names(path)) == sorted(f"{who}{number}" for who in "abc" for number in range(10))
     assert [entry.name for entry in tmp_path.iterdir()] == ["devices.toml"]
 

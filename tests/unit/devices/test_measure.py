@@ -204,3 +204,10 @@ def test_simulated_time_is_taken_once_from_one_thread() -> None:
     assert arguments[arguments.index("--simulated-cores") + 1] == "4" and "--threads" not in arguments
     for option, value in (("--min-repetitions", "2"), ("--max-repetitions", "2"), ("--warm-up-s", "0")):
         assert arguments[arguments.index(option) + 1] == value
+
+
+def test_a_signal_has_its_name_and_cause() -> None:
+    found, other = measure("", -11), measure("", -4)
+    assert isinstance(found, MeasureFailure) and isinstance(other, MeasureFailure)
+    assert "ended by SIGSEGV: it used memory that is not its own. Either the generator promises" in found.sentence
+    assert other.sentence == "The kernel was ended by SIGILL."

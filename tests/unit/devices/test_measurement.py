@@ -38,3 +38,8 @@ def test_one_outlier_moves_neither_median_nor_spread() -> None:
 
 def test_only_real_time_needs_no_label() -> None:
     assert Clock.WALL.label == "" and "emulated" in Clock.EMULATED.label
+    assert Clock.CYCLES.label == " (DSP cycles as ns)" and "not a device's" not in Clock.CYCLES.words
+    assert [clock for clock in Clock if clock.is_device_time] == [Clock.WALL, Clock.CYCLES]
+    for clock in Clock:
+        assert (Clock.words_of(clock.value), Clock.label_of(clock.value)) == (clock.words, clock.label)
+    assert Clock.label_of("sun") == " (sun time, not a device's)"

@@ -62,7 +62,7 @@ def connections(tmp_path: Path) -> ConnectionSettings:
 
 def route(connections: ConnectionSettings, text: str, host: str, **fields: object) -> tuple[SshHop, ...]:
     connections.ssh_config_file.write_text(text)
-    return plan_route(SshAddress(host, **fields), connections)  # type: ignore[arg-type]
+    return plan_route(SshAddress(host, **fields), connections)
 
 
 def refusal(connections: ConnectionSettings, text: str, host: str, **fields: object) -> str:

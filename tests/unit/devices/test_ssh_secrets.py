@@ -19,7 +19,7 @@ from targets.errors import DeviceError
 class MemoryKeyring(keyring.backend.KeyringBackend):
     """A backend of the real keyring package that keeps everything here."""
 
-    priority = 1.0  # type: ignore[assignment]
+    priority = 1.0
 
     def __init__(self) -> None:
         super().__init__()
