@@ -11,15 +11,15 @@ from pathlib import Path
 
 from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.candidate import Candidate, Origin
-from autotune_loop.incumbent import LABEL as INCUMBENT
-from autotune_loop.incumbent import Incumbent
-from autotune_loop.play_off import PlayOffEntries
-from autotune_loop.play_off_course import PlayOffResult
+from autotune_loop.play_off.course import PlayOffResult
+from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
+from autotune_loop.play_off.incumbent import Incumbent
+from autotune_loop.play_off.run_play_off import PlayOffEntries
+from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.result import TunedSchedule
 from autotune_loop.run_store import RunStore
 from autotune_loop.task_budget import TaskHistory
 from autotune_loop.tuning_task import TuningTask
-from autotune_loop.verdict import Verdict
 from targets.executable import KernelObject
 from weights.network import Network
 
@@ -57,6 +57,7 @@ class ArgsetState:
         full_search_s: how long the last full beam search took.
         history: what each of its batches has brought.
         autoscheduler: which one searches.
+        failures: schedules that failed before the first was timed; None once one is.
     """
 
     argset_index: int
@@ -68,6 +69,7 @@ class ArgsetState:
     full_search_s: float | None = None
     history: TaskHistory = field(default_factory=TaskHistory)
     autoscheduler: str = Network.ADAMS2019.value
+    failures: int | None = 0
 
     @property
     def default(self) -> Timed | None:

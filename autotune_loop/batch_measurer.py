@@ -21,7 +21,8 @@ from devices.measurement import MeasureFailure, Measurement
 # A schedule this many times slower than the best is timed just often enough to learn from.
 _HOPELESS_FACTOR = 4.0
 
-OnMeasured = Callable[[Candidate, Measurement], None]
+# With the seconds that it held the device.
+OnMeasured = Callable[[Candidate, Measurement, float], None]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class BatchMeasurer:
             if isinstance(result, Measurement):
                 counts["measured"] += 1
                 self._keep(candidate, result, held_s, reference)
-                on_measured(candidate, result)
+                on_measured(candidate, result, held_s)
                 self._tell(candidate, result, sum(counts.values()), len(by_symbol))
             else:
                 counts["failed"] += int(result.reason.value != NOT_DONE)

@@ -68,6 +68,7 @@ class Crew:
     Args:
         patience_s: how long the run waits when no device is left.
         ahead_s: device seconds of schedules that each device is handed ahead; more than 0 where answers take a while.
+        at_once: schedules that each device times at once.
 
     Attributes:
         is_lost: no device was left for as long as that.
@@ -82,10 +83,11 @@ class Crew:
         patience_s: float,
         report_health: ReportHealth,
         ahead_s: float = 0.0,
+        at_once: int = 1,
     ) -> None:
         self._engine = engine
         self._ahead_s = ahead_s
-        self._seats = {name: Seat(name, ahead_s=ahead_s) for name in device_names}
+        self._seats = {name: Seat(name, at_once=at_once, ahead_s=ahead_s) for name in device_names}
         self._database = database
         self._calibration = Calibration(database)
         self._listen = listen
@@ -154,9 +156,9 @@ class Crew:
     def _wait_for_device(self, stopped: Callable[[], bool]) -> bool:
         """Whether a device is in service, at once or within the crew's patience."""
         while not self.in_service:
+            self._look_again()
             if stopped() or self._patience_is_over():
                 return False
-            self._look_again()
             with contextlib.suppress(queue.Empty):
                 self._answers.get(timeout=_POLL_S)()
         return True

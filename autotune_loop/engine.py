@@ -76,7 +76,9 @@ class _Flight:
 
 
 class Engine:
-    """Builds go to any member with a free slot; a measurement goes to the member that has the device, alone on it.
+    """Builds go to any member with a free slot; a measurement goes to the member that has the device.
+
+    It is alone on the device, unless that times several at once.
 
     A context manager; leaving it stops what runs.
 
@@ -160,7 +162,7 @@ class Engine:
     def submit_measure(
         self, device_name: str, task: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_R]:
-        """Run `task` where the device is, alone on it.
+        """Run `task` where the device is, alone on it unless that times several at once.
 
         The future fails with DeviceTrouble (LOST) when the device's member is lost; the task may have been run.
         """

@@ -94,22 +94,40 @@ def parse_featurization(data: bytes, source: str, network: Network = Network.ADA
         WeightsError: no whole number of stages, none, or more than Halide's tool takes; a feature that is
             negative, NaN, infinite, or (a schedule feature) beyond 1e14.
     """
+    try:
+        return features_of(data, network)
+    except ValueError as error:
+        raise WeightsError(
+            f"The featurization {source} is damaged: {error}.", next_step="Search again for this schedule."
+        ) from error
+
+
+def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Featurization:
+    """The features in a file that begins with them.
+
+    Args:
+        data: the whole file.
+        trailer_bytes: what follows them.
+
+    Raises:
+        ValueError: as for `parse_featurization`, in words that go on a sentence.
+    """
     row_floats = network.schedule_feature_count + PIPELINE_FEATURE_COUNT
-    stages, rest_bytes = divmod(len(data), 4 * row_floats)
+    stages, rest_bytes = divmod(len(data) - trailer_bytes, 4 * row_floats)
     if rest_bytes or not 0 < stages <= MAX_STAGES:
-        raise _damaged(
-            source,
+        more = f" and {trailer_bytes} more" if trailer_bytes else ""
+        raise ValueError(
             f"it has {len(data):,} bytes where {4 * row_floats:,} for each of 1 to {MAX_STAGES:,} stages of "
-            f"{network} were expected",
+            f"{network}{more} were expected"
         )
-    rows = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(stages, row_floats)
+    rows = np.frombuffer(data, dtype="<f4", count=stages * row_floats).astype(np.float32).reshape(stages, row_floats)
     schedule_features = np.ascontiguousarray(rows[:, : network.schedule_feature_count])
     pipeline_features = np.ascontiguousarray(rows[:, network.schedule_feature_count :])
     # The comparisons are written so that NaN fails them.
     if not ((schedule_features >= 0) & (schedule_features <= MAX_SCHEDULE_FEATURE)).all():
-        raise _damaged(source, "it holds a schedule feature outside 0 to 1e14; its computation must have overflowed")
+        raise ValueError("it holds a schedule feature outside 0 to 1e14; its computation must have overflowed")
     if not ((pipeline_features >= 0) & np.isfinite(pipeline_features)).all():
-        raise _damaged(source, "it holds a pipeline feature that is negative or not finite")
+        raise ValueError("it holds a pipeline feature that is negative or not finite")
     for array in (schedule_features, pipeline_features):
         array.flags.writeable = False
     return Featurization(schedule_features, pipeline_features)
@@ -126,7 +144,3 @@ def uses_float(featurization: Featurization) -> bool:
     histogram = featurization.pipeline_features[:, TYPE_COUNT : TYPE_COUNT * (1 + OPERATION_COUNT)]
     by_type = histogram.reshape(featurization.stages, OPERATION_COUNT, TYPE_COUNT)
     return bool(by_type[:, :, 5:].any())
-
-
-def _damaged(source: str, what: str) -> WeightsError:
-    return WeightsError(f"The featurization {source} is damaged: {what}.", next_step="Search again for this schedule.")

@@ -17,6 +17,7 @@ from autotune_loop.events import Listener, Notice, Trained
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import TuneRequest
 from devices.core_turns import CoreTurns
+from targets.errors import WeightsError
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 
@@ -52,7 +53,7 @@ class Learner:
             write_weights(start, store.start_weights)
             write_weights(start, store.updated_weights)
             self._own = own if is_transferred else None
-        read_weights(store.updated_weights)
+        _check_learnt(store.updated_weights)
         self._process = ModelProcess(
             python=Path(sys.executable),
             num_cores=request.parallelism,
@@ -88,7 +89,8 @@ class Learner:
     def train(self, round_index: int) -> None:
         """Train on every sample of the run; keep the weights if they rank the held-out share no worse."""
         with self._lock:
-            new, self._new = self._new, []
+            # In this order whichever was timed first: the same samples give the same weights.
+            new, self._new = sorted(self._new, key=lambda sample: sample.featurization_path), []
         self._samples += len(new)
         self._process.add_samples(new)
         output = self._store.work / "trained.weights"
@@ -147,3 +149,15 @@ class Learner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.close()
+
+
+def _check_learnt(path: Path) -> None:
+    """What a resumed run has learnt can be learnt again, from its samples."""
+    try:
+        read_weights(path)
+    except WeightsError as error:
+        raise WeightsError(
+            error.message,
+            next_step="Delete the file and use --resume again: the run goes on from the weights that it began with, "
+            "and learns from all its samples anew.",
+        ) from error

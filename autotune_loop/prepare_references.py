@@ -19,8 +19,8 @@ from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, Notice
 from autotune_loop.featurization import Featurization, read_featurization, uses_float
 from autotune_loop.hvx_floats import check_hvx_floats
-from autotune_loop.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
 from autotune_loop.output_tolerance import output_tolerance
+from autotune_loop.play_off.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
 from autotune_loop.run_context import RunContext
 from autotune_loop.run_store import RunStore
 from autotune_loop.search_plan import greedy_point

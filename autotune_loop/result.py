@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from autotune_loop.verdict import Verdict
+from autotune_loop.play_off.verdict import Verdict
 
 
 class Outcome(Enum):

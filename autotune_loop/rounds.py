@@ -20,8 +20,8 @@ from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.learner import Learner
 from autotune_loop.objective import ObjectiveKind
-from autotune_loop.play_off import RunPlayOff
-from autotune_loop.play_off_course import FEWEST_CHOOSING_TURNS
+from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, play_off_reserve_s, timing_s
+from autotune_loop.play_off.run_play_off import RunPlayOff
 from autotune_loop.prepare_references import prepare_references
 from autotune_loop.recovery import account_for_unfinished, recover
 from autotune_loop.result import DeviceUse, Outcome, TunedSchedule, TuneResult
@@ -31,17 +31,15 @@ from autotune_loop.run_setup import measure_settings
 from autotune_loop.run_store import RunStore
 from autotune_loop.task_budget import next_task
 from autotune_loop.tune_request import TuneRequest
-from autotune_loop.verdict import LOOKS
 from devices.measurement import Measurement
 from targets.errors import GeneratorError, SdkError
+from targets.generator_run import GeneratorFailureReason
 from targets.stop_signal import StopSignal
 
-_PLAY_OFF_CONTENDERS = 4
+# So many schedules that fail, and none that does not, are no accident.
+_HOPELESS_AFTER = 16
 # However short the budget, so many schedules of a batch that is built are timed.
 _MIN_TIMED = 4
-_LINK_S = 3.0
-# Of a timing, beside the calls that count.
-_PROCESS_S = 0.1
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
 # A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
@@ -66,7 +64,7 @@ class Rounds:
     finished: threading.Event = field(default_factory=threading.Event)
     batches_done: int = 0
     newest_round: int = 0
-    device_held_s: float = 0.0
+    longest_timing_s: float = 0.0
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
@@ -110,6 +108,7 @@ class Rounds:
             return Outcome.INTERRUPTED
         self.newest_round = recover(self.store, self.states, self.learner, self.listen)
         for state in self.states:
+            state.failures = None if self.request.resume else 0
             state.unlike_devices = self.request.objective.kind is not ObjectiveKind.MEAN
             self._publish_first(state)
         measurer = BatchMeasurer(self.crew, self.store, settings, self.listen, self._measured_enough)
@@ -136,6 +135,9 @@ class Rounds:
             finally:
                 if upcoming is not None:
                     self._abandon(upcoming)
+        hopeless = next((state for state in self.states if state.failures), None)
+        if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
+            raise self._nothing_timed(hopeless)
         self._learn()
         return outcome
 
@@ -214,23 +216,34 @@ class Rounds:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
 
-        def on_measured(candidate: Candidate, measurement: Measurement) -> None:
-            self._measured(state, candidate, measurement)
+        def on_measured(candidate: Candidate, measurement: Measurement, held_s: float) -> None:
+            self._measured(state, candidate, measurement, held_s)
 
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
         state.add_batch(stages_s)
-        state.prune(self.store, _PLAY_OFF_CONTENDERS)
+        state.prune(self.store, PLAY_OFF_CONTENDERS)
         self.batches_done += 1
         self.newest_round = batch.round_index
         self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
-        if batch.round_index == 0 and not measured and not (self.stop.is_set() or self.crew.is_lost):
-            counts = ", ".join(f"{n} × {kind}" for kind, n in self.store.database.failure_counts().items())
-            raise GeneratorError(
-                f"No schedule of the first batch could be timed for {state.task.generator_name} ({counts}).",
-                next_step=f"The last one: {state.last_failure(self.store)}",
-            )
+        if measured or state.failures is None:
+            state.failures = None
+            return
+        state.failures += batch.failed + failed
+        if state.failures >= _HOPELESS_AFTER and not (self.stop.is_set() or self.crew.is_lost):
+            raise self._nothing_timed(state)
+
+    def _nothing_timed(self, state: ArgsetState) -> GeneratorError:
+        failures = self.store.database.failure_counts()
+        counts = ", ".join(f"{n} × {kind}" for kind, n in failures.items())
+        late = GeneratorFailureReason.TIMED_OUT.value
+        only_late = failures.keys() <= {f"build: {late}", f"search: {late}"}
+        mend = " Give the run more time: --budget (each gets a share of it), --search-limit." if only_late else ""
+        return GeneratorError(
+            f"None of the first schedules could be timed for {state.task.generator_name} ({counts}).",
+            next_step=f"The last one: {state.last_failure(self.store)}{mend}",
+        )
 
     def _publish_first(self, state: ArgsetState) -> None:
         """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
@@ -240,10 +253,9 @@ class Rounds:
             best = state.timed[0]
             self.listen(BestImproved(state.argset_index, best.sample, best.median_ms, state.default_ms, clock))
 
-    def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement) -> None:
+    def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
         median_ms = measurement.comparable_median_s * 1e3
-        # The slowest of the best few decides how long a turn of the play-off takes: the longest run is a safe guess.
-        self.device_held_s = max(self.device_held_s, sum(measurement.repetitions_s))
+        self.longest_timing_s = max(self.longest_timing_s, timing_s(measurement, held_s))
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
         spread_ms = measurement.spread_s * measurement.factor * 1e3
         if not state.add(candidate, median_ms, spread_ms, measurement.device):
@@ -255,14 +267,11 @@ class Rounds:
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
         with_incumbent = sum(1 for state in self.states if state.incumbent is not None)
-        choosing = len(self.states) * _PLAY_OFF_CONTENDERS + with_incumbent
-        deciding = len(self.states) * 2 + with_incumbent
-        timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
-        return len(self.states) * _LINK_S + timings * (self.device_held_s + _PROCESS_S)
+        return play_off_reserve_s(len(self.states), with_incumbent, self.longest_timing_s, self.request.clock)
 
     def _decide(self, state: ArgsetState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
-        entries = state.entries(self.store, _PLAY_OFF_CONTENDERS)
+        entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
         clock = self.request.clock.value
         if self.stop.is_set() or self.crew.is_lost or entries is None:
             return state.unconfirmed(self.store, clock)

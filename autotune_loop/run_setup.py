@@ -21,7 +21,7 @@ from targets.c_toolchain import CToolchain
 from targets.content_cache import file_sha256
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
-from targets.host_probe import probe_host
+from targets.host_probe import physical_memory_bytes, probe_host
 from targets.open_toolchain import fallback_notice, open_toolchain
 from targets.profile import BASELINE_WEIGHTS
 from targets.ptxas import INSTALL_HINT, find_ptxas
@@ -147,11 +147,11 @@ def run_record(request: TuneRequest, folders: Folders, weights: Weights) -> RunR
 
 
 def _clock_model(request: TuneRequest) -> dict[str, str]:
-    """What simulated times come from: the model that is put into QEMU, or another simulator."""
-    if request.clock is not Clock.SIMULATED:
-        return {}
-    simulator = request.devices[0].simulator
-    return {"clock_model_sha256": clock_model_sha256()} if simulator is None else {"clock_model": simulator.clock_model}
+    """What simulated times come from, QEMU's model or another simulator; or whose cycles they are."""
+    model = request.devices[0].clock_model
+    if model is not None:
+        return {"clock_model": model}
+    return {"clock_model_sha256": clock_model_sha256()} if request.clock is Clock.SIMULATED else {}
 
 
 def _tasks_identity(tasks: Sequence[TuningTask]) -> dict[str, str]:
@@ -268,8 +268,7 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
     here = max((device.measuring_cores for device in request.devices), default=0)
     cores = plan_cores(usable, min(here, len(usable)))
     build_slots = request.build_jobs or len(cores.build)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    share_bytes = int(memory_bytes * _MEMORY_SHARE / build_slots)
+    share_bytes = int(physical_memory_bytes() * _MEMORY_SHARE / build_slots)
     # A farm's members know their own memory.
     limits = _limits(request, share_bytes if request.farm is None else _MEMORY_LIMIT_BYTES)
     context = RunContext(

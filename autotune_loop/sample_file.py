@@ -18,8 +18,8 @@ from autotune_loop.featurization import (
     MAX_STAGES,
     PIPELINE_FEATURE_COUNT,
     Featurization,
+    features_of,
     format_featurization,
-    parse_featurization,
 )
 from targets.atomic_write import write_atomically
 from targets.errors import WeightsError
@@ -97,7 +97,10 @@ def parse_sample(data: bytes, source: str, network: Network = Network.ADAMS2019)
             f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its last {_TRAILER.size} alone.",
             next_step="Leave the sample out.",
         )
-    featurization = parse_featurization(data[: -_TRAILER.size], source, network)
+    try:
+        featurization = features_of(data, network, trailer_bytes=_TRAILER.size)
+    except ValueError as error:
+        raise WeightsError(f"The sample {source} is damaged: {error}.", next_step="Leave the sample out.") from error
     runtime_ms, pipeline_id, schedule_id = _TRAILER.unpack(data[-_TRAILER.size :])
     try:
         return Sample(featurization, runtime_ms, pipeline_id, schedule_id)

@@ -12,8 +12,6 @@ _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0
 # After so many failures in a row a device is called unhealthy, and people are told.
 _UNHEALTHY_AFTER = 3
-# One schedule runs, one waits: the device is never idle, and what is known of the best so far stays fresh.
-_LEAST_AHEAD = 2
 _MOST_AHEAD = 16
 _NEWEST_SHARE = 0.2
 # A device that answers so often and times nothing, because its storage is full for example, is as good as gone.
@@ -34,6 +32,7 @@ class Seat:
         next_check_s: monotonic time of the next look at it.
         checking: a look is under way.
         gone: it needs a person; it is not looked at again.
+        at_once: schedules that it times at once.
         ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
         typical_s: seconds that one holds it; 0 before the first.
         sentence: why it is out of service.
@@ -50,6 +49,7 @@ class Seat:
     next_check_s: float = 0.0
     checking: bool = False
     gone: bool = False
+    at_once: int = 1
     ahead_s: float = 0.0
     typical_s: float = 0.0
     sentence: str = ""
@@ -63,8 +63,10 @@ class Seat:
     @property
     def has_room(self) -> bool:
         """Whether it can be handed another schedule."""
-        ahead = _LEAST_AHEAD if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
-        return self.in_flight < min(max(ahead, _LEAST_AHEAD), _MOST_AHEAD)
+        # One waits beside those that run: the device is never idle, and what is known of the best so far stays fresh.
+        least = self.at_once + 1
+        ahead = least if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
+        return self.in_flight < max(min(ahead, _MOST_AHEAD), least)
 
     def held(self, held_s: float) -> None:
         """A schedule has held it for so long."""
@@ -76,8 +78,11 @@ class Seat:
         return 0.0 if self.out_since_s is None else time.monotonic() - self.out_since_s
 
     def is_given_up(self, patience_s: float) -> bool:
-        """Whether it was out of service for longer than that, or came back again and again for nothing."""
-        if self.in_service or self.gone:
+        """Whether it was out of service for longer than that, or came back again and again for nothing.
+
+        Not while a look at it is under way: a process that was stopped meanwhile may have the answer already.
+        """
+        if self.in_service or self.gone or self.checking:
             return self.gone
         fruitless = self.fruitless_returns >= _FRUITLESS_RETURNS and self.failing_since_s is not None
         since_s = self.failing_since_s if fruitless else self.out_since_s

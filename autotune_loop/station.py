@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,10 @@ _COOL_DOWN_LIMIT_S = 300.0
 
 @dataclass
 class Station:
-    """Opens the device when it is first needed, and again after trouble; used by one thread at a time.
+    """Opens the device when it is first needed, and again after trouble.
+
+    A device that times several schedules at once is used by as many threads: they differ in what they run, and take
+    turns at everything else.
 
     Attributes:
         open_transport: makes the transport, not yet connected where it is a remote one.
@@ -50,6 +54,7 @@ class Station:
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
     _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
+    _turn: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def era(self) -> str:
@@ -62,14 +67,15 @@ class Station:
         Raises:
             DeviceError: the device cannot be used.
         """
-        if self._transport is None:
-            self._transport = self.open_transport()
-        if not self._ready:
-            if isinstance(self._transport, AgentTransport):
-                self._begin_era(self._transport)
-            self._session(Tolerance()).push_inputs()
-            self._ready = True
-        return self._transport
+        with self._turn:
+            if self._transport is None:
+                self._transport = self.open_transport()
+            if not self._ready:
+                if isinstance(self._transport, AgentTransport):
+                    self._begin_era(self._transport)
+                self._session(Tolerance()).push_inputs()
+                self._ready = True
+            return self._transport
 
     def _begin_era(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
@@ -77,7 +83,7 @@ class Station:
             self._boot = boot
             self._watch = None
             self._start_era()
-        if self._watch is None and not self.device.is_emulated:
+        if self._watch is None and self.device.has_canary:
             self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
             self._drifted = False
 
@@ -165,16 +171,17 @@ class Station:
         asked = (executable.sha256, symbol, reference is not None)
         if asked in self._simulated:  # another turn would give the same time
             return self._simulated[asked]
-        try:
-            transport = self.open()
-            self._cool_down(stop)
-            compared = None if reference is None else self.reference(reference, settings, stop)
-            if executable.sha256 not in self._pushed:
-                transport.push(executable.path, executable.path.name)
-                self._pushed.add(executable.sha256)
-        except DeviceError as error:
-            self._forget_connection(error)
-            return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
+        with self._turn:
+            try:
+                transport = self.open()
+                self._cool_down(stop)
+                compared = None if reference is None else self.reference(reference, settings, stop)
+                if executable.sha256 not in self._pushed:
+                    transport.push(executable.path, executable.path.name)
+                    self._pushed.add(executable.sha256)
+            except DeviceError as error:
+                self._forget_connection(error)
+                return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
         if isinstance(compared, MeasureFailure):
             return Timing(_no_reference(symbol, compared), 0.0)
         started = time.monotonic()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from autotune_loop.farm.farm_use import FarmUse
 from autotune_loop.objective import Objective
+from autotune_loop.play_off.verdict import LOOKS
 from autotune_loop.tuning_task import TuningTask, generator_names
-from autotune_loop.verdict import LOOKS
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble
 from devices.measure_settings import KernelInputs

@@ -82,7 +82,10 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
                 ahead_s = 0.0 if request.farm is None else FARM_AHEAD_S
                 if len(names) > _MANY_DEVICES:
                     store.database.trust_the_machine()
-                crew = Crew(engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s)
+                at_once = min(device.at_once for device in request.devices)
+                crew = Crew(
+                    engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
+                )
                 rounds = Rounds(request, store, context, engine, crew, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:

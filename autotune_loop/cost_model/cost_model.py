@@ -93,7 +93,7 @@ def _prediction_function(network: Network) -> Callable[..., Any]:
     """Traced once for the process, for any number of schedules and stages."""
     import tensorflow as tf
 
-    @tf.function(  # type: ignore[untyped-decorator]
+    @tf.function(  # type: ignore[untyped-decorator] # TensorFlow has no type information
         input_signature=[
             tf.TensorSpec((parameter_count(network),), tf.float32),
             tf.TensorSpec((None, schedule_inputs(network)), tf.float32),

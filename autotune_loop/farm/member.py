@@ -38,7 +38,7 @@ _LONGEST_SENTENCE = 500
 
 
 def device_resource(device_name: str) -> str:
-    """The resource label of a device: one measurement at a time holds it."""
+    """The resource label of a device: a measurement holds one of it, of as many as the device times at once."""
     return f"device:{device_name}"
 
 
@@ -144,7 +144,10 @@ class FarmMember:
         """
         shared: dict[str, Any] = {"local_directory": str(self.place.work_folder / "dask"), "memory_limit": 0}
         keeper = MemberPlugin(self, keeps_house=True)
-        named = {device_resource(name): (device_resource(name), 1) for name in self._devices}
+        named = {
+            device_resource(name): (device_resource(name), served.device.at_once)
+            for name, served in self._devices.items()
+        }
         if self.build_slots:
             named[f"{BUILD_RESOURCE}:{self.name}"] = (BUILD_RESOURCE, self.build_slots)
         return {

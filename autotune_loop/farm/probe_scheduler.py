@@ -13,8 +13,9 @@ from autotune_loop.farm.certificate_files import check_certificate
 from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
 from targets.errors import FarmError
 
-_CONNECT_LIMIT_S = 5.0
-_ANSWER_LIMIT_S = 5.0
+_CONNECT_LIMIT_S = 15.0
+# A scheduler that is busy, or on a busy machine, takes its time; Dask alone would try for half a minute.
+_ANSWER_LIMIT_S = 15.0
 # What every Dask peer says first has this in it.
 _MARK = b"pickle-protocol"
 _FIRST_BYTES = 4096

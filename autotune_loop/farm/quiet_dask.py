@@ -33,6 +33,8 @@ def quiet_logs() -> None:
     """Leave Dask's own log to those who serve a farm: what a run must know of comes to it otherwise."""
     for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # It calls critical that a client has gone before it heard the last news, as at the end of any run.
+    logging.getLogger("distributed.scheduler").setLevel(logging.CRITICAL + 1)
     logging.getLogger("asyncio").addFilter(_is_no_late_timeout)
 
 
@@ -59,7 +61,7 @@ class PortlessScheduler(Scheduler):  # type: ignore[misc] # Dask has no type inf
         """Open nothing."""
 
 
-class PortlessWorker(Worker):  # type: ignore[misc]
+class PortlessWorker(Worker):  # type: ignore[misc] # Dask has no type information
     """The same for a worker."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -7,13 +7,14 @@ import math
 import sqlite3
 import statistics
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Origin
+from autotune_loop.read_database import read_database
 from autotune_loop.run_database import NOT_DONE, SCHEMA_VERSION
 from autotune_loop.run_record import RunRecord, read_run_record
+from devices.device import Clock
 from targets.errors import RunFolderError
 
 _DATABASE = "tuning.db"
@@ -125,6 +126,16 @@ class RecordedRun:
         """What the times were measured with."""
         return self.record.identity.get("clock", "wall")
 
+    @property
+    def has_device_times(self) -> bool:
+        """Whether a real device took the times, as far as the record's clock is known."""
+        return self.clock in [clock.value for clock in Clock if clock.is_device_time]
+
+    @property
+    def clock_words(self) -> str:
+        """What the times are, for people."""
+        return Clock.words_of(self.clock)
+
     def default_ms(self, argset_index: int) -> float | None:
         """The default schedule's time as a sample."""
         return next((s.median_ms for s in self.samples if s.is_default and s.argset_index == argset_index), None)
@@ -141,8 +152,7 @@ def read_recorded_run(folder: Path) -> RecordedRun:
     if not path.is_file():
         raise RunFolderError(f"{folder} has lost its {_DATABASE}.", next_step=_DAMAGED_STEP)
     try:
-        with closing(_connect(path)) as connection:
-            return _read(folder, record, connection)
+        return read_database(path, lambda connection: _read(folder, record, connection))
     except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=_DAMAGED_STEP) from error
 
@@ -160,26 +170,13 @@ def run_version(folder: Path) -> str:
     return "-".join(f"{state.st_mtime_ns}.{state.st_size}" for state in states)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Read only. A database that nobody writes and that lies in a folder without write permission is read as it is."""
-    uri = path.absolute().as_uri()
-    connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=10.0)
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.OperationalError:
-        connection.close()
-        connection = sqlite3.connect(f"{uri}?immutable=1", uri=True)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
-        connection.close()
         raise RunFolderError(
-            f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
+            f"{folder / _DATABASE} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
             next_step="Use the SDK version that made the run folder.",
         )
-    return connection
-
-
-def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
     connection.execute("BEGIN")  # all tables as they are at one moment
     tables = ("candidates", "measurements", "failures", "incidents", "device_states", "weights", "batches")
     moments = " UNION ALL ".join(f"SELECT min(at_unix_s) AS a, max(at_unix_s) AS b FROM {t}" for t in tables)

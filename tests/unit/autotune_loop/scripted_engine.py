@@ -21,15 +21,16 @@ Open = Callable[[str, int], str | DeviceError]
 
 
 class ScriptedEngine:
-    """One thread for each device, as the engine has one worker for each.
+    """One worker for each device, as the engine has, with a thread for each schedule that it times at once.
 
     Args:
         measure: answers a measurement, and a run of the reference.
         open_device: answers an attempt to connect, with what identifies the boot.
     """
 
-    def __init__(self, measure: Measure, open_device: Open = lambda device, times: "boot") -> None:
+    def __init__(self, measure: Measure, open_device: Open = lambda device, times: "boot", at_once: int = 1) -> None:
         self._measure = measure
+        self._at_once = at_once
         self._open = open_device
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
@@ -46,7 +47,7 @@ class ScriptedEngine:
 
     def submit_measure(self, device: str, task: object, *arguments: Any) -> Future[Any]:
         """As `Engine.submit_measure`."""
-        pool = self._threads.setdefault(device, ThreadPoolExecutor(1))
+        pool = self._threads.setdefault(device, ThreadPoolExecutor(self._at_once))
         return pool.submit(self._run, device, task, *arguments)
 
     def _run(self, device: str, task: object, *arguments: Any) -> object:

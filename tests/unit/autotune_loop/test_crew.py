@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,19 +33,22 @@ EXECUTABLE = Executable(Path("batch"), (), "", 0)
 class Bench:
     """A crew on scripted devices, with what it said and what came out."""
 
-    def __init__(self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open) -> None:
-        self.engine = ScriptedEngine(measure, open_device)
+    def __init__(
+        self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open, at_once: int
+    ) -> None:
+        self.engine = ScriptedEngine(measure, open_device, at_once)
         self.events: list[Event] = []
         self.health: list[tuple[str, str | None]] = []
         self.results: dict[str, Measurement | MeasureFailure] = {}
         self.database = database
         self.crew = Crew(
-            self.engine,  # type: ignore[arg-type] # stands in for the engine
+            self.engine,
             devices,
             database,
             self.events.append,
             patience_s=0.5,
             report_health=lambda name, trouble: self.health.append((name, trouble and str(trouble))),
+            at_once=at_once,
         )
 
     def run(self, symbols: list[str], enough: Callable[[], bool] = lambda: False, device: str | None = None) -> int:
@@ -70,8 +74,10 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     made: list[Bench] = []
     database = RunDatabase(tmp_path / "tuning.db")
 
-    def make(devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot") -> Bench:
-        bench = Bench(database, devices, measure, open_device)
+    def make(
+        devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot", at_once: int = 1
+    ) -> Bench:
+        bench = Bench(database, devices, measure, open_device, at_once)
         made.append(bench)
         bench.crew.open(lambda: False)
         return bench
@@ -102,6 +108,18 @@ def test_all_are_timed_by_several_devices_one_at_a_time(make_bench: MakeBench) -
     assert bench.reasons() == {"timed": 12} and set(bench.results) == set(SYMBOLS)
     assert {device for device, _ in bench.engine.measured} == {"a", "b", "c"}
     assert set(bench.engine.most_at_once.values()) == {1}
+
+
+def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBench) -> None:
+    together = threading.Barrier(3)
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        together.wait(timeout=60)
+        return timed(device, symbol)
+
+    bench = make_bench(["emulator"], measure, at_once=3)
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12} and bench.engine.most_at_once == {"emulator": 3}
 
 
 def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: MakeBench) -> None:
@@ -205,6 +223,22 @@ def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
     )
     undone = bench.run(SYMBOLS)
     assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
+
+
+@pytest.mark.parametrize("when", ["in a batch", "before the first batch"])
+def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, when: str) -> None:
+    """As after this process was stopped for longer than the patience."""
+
+    def open_device(device: str, times: int) -> str:
+        time.sleep(0.8 if times == 1 else 0.0)
+        return "boot"
+
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s) if n == 0 else timed(d, s), open_device)
+    if when == "in a batch":
+        assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
+    else:
+        assert isinstance(prepared(bench).result, Measurement)
+    assert not bench.crew.is_lost
 
 
 def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
@@ -355,11 +389,15 @@ def test_random_faults_lose_nothing_and_double_nothing(make_bench: MakeBench, se
 
 def test_a_device_that_joins_in_mid_run_takes_its_share(make_bench: MakeBench) -> None:
     bench = make_bench(["a"], always_timed)
+    joined = threading.Event()
 
     def measure(device: str, symbol: str, times: int) -> Timing:
         if (device, times) == ("a", 1):
             bench.engine.arriving.append("b")
-        time.sleep(0.01)
+        elif device == "b":
+            joined.set()
+        elif times > 1:
+            assert joined.wait(60), "it never gets a schedule"
         return timed(device, symbol)
 
     bench.engine.answer_with(measure)

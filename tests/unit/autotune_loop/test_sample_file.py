@@ -78,7 +78,8 @@ def test_damage_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.sample"
     for broken, expected in (
         (b"", "fewer than its last 12"),
-        (data[:-1], "damaged"),
+        (data[:-1], r"^The sample .*a\.sample is damaged: it has 3,923 bytes where 1,304 for each .* and 12 more were"),
+        (b"\0\0\x80\xbf" + data[4:], r"^The sample .*a\.sample is damaged: it holds a schedule feature outside"),
         (data[:-12] + struct.pack("<fii", 0, 1, 1), r"a\.sample is unusable: .* 0.0 ms"),
     ):
         path.write_bytes(broken)

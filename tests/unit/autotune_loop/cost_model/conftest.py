@@ -104,7 +104,7 @@ def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> lis
             write_weights(weights, weights_path)
             place = folder / pipeline / str(num_cores)
             log = sample_schedules(
-                pipeline, range(count), num_cores, place, os.environ, weights_path=weights_path, timeout_s=120
+                pipeline, range(count), num_cores, place, os.environ, weights_path=weights_path, timeout_s=240
             )
             found.append(PluginSearch(weights, num_cores, log.schedules, log.standard_output))
     return found

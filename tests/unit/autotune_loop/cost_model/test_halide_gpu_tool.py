@@ -94,7 +94,7 @@ def test_the_plugin_costs_with_our_trained_weights_what_we_predict(
         tmp_path / "schedules",
         os.environ,
         weights_path=tmp_path / "trained.weights",
-        timeout_s=120,
+        timeout_s=240,
     )
     assert log.standard_output == ""
     found = [read_featurization(schedule.featurization_path, trained.network) for schedule in log.schedules]

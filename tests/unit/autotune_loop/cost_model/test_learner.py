@@ -15,8 +15,9 @@ from autotune_loop.learner import Learner
 from autotune_loop.run_record import RunRecord
 from autotune_loop.run_store import RunStore
 from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from targets.errors import WeightsError
 from weights.perturb import perturb_weights
-from weights.weights_file import Weights
+from weights.weights_file import Weights, read_weights, weights_sha256
 
 NUM_CORES = 2
 REQUEST = SimpleNamespace(learning=LearningOptions(epochs=1), sampling=SamplingOptions(), parallelism=NUM_CORES)
@@ -49,3 +50,37 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
             assert "Halide's own 100%: it goes on from Halide's" in told[0]
         learner.train(1)
         assert len([event for event in heard if isinstance(event, Notice)]) == len(told)
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_the_order_of_measuring_does_not_matter(tmp_path: Path, searches, baseline: Weights) -> None:
+    samples = [(schedule.featurization_path, 1.0 + n % 7) for n, schedule in enumerate(searches[0].schedules)]
+    learnt = []
+    for name, ordered in (("forwards", samples), ("backwards", samples[::-1])):
+        store = RunStore(tmp_path / name, "blur", RunRecord({}, {}), resume=False)
+        with Learner(
+            store, baseline, REQUEST, os.environ, None, lambda event: None, baseline, is_transferred=False
+        ) as learner:
+            for path, time_ms in ordered:
+                learner.add_sample(path, time_ms, 1)
+            learner.train(0)
+            learnt.append(weights_sha256(read_weights(store.updated_weights)))
+        store.close()
+    assert learnt[0] == learnt[1] != weights_sha256(baseline)
+
+
+def test_damaged_learnt_weights_may_be_deleted(store: RunStore, baseline: Weights) -> None:
+    def learner() -> Learner:
+        return Learner(store, baseline, REQUEST, os.environ, None, lambda event: None, baseline, is_transferred=False)
+
+    learner()
+    path = store.updated_weights
+    for damage in (b"", path.read_bytes()[:-4]):
+        path.write_bytes(damage)
+        with pytest.raises(WeightsError) as caught:
+            learner()
+        assert f"{path} is damaged" in caught.value.message
+        assert caught.value.next_step.startswith("Delete the file and use --resume again")
+    path.unlink()
+    learner()
+    assert weights_sha256(read_weights(path)) == weights_sha256(baseline)

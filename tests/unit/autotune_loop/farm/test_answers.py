@@ -42,7 +42,7 @@ def test_a_small_answer_comes_by_itself_and_others_are_fetched(client: Client) -
     def asked(task: Callable[..., Any], *arguments: object) -> object:
         submitted = client.submit(task, *arguments, pure=False)
         waiting = asyncio.run_coroutine_threadsafe(answers.of(submitted), client.loop.asyncio_loop)
-        return waiting.result(30)
+        return waiting.result(120)
 
     assert asked(_send, client.id, {"took_s": 0.5}, "fetched") == {"took_s": 0.5}
     assert asked(_send, client.id, b"large" * 10_000, "fetched") == "fetched"

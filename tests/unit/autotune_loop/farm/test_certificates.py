@@ -9,7 +9,6 @@ import socket
 import ssl
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -173,7 +172,7 @@ def test_strangers_and_expired_certificates_are_told_apart(
 def test_what_is_no_scheduler_is_said_to_be_none(
     farm: Path, serve: Callable[[Callable[[socket.socket], None]], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
+    asked = threading.Event()
 
     def ssh(connection: socket.socket) -> None:
         connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
@@ -181,10 +180,12 @@ def test_what_is_no_scheduler_is_said_to_be_none(
     for scheme, tls, expected in ("tcp", None, "is no scheduler"), ("tls", files(farm), "does not speak TLS"):
         with pytest.raises(FarmError, match=expected):
             probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", tls))
-    with pytest.raises(FarmError, match="says nothing"):
-        probe_scheduler(FarmAddress(f"tcp://{serve(lambda connection: time.sleep(1))}"))
-    unused = socket.create_server(("127.0.0.1", 0))
-    port = unused.getsockname()[1]
-    unused.close()
-    with pytest.raises(FarmError, match="No scheduler listens at"):
-        probe_scheduler(FarmAddress(f"tls://127.0.0.1:{port}", files(farm)))
+    with monkeypatch.context() as impatient:
+        impatient.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
+        with pytest.raises(FarmError, match="says nothing"):
+            probe_scheduler(FarmAddress(f"tcp://{serve(lambda connection: asked.wait(60) and None)}"))
+    asked.set()
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # a port that is bound and does not listen refuses, and is nobody else's
+        with pytest.raises(FarmError, match="No scheduler listens at"):
+            probe_scheduler(FarmAddress(f"tls://127.0.0.1:{unused.getsockname()[1]}", files(farm)))

@@ -140,7 +140,7 @@ class Network:
             start_s, charged_s = self.shares[run].submitted()
             self._numbers += 1
             task = (start_s, self._numbers, run, charged_s)
-            self._after(self.latency_s, lambda task=task: self._arrives(task, device))  # type: ignore[misc]
+            self._after(self.latency_s, lambda task=task: self._arrives(task, device))
 
     def _arrives(self, task: tuple[float, int, int, float], device: int) -> None:
         heapq.heappush(self._queues[device], task)

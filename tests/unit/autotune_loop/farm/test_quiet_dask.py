@@ -25,3 +25,9 @@ def test_a_wait_that_nobody_hears_the_end_of_is_not_told(caplog: pytest.LogCaptu
         assert caplog.messages == []
         leave(ValueError("something else"))
         assert "Future exception was never retrieved" in caplog.text and "something else" in caplog.text
+
+
+def test_a_client_that_leaves_first_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    quiet_logs()
+    logging.getLogger("distributed.scheduler").critical("Closed comm while trying to write", exc_info=True)
+    assert caplog.messages == []

@@ -51,6 +51,7 @@ def test_reading_changes_nothing_and_works_without_permission_to_write(folder: P
         assert len(read_recorded_run(copy).samples) == SAMPLES
     finally:
         copy.chmod(0o755)
+    assert len(read_recorded_run(copy).samples) == SAMPLES
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
@@ -82,8 +83,10 @@ def test_a_damaged_run_is_one_sentence(folder: Path, tmp_path: Path, damage: str
     else:
         with sqlite3.connect(path) as connection:
             connection.execute(statements[damage])
+    before = sorted(copy.iterdir())
     with pytest.raises(RunFolderError) as caught:
         read_recorded_run(copy)
+    assert sorted(copy.iterdir()) == before
     assert "tuning.db" in str(caught.value) and "\n" not in str(caught.value)
 
 
