@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from autotune_loop.cost_model.training_report import TrainingReport
     from autotune_loop.events import Event, event_to_dict
     from autotune_loop.objective import Objective, ObjectiveKind
+    from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff
+    from autotune_loop.play_off.verdict import Verdict
     from autotune_loop.result import Outcome, TunedSchedule, TuneResult
     from autotune_loop.shipping.check_folder import CheckedFolder
     from autotune_loop.shipping.ship_manifest import ShipManifest
-    from autotune_loop.shipping_play_off import FalseWins, HeaderPlayOff
     from autotune_loop.tune_request import LearningOptions, SamplingOptions
-    from autotune_loop.verdict import Verdict
     from devices.measure_settings import KernelInputs, MeasureSettings
     from sdk.api.autotune import autotune
     from sdk.api.bench import bench, count_false_wins, play_off
@@ -93,9 +93,9 @@ _MODULES = {
     "CheckedFolder": "autotune_loop.shipping.check_folder",
     "ComparedSchedule": "autotune_loop.comparison",
     "Event": "autotune_loop.events",
-    "FalseWins": "autotune_loop.shipping_play_off",
+    "FalseWins": "autotune_loop.play_off.header_play_off",
     "GeneratorSpec": "sdk.generator_spec",
-    "HeaderPlayOff": "autotune_loop.shipping_play_off",
+    "HeaderPlayOff": "autotune_loop.play_off.header_play_off",
     "KernelInputs": "devices.measure_settings",
     "LearningOptions": "autotune_loop.tune_request",
     "MeasureSettings": "devices.measure_settings",
@@ -108,7 +108,7 @@ _MODULES = {
     "TrainingReport": "autotune_loop.cost_model.training_report",
     "TuneResult": "autotune_loop.result",
     "TunedSchedule": "autotune_loop.result",
-    "Verdict": "autotune_loop.verdict",
+    "Verdict": "autotune_loop.play_off.verdict",
     "autotune": "sdk.api.autotune",
     "bench": "sdk.api.bench",
     "build": "sdk.api.build",

@@ -22,7 +22,7 @@ from sdk.device_access import ask_leases, prepare_agents
 from sdk.device_choice import DeviceChoice, choose_devices, profile_of_devices
 from sdk.device_listing import DeviceState, ask_devices
 from sdk.device_passwords import ask_on_terminal
-from sdk.hexagon_choice import named_hexagon_sdk, tell_of_simulator
+from sdk.hexagon_choice import named_hexagon_sdk, tell_of_sdk
 from sdk.inventory_lookup import open_inventory
 from sdk.settings import Settings
 from targets.c_toolchain import CToolchain
@@ -92,7 +92,7 @@ def find_devices(
     profile = load_profile(target, settings.profile_folder)
     sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
-    choice = fit_clock(tell_of_simulator(choice, hexagon_sdk_root), clock, settings)
+    choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), clock, settings)
     if not choice.entries:
         return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
     for entry in choice.entries:

@@ -18,6 +18,7 @@ from sdk.device_choice import DeviceChoice, device_threads
 from sdk.farm_choice import choose_farm, named_scheduler
 from sdk.settings import Settings
 from targets.errors import DeviceError, UsageError
+from targets.profile import TargetProfile
 from targets.profile_fields import nearest
 from targets.profile_loader import load_profile
 
@@ -66,7 +67,7 @@ def find_farm_devices(
     """Return the farm's devices for --target and --device; without a target, the one that the devices have.
 
     Raises:
-        UsageError: a device is not in the farm, or they have different profiles or clocks.
+        UsageError: a device is not in the farm, or they have different profiles or clocks; or the target is a DSP.
         DeviceError: the farm has no device of the profile.
         FarmError: the farm cannot be used.
         ProfileError: as `load_profile`.
@@ -75,10 +76,11 @@ def find_farm_devices(
     from autotune_loop.farm.farm_client import farm_client
     from autotune_loop.farm.farm_state import farm_state
 
+    known = None if target is None else _processor_profile(target, settings)
     with farm_client(address) as client:
         offered = [row.device for row in farm_state(client).devices]
     named = _named(words, offered, address)
-    profile = load_profile(target or _only_profile(named, address), settings.profile_folder)
+    profile = known or _processor_profile(_only_profile(named, address), settings)
     found = [device for device in named if device.profile_name == profile.name]
     if words and len(found) < len(named):
         other = next(device for device in named if device.profile_name != profile.name)
@@ -107,6 +109,16 @@ def find_farm_devices(
     use = FarmUse(address, wish, priority, connection_settings(settings).lease_owner, title, builds_here)
     note = f"Timing on {', '.join(device.name for device in devices)}, of the farm of {address.address}."
     return ChosenDevices(DeviceChoice(devices, profile, plan_for, note=note), None, lambda name, trouble: None, use)
+
+
+def _processor_profile(name: str, settings: Settings) -> TargetProfile:
+    profile = load_profile(name, settings.profile_folder)
+    if profile.is_hexagon:
+        raise UsageError(
+            f"A farm runs programs on processors, and {profile.name} is for a DSP.",
+            next_step="Time with --scheduler none: on this machine, or on the DSP of a phone of your inventory.",
+        )
+    return profile
 
 
 def _named(words: Sequence[str], offered: Sequence[FarmDevice], address: FarmAddress) -> list[FarmDevice]:

@@ -20,6 +20,7 @@ from sdk.connections import connection_settings
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.errors import FarmError, UsageError
+from targets.host_probe import physical_memory_bytes
 
 if TYPE_CHECKING:
     from autotune_loop.farm.member import FarmMember
@@ -127,7 +128,6 @@ def _member(
     cache = ContentCache(settings.cache_folder)
     # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
     token = member_token(folder)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     place = MemberPlace(
         cache_folder=settings.cache_folder,
         work_folder=folder,
@@ -135,7 +135,7 @@ def _member(
         environment=settings.environment,
         cores=plan_cores(usable, 0),
         connections=connections,
-        memory_bytes=int(memory_bytes * _MEMORY_SHARE / max(1, build_slots)),
+        memory_bytes=int(physical_memory_bytes() * _MEMORY_SHARE / max(1, build_slots)),
         ndk_root=settings.ndk_root,
     )
 

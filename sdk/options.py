@@ -33,7 +33,9 @@ def complete_weights_names(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-HEXAGON_SDK_HELP = "Qualcomm's Hexagon SDK, for its compiler and simulator; HEXAGON_SDK_ROOT by default."
+HEXAGON_SDK_HELP = (
+    "Qualcomm's Hexagon SDK, for its compiler, its simulator and phones' DSPs; HEXAGON_SDK_ROOT by default."
+)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 TargetOption = Annotated[

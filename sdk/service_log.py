@@ -34,7 +34,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 def log_to_stderr() -> None:
     """From now on warnings and errors of libraries are single lines on standard error; nothing else of theirs is."""
     # It sets its own handlers up when it is first imported.
-    import distributed  # noqa: F401
+    import distributed  # noqa: F401 – the import alone does it
 
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())

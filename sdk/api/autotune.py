@@ -8,9 +8,9 @@ from pathlib import Path
 from autotune_loop.events import Listener, Notice, ignore
 from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.objective import Objective
+from autotune_loop.play_off.verdict import LOOKS
 from autotune_loop.result import TuneResult
 from autotune_loop.tune_request import Folders, LearningOptions, SamplingOptions, TuneRequest
-from autotune_loop.verdict import LOOKS
 from devices.measure_settings import KernelInputs
 from sdk.chosen_devices import device_names, find_devices
 from sdk.farm_devices import find_farm_devices, wanted_farm
@@ -70,12 +70,13 @@ def autotune(
             budget and its cost model, and a `GeneratorSpec` has parameters of its own.
         target: name or path of a target profile; None takes the devices', else this machine's.
         device: 'local', 'qemu', 'hexagon-sim', a device of the inventory, or label:LABEL; several to share the work.
-            None takes the free devices of the inventory that have the profile, else the profile's default.
+            A phone is its DSP for a Hexagon target. None takes the free devices of the inventory that have the profile,
+            else the profile's default.
         inventory: a devices.toml; None looks for one as the command line does.
         patience_s: how long the run waits when no device is left.
         clock: of this machine's emulator: 'simulated' or 'emulated'; None takes the first where it can be had.
-        hexagon_sdk_root: Qualcomm's SDK, whose tools build and whose simulator runs what is tuned for Hexagon; None
-            takes the one that HEXAGON_SDK_ROOT names, or zig and QEMU.
+        hexagon_sdk_root: Qualcomm's SDK, whose tools build what is tuned for Hexagon, and whose simulator or
+            run_main_on_hexagon runs it; None takes the one that HEXAGON_SDK_ROOT names, or zig and QEMU.
         scheduler: of a farm, whose devices are taken instead: tls://HOST:8786; 'none' for this machine's. None takes
             SDK_SCHEDULER, else the one that sdk.toml names, else none.
         farm_certificates: a folder; None takes the one in the user's settings.

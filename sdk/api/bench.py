@@ -10,8 +10,8 @@ from pathlib import Path
 from autotune_loop.comparison import ComparedSchedule, compare_schedules
 from autotune_loop.kernel_bench import BenchPlan
 from autotune_loop.objective import Objective
-from autotune_loop.shipping_play_off import FalseWins, HeaderPlayOff, decide_winner
-from autotune_loop.shipping_play_off import count_false_wins as false_wins
+from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff, decide_winner
+from autotune_loop.play_off.header_play_off import count_false_wins as false_wins
 from autotune_loop.tune_request import Folders
 from devices.measure_settings import KernelInputs, MeasureSettings
 from sdk.chosen_devices import device_names, find_devices
@@ -43,6 +43,7 @@ def bench(
     turns: int = 5,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    clock: str | None = None,
     hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     settings: Settings | None = None,
@@ -51,14 +52,16 @@ def bench(
 
     Args:
         schedules: each as in `sdk.build`.
-        target, device, inventory, hexagon_sdk_root: as in `sdk.autotune`; several devices time one after the other.
+        target, device, inventory, clock, hexagon_sdk_root: as in `sdk.autotune`; of several devices each times in turn.
         turns: how often each schedule is timed; they alternate, so that a drift meets all alike.
         progress: called with a phrase at every step.
 
     Raises:
         SdkError: one of its children, for everything that a user can mend.
     """
-    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
+    where = _Where(
+        target, device, inventory, parameters, parallelism, inputs, measuring, clock, hexagon_sdk_root, settings
+    )
     with _opened_plan(generator, schedules, where, progress) as plan:
         return compare_schedules(plan, turns, progress)
 
@@ -77,6 +80,7 @@ def play_off(
     budget_s: float | None = None,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    clock: str | None = None,
     hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     settings: Settings | None = None,
@@ -85,7 +89,7 @@ def play_off(
 
     Args:
         schedules: at least two, each as in `sdk.build`.
-        target, device, inventory, hexagon_sdk_root: as in `sdk.autotune`; every turn is done on all devices.
+        target, device, inventory, clock, hexagon_sdk_root: as in `sdk.autotune`; every turn is done on all devices.
         objective: what counts where there are several devices; None takes the geometric mean.
         seed: of the order within the turns.
         budget_s: past it no further turn begins.
@@ -95,7 +99,9 @@ def play_off(
     """
     if len(schedules) < 2:
         raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")
-    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
+    where = _Where(
+        target, device, inventory, parameters, parallelism, inputs, measuring, clock, hexagon_sdk_root, settings
+    )
     with _opened_plan(generator, schedules, where, progress) as plan:
         check_weighted_devices(objective or Objective(), [device.name for device in plan.devices])
         return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
@@ -114,6 +120,7 @@ def count_false_wins(
     seed: int = 0,
     inputs: KernelInputs | None = None,
     measuring: MeasureSettings | None = None,
+    clock: str | None = None,
     hexagon_sdk_root: Path | None = None,
     progress: Progress = _silent,
     stop: StopSignal | None = None,
@@ -130,7 +137,9 @@ def count_false_wins(
     """
     if trials < 1:
         raise UsageError(f"The number of A/A play-offs must be at least 1, not {trials}.")
-    where = _Where(target, device, inventory, parameters, parallelism, inputs, measuring, hexagon_sdk_root, settings)
+    where = _Where(
+        target, device, inventory, parameters, parallelism, inputs, measuring, clock, hexagon_sdk_root, settings
+    )
     stopped = (stop or StopSignal()).is_set
     with _opened_plan(generator, [schedule], where, progress) as plan:
         return false_wins(plan, trials, seed=seed, progress=progress, stopped=stopped)
@@ -147,6 +156,7 @@ class _Where:
     parallelism: int | None
     inputs: KernelInputs | None
     measuring: MeasureSettings | None
+    clock: str | None
     hexagon_sdk_root: Path | None
     settings: Settings | None
 
@@ -162,6 +172,7 @@ def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progre
         where.inventory,
         settings,
         progress,
+        clock=where.clock,
         hexagon_sdk_root=where.hexagon_sdk_root,
     )
     profile, threads = chosen.choice.profile, chosen.choice.parallelism

@@ -35,6 +35,7 @@ def retrain(
     learning: LearningOptions | None = None,
     seed: int = 0,
     progress: Callable[[str], None] = lambda text: None,
+    notice: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> TrainingReport:
     """Train on the samples of recorded runs; `output` is written when the new weights rank no worse,
@@ -45,7 +46,9 @@ def retrain(
         output: a `.weights` file.
         target: the runs must be of this profile.
         weights: to start from: a `.weights` file, or a name that `sdk weights` lists; None takes Halide's own.
-        parallelism: cores of the device; None takes the runs' own.
+        parallelism: cores of the device; None takes the runs' own, else the profile's.
+        progress: called with a phrase at every step.
+        notice: called with a sentence for each sample that is left out, and where the number of cores is a guess.
 
     Raises:
         SdkError: one of its children, for everything that a user can mend.
@@ -58,7 +61,12 @@ def retrain(
     start = find_weights(named, settings, network).weights
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
     for sentence in recorded.unreadable:
-        progress(f"left out: {sentence}")
+        notice(f"Left out: {sentence}")
+    if parallelism is None and recorded.parallelism is None:
+        notice(
+            f"Nothing says how many cores the samples were timed on (a run's run.toml would): taken are"
+            f" {profile.machine.parallelism}, as in the profile {profile.name}; --parallelism names others."
+        )
     options = TrainingOptions(
         num_cores=_first_given(parallelism, recorded.parallelism, profile.machine.parallelism),
         epochs=learning.epochs,

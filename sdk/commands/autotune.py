@@ -96,7 +96,7 @@ def _run(given: AutotuneArguments) -> None:
     from sdk.display.guarded_display import GuardedDisplay
     from sdk.interrupts import stop_on_interrupt
     from sdk.project_file import find_project
-    from targets.errors import DeviceError
+    from targets.errors import DeviceError, GeneratorError
     from targets.stop_signal import StopSignal
 
     call = read_arguments(given, find_project(Path.cwd()))
@@ -112,6 +112,11 @@ def _run(given: AutotuneArguments) -> None:
     if result.outcome is Outcome.DEVICES_LOST:
         raise DeviceError(
             "No device was left; everything measured is saved.", next_step="Mend one, then go on with --resume."
+        )
+    if not any(tuned.header for tuned in result.tuned):
+        raise GeneratorError(
+            f"No schedule of {result.generator} was timed, so there is none to use.",
+            next_step="See the warnings of the run; where there are none, give it a longer --budget and --resume.",
         )
 
 

@@ -10,6 +10,7 @@ import typer
 from sdk.commands.autotune_options import (
     Devices,
     DeviceWeights,
+    EmulatorClock,
     HexagonSdkRoot,
     Inventory,
     ObjectiveName,
@@ -44,6 +45,7 @@ def bench(
     parameters: ParameterOption = None,
     device: Devices = None,
     inventory: Inventory = None,
+    clock: EmulatorClock = None,
     hexagon_sdk_root: HexagonSdkRoot = None,
     parallelism: Annotated[int | None, typer.Option("--parallelism", help="Threads of the device.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
@@ -103,6 +105,7 @@ def bench(
         "inventory": inventory,
         "parameters": parameters or (),
         "parallelism": parallelism,
+        "clock": clock,
         "hexagon_sdk_root": hexagon_sdk_root,
     }
     with show_progress("starting", quiet=as_json) as progress:

@@ -63,6 +63,7 @@ def retrain(
         raise UsageError(f"--loss must be one of {', '.join(LOSSES)}, not {loss!r}.")
     if output.suffix != ".weights":
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")
+    notices: list[str] = []
     with show_progress("reading samples", quiet=as_json) as progress:
         report = train_from_runs(
             runs,
@@ -73,10 +74,13 @@ def retrain(
             learning=LearningOptions(loss, epochs, learning_rate, held_out_share),
             seed=seed,
             progress=progress,
+            notice=notices.append,
         )
+    for sentence in () if as_json else notices:
+        typer.echo(f"note: {sentence}", err=True)
     written = str(output) if report.weights is not None else None
     if as_json:
-        print_json({**report_fields(report), "written": written})
+        print_json({**report_fields(report), "notices": notices, "written": written})
     else:
         typer.echo(f"{report.outcome.value}: {report.reason}")
         counts = f"{report.training_samples} samples trained on, {report.held_out_samples} held out"

@@ -95,7 +95,8 @@ def _print_table(entries: list[RegisteredWeights]) -> None:
         told = entry.lineage
         accuracy = "" if told.pairwise_accuracy is None else share_text(told.pairwise_accuracy)
         source = "the SDK" if entry.is_shipped else "yours"
-        clock = f" ({told.clock} time)" if told.clock not in ("", "wall") else ""
+        words = "DSP cycles" if told.clock == "cycles" else f"{told.clock} time"
+        clock = f" ({words})" if told.clock not in ("", "wall") else ""
         table.add_row(
             Text(entry.name, style="cyan"),
             told.network,

@@ -36,19 +36,19 @@ def show(weights: WeightsArgument, as_json: JsonOption = False) -> None:
     """
     from dataclasses import asdict
 
+    from sdk.display.lineage_facts import lineage_facts
     from sdk.named_weights import find_weights
     from sdk.output import print_json
     from sdk.settings import read_settings
 
     found = find_weights(weights, read_settings())
     fields = {"name": found.label, "path": str(found.source), "sha256": found.sha256, "shipped": found.is_shipped}
-    fields |= asdict(found.lineage)
     if as_json:
-        print_json(fields)
+        print_json(fields | asdict(found.lineage))
         return
-    for key, value in fields.items():
-        if value not in ("", 0, None):
-            typer.echo(f"{key.replace('_', ' '):18} {value}")
+    file = {"name": found.label, "file": f"{found.source}{' (came with the SDK)' if found.is_shipped else ''}"}
+    for label, text in {**file, "sha256": found.sha256, **lineage_facts(found.lineage)}.items():
+        typer.echo(f"{label:16} {text}")
 
 
 def diff(first: WeightsArgument, second: WeightsArgument, as_json: JsonOption = False) -> None:
@@ -58,6 +58,7 @@ def diff(first: WeightsArgument, second: WeightsArgument, as_json: JsonOption = 
     """
     from dataclasses import asdict
 
+    from sdk.display.lineage_facts import lineage_facts
     from sdk.named_weights import find_weights
     from sdk.output import print_json
     from sdk.settings import read_settings
@@ -79,8 +80,10 @@ def diff(first: WeightsArgument, second: WeightsArgument, as_json: JsonOption = 
     typer.echo("They are equal." if equal else "Change of each layer, as a share of the first one's size:")
     for name, change in () if equal else changes.items():
         typer.echo(f"  {name:14} {100 * change:8.2f} %")
-    for key, (before, after) in told.items():
-        typer.echo(f"  {key.replace('_', ' '):18} {before!r:24} {after!r}")
+    before, after = lineage_facts(one.lineage), lineage_facts(two.lineage)
+    for label in dict.fromkeys([*before, *after]):
+        if before.get(label) != after.get(label):
+            typer.echo(f"  {label:16} {before.get(label, 'unknown')} | {after.get(label, 'unknown')}")
 
 
 def evaluate(
@@ -143,6 +146,6 @@ def _print_scores(rows: list[tuple[str, RankingScores, int]]) -> None:
     console.print(table)
     samples, pipelines = count_text(rows[0][1].samples, "schedule"), count_text(rows[0][2], "pipeline")
     console.print(
-        Text(f"{samples} of {pipelines}; 'best in first 8' is the best time over the best of the 8", style="dim")
+        Text(f"{samples} of {pipelines}; 'best in first 8' is the best time among the 8 that the weights", style="dim")
     )
-    console.print(Text("that the weights put first: 100 % is perfect.", style="dim"))
+    console.print(Text("put first, as a share of the best time of all: 100 % is perfect.", style="dim"))

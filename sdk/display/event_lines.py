@@ -50,8 +50,11 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
 
 
 def clock_sentence(clock: str) -> str:
-    """What a run's times are: 'wall clock', or in capitals that they are not a device's."""
-    return "wall clock" if clock == Clock.WALL.value else f"{clock} time, not a device's".upper()
+    """What a run's times are: 'wall clock', a DSP's cycles, or in capitals that they are not a device's."""
+    known = Clock(clock)
+    if known is Clock.WALL:
+        return "wall clock"
+    return known.words if known.is_device_time else known.words.upper()
 
 
 def _run_lines(event: RunStarted) -> list[str]:

@@ -69,7 +69,7 @@ def _subtitle(progress: RunProgress) -> Text:
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
-    emulated = started.clock != Clock.WALL.value
+    emulated = not Clock(started.clock).is_device_time
     clock = Text(f" {clock_sentence(started.clock)} ", "bold black on yellow" if emulated else "")
     threads = count_text(started.parallelism, started.parallel_unit)
     device = _line("device", f"{started.device}, {threads},").append_text(clock)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from autotune_loop.shipping_play_off import FalseWins, HeaderPlayOff
+    from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff
 
 
 def show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
@@ -27,7 +27,7 @@ def show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
 
 def show_false_wins(counted: FalseWins, as_json: bool) -> None:
     """Print how many of the play-offs of equals had a winner."""
-    from autotune_loop.verdict import CONFIDENCE
+    from autotune_loop.play_off.verdict import CONFIDENCE
     from sdk.display.quantities import count_text, duration_text, share_text
     from sdk.output import print_json
 

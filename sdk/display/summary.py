@@ -46,8 +46,9 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
     yield Text()
     yield Text(f"{result.generator} for {result.target} on {result.device}", style="bold")
-    if result.clock != Clock.WALL.value:
-        yield Text(f"All times are {result.clock} time, not a device's.", style="bold yellow")
+    clock = Clock(result.clock)
+    if clock is not Clock.WALL:
+        yield Text(f"All times are {clock.words}.", style="" if clock.is_device_time else "bold yellow")
     if not result.tuned:
         yield Text("nothing was timed", style="bold red")
     for index, tuned in enumerate(result.tuned):

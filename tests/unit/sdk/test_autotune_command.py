@@ -278,7 +278,7 @@ def test_resume_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 def next_lines(arguments: str, monkeypatch: pytest.MonkeyPatch, **changes: object) -> tuple[str | None, str | None]:
     parsed = given(arguments, monkeypatch)
-    result = replace(RESULT, **changes)  # type: ignore[arg-type]
+    result = replace(RESULT, **changes)
     lines = follow_up(parsed, read_arguments(parsed, Project(Path.cwd())), result)
     return lines.build[0], lines.resume
 
@@ -319,3 +319,16 @@ def test_the_help_has_panels_and_an_example(capsys: pytest.CaptureFixture[str]) 
     text = capsys.readouterr().out
     for word in ("Example: sdk autotune", "How long", "Run folder", "--budget", "--generator-arg-sets"):
         assert word in text
+
+
+def test_a_run_that_timed_nothing_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = replace(RESULT, outcome=Outcome.BUDGET_SPENT, tuned=(replace(TUNED, header=None, tuned_ms=None),))
+    monkeypatch.setattr(command, "_tune", lambda *_: nothing)
+    assert main(["autotune", "blur.py", "--quiet"]) == 1
+    out, error = capsys.readouterr()
+    assert "nothing was timed" in out
+    assert "was timed, so there is none to use. See the warnings" in error
+    monkeypatch.setattr(command, "_tune", lambda *_: replace(RESULT, outcome=Outcome.BUDGET_SPENT))
+    assert main(["autotune", "blur.py", "--quiet"]) == 0

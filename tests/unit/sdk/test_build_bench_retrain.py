@@ -6,18 +6,21 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import sdk.main
+from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.run_record import RunRecord
 from autotune_loop.sample_file import Sample, write_sample
 from sdk.settings import Settings
 from tests.unit.autotune_loop.test_featurization import random_featurization
-from weights.weights_file import read_weights
+from weights.weights_file import Weights, read_weights
 
 SMALL = ("-p", "width=128", "-p", "height=64")
 
@@ -128,6 +131,14 @@ def test_bench_prints_a_table(run: Run, blur: Path) -> None:
     assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
 
 
+@pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed")
+def test_bench_takes_the_clock_that_is_asked_for(run: Run, blur: Path) -> None:
+    for asked, clock in (((), "simulated"), (("--clock", "emulated"), "emulated")):
+        done = run("bench", blur, *SMALL, "-t", "arm64", "--turns", "1", "--json", *asked)
+        assert done.code == 0, done.err
+        assert [result["clock"] for result in json.loads(done.out)] == [clock]
+
+
 def test_a_play_off_of_headers_decides_and_says_why(run: Run, blur: Path) -> None:
     schedules = ("--schedule", "own", "--schedule", "adams2019", "--schedule", "mullapudi2016")
     done = run("bench", blur, *SMALL, *schedules, "--play-off", "--json")
@@ -166,6 +177,8 @@ def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
         (("--play-off", "--schedule", "own", "--schedule", "own", "--device-weight", "pi=2"), 2, "names pi, which is"),
         (("--parallelism", "0"), 2, "--parallelism must be at least 1"),
         (("--device", "moon"), 2, "There is no device 'moon'"),
+        (("--clock", "emulated"), 2, "--clock chooses the clock of this machine's emulator, and local is another"),
+        (("-t", "arm64", "--device", "qemu", "--clock", "sundial"), 2, "There is no clock 'sundial'"),
         (("-t", "cuda-sm80", "--device", "qemu"), 2, "QEMU cannot run code of profile cuda-sm80"),
         (("-t", "arm64", "--device", "local"), 1, "cannot run arm-64 code"),
     ],
@@ -196,7 +209,7 @@ def test_retrain_writes_weights_or_says_why_not(recorded_run: Path, settings: Se
         env=dict(settings.environment),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     report = json.loads(done.stdout)
@@ -204,6 +217,31 @@ def test_retrain_writes_weights_or_says_why_not(recorded_run: Path, settings: Se
     assert output.exists() == bool(report["written"])
     if report["written"]:
         read_weights(output)
+
+
+def test_a_guessed_number_of_cores_is_told(
+    run: Run, recorded_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores: list[int] = []
+
+    def train(start: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
+        cores.append(options.num_cores)
+        assert len(samples) == 19
+        return TrainingReport(TrainingOutcome.TOO_FEW_SAMPLES, "too few", None, (), None, None, "", 0, 0, 0, 0.0)
+
+    monkeypatch.setattr("sdk.api.retrain.train", train)
+    monkeypatch.setattr("sdk.api.retrain.export_variables", lambda variables: None)
+    folder = Path(shutil.copytree(recorded_run, tmp_path / "run"))
+    (folder / "run.toml").unlink()
+    (torn := next(folder.rglob("*.sample"))).write_bytes(b"short")
+    command = ("retrain", folder, "-o", "new.weights", "--target", "arm64")
+    guess, left_out = "Nothing says how many cores the samples were timed on", f"Left out: The sample {torn} is damaged"
+    first, second = json.loads(run(*command, "--json").out)["notices"]
+    assert first.startswith(left_out) and second.startswith(guess) and "4, as in the profile arm64" in second
+    said = run(*command).err
+    assert f"note: {left_out}" in said and f"note: {guess}" in said
+    assert guess not in run(*command, "--parallelism", "2").err
+    assert cores == [4, 4, 2]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def stand_in(tmp_path: Path) -> StandInCuda:
 def answer(environment: dict[str, str], *arguments: str) -> Any:
     """Of a process of its own: what libraries it loads is decided when it starts."""
     command = [sys.executable, "-c", START, *arguments, "--json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     return json.loads(done.stdout)
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.farm.farm_address import FarmAddress
 from sdk.autotune_arguments import AutotuneArguments
 from sdk.autotune_call import read_arguments
-from sdk.farm_devices import wanted_farm
+from sdk.farm_devices import find_farm_devices, wanted_farm
 from sdk.project_file import Project, find_project
 from sdk.settings import Settings
 from targets.errors import UsageError
@@ -47,6 +49,13 @@ def test_devices_of_this_machine_are_not_the_farms(project: Project, settings: S
 def test_without_a_word_a_run_stays_here(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert wanted_farm(None, None, ("pi5",), None, settings) is None
+
+
+def test_a_farm_has_no_dsps(settings: Settings) -> None:
+    address = FarmAddress("tcp://127.0.0.1:1")  # nobody is asked
+    with pytest.raises(UsageError, match="A farm runs programs on processors, and hexagon-v66 is for a DSP") as caught:
+        find_farm_devices(address, "hexagon-v66", (), None, RunPriority.NORMAL, "blur", 0, settings)
+    assert "--scheduler none" in caught.value.next_step
 
 
 def test_a_priority_has_three_levels(project: Project) -> None:

@@ -23,7 +23,7 @@ def run(*arguments: str, cache: Path, **variables: str) -> subprocess.CompletedP
         env={"PATH": "/usr/bin:/bin", "HOME": str(cache), **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -141,7 +141,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert child.stderr is not None
         child.stdout.close()
         assert child.stderr.read() == b""
-        assert child.wait(60) == 1
+        assert child.wait(240) == 1
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def server(run: Path) -> Iterator[ReportServer]:
 
 
 def get(server: ReportServer, path: str, host: str = "") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     connection.request("GET", path, headers={"Host": host} if host else {})
     answer = connection.getresponse()
     text = answer.read().decode()

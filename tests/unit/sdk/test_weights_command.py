@@ -55,7 +55,10 @@ def test_weights_are_imported_listed_shown_compared_and_exported(
     (entry,) = [entry for entry in json.loads(run(capsys, "--json")[1])["weights"] if not entry["shipped"]]
     assert (entry["name"], entry["note"], entry["network"]) == ("arm64@pi4", "a first try", "Adams2019")
     assert "arm64@pi4" in run(capsys)[1]
-    assert "a first try" in run(capsys, "show", "arm64@pi4")[1]
+    shown = run(capsys, "show", "arm64@pi4")[1].splitlines()
+    assert [line[:16].rstrip() for line in shown] == "name|file|sha256|network|feature version|timed on|note".split("|")
+    assert {line[17:] for line in shown} >= {"arm64@pi4", entry["sha256"], "arm64, device pi4", "a first try"}
+    assert json.loads(run(capsys, "show", "arm64@pi4", "--json")[1]) == entry
     changes = json.loads(run(capsys, "diff", "baseline", "arm64@pi4", "--json")[1])
     assert not changes["equal"] and all(0.01 < change < 0.1 for change in changes["relative_change"].values())
     assert json.loads(run(capsys, "diff", "arm64@pi4", trained, "--json")[1])["equal"]
