@@ -218,7 +218,7 @@ def _await_line(process: subprocess.Popen[str], word: str) -> None:
             threading.Thread(target=process.stdout.read, daemon=True).start()
             return
     alarm.cancel()
-    raise RuntimeError(f"{' '.join(process.args)} has ended before it was ready")  # type: ignore[arg-type]
+    raise RuntimeError(f"{' '.join(process.args)} has ended before it was ready")
 
 
 def resident_bytes(process_id: int) -> int:

@@ -18,8 +18,15 @@ _ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --disable-dev-shm-usage --remote-debugging-port=0"
 ).split()
-_START_LIMIT_S = 60.0
-_ANSWER_LIMIT_S = 60.0
+_START_LIMIT_S = 120.0
+_ANSWER_LIMIT_S = 120.0
+
+# What Chromium answers where a page that is just being left was asked.
+_PAGE_IS_LEFT = ("context", "navigated")
+
+
+class _RefusedError(Exception):
+    """Chromium's answer to what it does not do."""
 
 
 class ChromiumPage:
@@ -58,7 +65,9 @@ class ChromiumPage:
             await asyncio.sleep(0.05)
         port = told.read_text().split()[0]
         while True:
-            answer = await AsyncHTTPClient().fetch(f"http://127.0.0.1:{port}/json/list")
+            answer = await AsyncHTTPClient().fetch(
+                f"http://127.0.0.1:{port}/json/list", request_timeout=_START_LIMIT_S, connect_timeout=_START_LIMIT_S
+            )
             pages = [target for target in json.loads(answer.body) if target["type"] == "page"]
             if pages:
                 return await websocket_connect(pages[0]["webSocketDebuggerUrl"], max_message_size=2**26)
@@ -77,10 +86,18 @@ class ChromiumPage:
     def wait_for(self, expression: str) -> Any:
         """Evaluate again and again until the value is true; returns it."""
         until_s = time.monotonic() + _ANSWER_LIMIT_S
-        while not (value := self.evaluate(expression)):
+        while not (value := self._evaluate_between_pages(expression)):
             assert time.monotonic() < until_s, f"{expression} never came true; the page said {self.complaints}"
             time.sleep(0.05)
         return value
+
+    def _evaluate_between_pages(self, expression: str) -> Any:
+        """As `evaluate`; None while one page makes way for another."""
+        try:
+            return self.evaluate(expression)
+        except _RefusedError as refused:
+            assert any(words in str(refused) for words in _PAGE_IS_LEFT), refused
+            return None
 
     def _ask(self, method: str, **parameters: object) -> dict[str, Any]:
         return self._loop.run_until_complete(asyncio.wait_for(self._exchange(method, parameters), _ANSWER_LIMIT_S))
@@ -93,7 +110,8 @@ class ChromiumPage:
             assert text is not None, "chromium closed the connection"
             message = json.loads(text)
             if message.get("id") == self._next_id:
-                assert "error" not in message, message
+                if "error" in message:
+                    raise _RefusedError(message["error"])
                 result: dict[str, Any] = message["result"]
                 return result
             self._heed(message)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from sdk.settings import Settings, read_settings
 from targets.content_cache import ContentCache
@@ -12,6 +14,10 @@ from targets.halide_install import HalideInstall, find_halide_install
 from targets.host_cpp_compiler import HostCppCompiler
 
 PROJECT = Path(__file__).parents[1]
+# By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other
+# work holds up now and then, those are no faults.
+hypothesis_settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("shared machine")
 
 
 @pytest.fixture(scope="session")

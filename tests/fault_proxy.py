@@ -22,7 +22,7 @@ from typing import TypeVar
 _HELD_BYTES = 256 * 1024
 _CHUNK_BYTES = 64 * 1024
 _RATE_STEP_S = 0.01
-_PATIENCE_S = 10.0
+_PATIENCE_S = 120.0
 # What waits behind the last byte of a direction.
 _END = b""
 _RESET = None

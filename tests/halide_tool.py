@@ -35,7 +35,7 @@ def run_halides_tool(
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=240,
     )
 
 

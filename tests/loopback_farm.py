@@ -6,7 +6,6 @@ import contextlib
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,8 +17,9 @@ from autotune_loop.farm import versions
 from autotune_loop.farm.certificates import make_certificates
 from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
 from sdk.settings import Settings
+from tests.kept_port import KeptPort
 
-_PATIENCE_S = 90.0
+_PATIENCE_S = 240.0
 # All processes of a farm say that they are of the code that the tests began with, even if a file is edited meanwhile.
 _SAME_CODE = """
 import sys
@@ -110,8 +110,8 @@ class LoopbackFarm:
         make_certificates(folder / "farm", ["127.0.0.1,localhost"], ["tester"])
         self._host_files = folder / "farm" / "hosts" / "127.0.0.1"
         files = folder / "farm" / "users" / "tester"
-        self._port = _free_port()
-        self.url = f"tls://127.0.0.1:{self._port}"
+        self._port = KeptPort()
+        self.url = f"tls://127.0.0.1:{self._port.number}"
         self.user_folder = files
         self.address = FarmAddress(self.url, TlsFiles(files / "ca.pem", files / "certificate.pem", files / "key.pem"))
         self.workers: dict[str, FarmProcess] = {}
@@ -148,9 +148,3 @@ def loopback_farm(folder: Path, settings: Settings) -> Iterator[LoopbackFarm]:
         yield farm
     finally:
         farm.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import paramiko
@@ -63,14 +63,26 @@ class PasswordServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            transport = paramiko.Transport(connection)
+            transport = _Transport(connection)
             transport.add_server_key(self._host_key)
             self._transports.append(transport)
             transport.start_server(event=threading.Event(), server=_Interface(self, transport))
 
 
-class _Interface(paramiko.ServerInterface):  # type: ignore[misc]
-    def __init__(self, server: PasswordServer, transport: paramiko.Transport) -> None:
+class _Transport(paramiko.Transport):
+    """Does what is to be done behind the next message that it sends."""
+
+    then: Callable[[], None] | None = None
+
+    def _send_user_message(self, data: paramiko.Message) -> None:
+        super()._send_user_message(data)
+        if threading.current_thread() is self and self.then is not None:
+            then, self.then = self.then, None
+            threading.Thread(target=then).start()
+
+
+class _Interface(paramiko.ServerInterface):
+    def __init__(self, server: PasswordServer, transport: _Transport) -> None:
         self._server = server
         self._transport = transport
         self._failures = 0
@@ -106,7 +118,8 @@ class _Interface(paramiko.ServerInterface):  # type: ignore[misc]
             channel.send_exit_status(0)
             channel.close()
 
-        threading.Timer(0.05, answer).start()
+        # Behind the word that the program was started: before it, the client would take the end for a refusal.
+        self._transport.then = answer
         return True
 
     def _next_question(self) -> paramiko.InteractiveQuery:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ class SshAccess:
     def address(self, server: SshdServer, **fields: object) -> SshAddress:
         """The server's, with the key; further fields of SshAddress."""
         given = {"port": server.port, "user": server.user, "identity_file": self.key, **fields}
-        return SshAddress(server.address, **given)  # type: ignore[arg-type]
+        return SshAddress(server.address, **given)
 
     def settings(
         self, identity_files: tuple[Path, ...] = (), secrets: tuple[tuple[str, str], ...] = ()
@@ -69,3 +70,9 @@ def refusal(link: SshLink, kind: TroubleKind = TroubleKind.REFUSED) -> DeviceTro
     assert caught.value.kind is kind, str(caught.value)
     link.close()
     return caught.value
+
+
+def shown_fingerprint(key: Path) -> str:
+    """As ssh-keygen shows it to people."""
+    listed = subprocess.run(["ssh-keygen", "-lf", str(key)], check=True, capture_output=True, text=True)
+    return listed.stdout.split()[1]

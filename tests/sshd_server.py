@@ -14,10 +14,12 @@ from pathlib import Path
 
 import psutil
 
+from tests.kept_port import KeptPort
+
 SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
 # The server insists on it when it runs as root.
 PRIVILEGE_SEPARATION_FOLDER = Path("/run/sshd")
-START_S = 20.0
+START_S = 120.0
 
 
 class SshdServer:
@@ -41,7 +43,8 @@ class SshdServer:
         self.address = address
         self.user = getpass.getuser()
         self.authorized_keys = folder / "authorized_keys"
-        self.port = _free_port(address)
+        self._kept_port = KeptPort(address)
+        self.port = self._kept_port.number
         self._settings = tuple(settings)
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,11 +164,3 @@ def make_key(path: Path, key_type: str = "ed25519", passphrase: str = "") -> Pat
     command = ["ssh-keygen", "-q", "-t", key_type, "-N", passphrase, "-C", "test", "-f", str(path)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     return path
-
-
-def _free_port(address: str) -> int:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port

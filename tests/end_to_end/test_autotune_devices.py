@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Event, Notice
+from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
 from autotune_loop.objective import Objective, ObjectiveKind
+from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.result import Outcome, TuneResult
-from autotune_loop.verdict import VerdictReason
 from sdk.settings import Settings
 from targets.errors import DeviceError
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
@@ -79,6 +79,7 @@ def test_several_devices_share_a_run(tune: Tune, lab: Lab, examples: Path, tmp_p
         inventory=lab.inventory,
         parameters=SMALL,
         objective=Objective(ObjectiveKind.WORST),
+        rounds=1,
         run_folder=tmp_path / "run",
         settings=lab.settings,
         listen=events.append,
@@ -104,7 +105,8 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
     over = threading.Event()
 
     def break_things() -> None:
-        while not over.wait(chance.uniform(0.3, 1.2)):
+        # Rarely enough that a board is back, and times something, before the next fault.
+        while not over.wait(chance.uniform(1.0, 3.0)):
             proxy = chance.choice(lab.boards).proxy
             fault = chance.choice(["drop", "garbage", "after", "silence"])
             if fault == "drop":
@@ -125,6 +127,10 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
         events.append(event)
         if isinstance(event, Notice) and event.text.startswith("The reference") and not breaker.is_alive():
             breaker.start()
+        # However fast this machine is, some fault meets a schedule, and not only a file on its way.
+        if isinstance(event, SampleMeasured) and not any(isinstance(seen, DeviceChanged) for seen in events):
+            for board in lab.boards:
+                board.proxy.drop_all()
 
     try:
         result = tune(
@@ -135,7 +141,7 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
             parameters=SMALL,
             run_folder=tmp_path / "run",
             settings=lab.settings,
-            rounds=3,
+            rounds=2,
             listen=listen,
         )
     finally:
@@ -143,7 +149,7 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
         breaker.join()
     assert result.outcome is Outcome.FINISHED
     check_every_candidate_has_one_end(result)
-    assert result.samples_timed + sum(result.failures.values()) + result.not_done >= 3 * TINY_BATCH.batch_size - 2
+    assert result.samples_timed + sum(result.failures.values()) + result.not_done >= 2 * TINY_BATCH.batch_size - 2
     assert result.incidents, "no fault met a schedule"
     assert [event for event in events if isinstance(event, DeviceChanged) and event.state == "in service"]
     assert result.best.header is not None
@@ -163,6 +169,7 @@ def test_a_run_goes_on_without_a_board_that_dies(tune: Tune, lab: Lab, examples:
         device=["one", "two"],
         inventory=lab.inventory,
         parameters=SMALL,
+        rounds=1,
         run_folder=tmp_path / "run",
         settings=lab.settings,
         listen=listen,
@@ -190,9 +197,9 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
         "settings": lab.settings,
     }
     generator = str(examples / "separable_filter.py")
-    lost = tune(generator, device=["one"], patience_s=2.0, listen=listen, **request)
+    lost = tune(generator, device=["one"], rounds=1, patience_s=2.0, listen=listen, **request)
     assert lost.outcome is Outcome.DEVICES_LOST and lost.not_done > 0
-    found = tune(generator, device=["two"], resume=True, rounds=4, **request)
+    found = tune(generator, device=["two"], resume=True, rounds=2, **request)
     assert found.outcome is Outcome.FINISHED and found.samples_timed > 0
     check_every_candidate_has_one_end(found)
 

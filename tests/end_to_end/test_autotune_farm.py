@@ -19,13 +19,18 @@ from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end
 from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
-from tests.remote_board import ssh_board
+from tests.remote_board import SshBoard, ssh_board
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed"),
 ]
+
+
+def lease_of(board: SshBoard) -> str:
+    assert board.place.lease_folder is not None
+    return (Path(board.place.lease_folder) / "slot-0").read_text()
 
 
 def test_a_member_is_killed_and_another_joins(
@@ -50,7 +55,10 @@ def test_a_member_is_killed_and_another_joins(
         start("one", 1)
         events: list[Event] = []
 
+        left_by_the_dead = ""
+
         def listen(event: Event) -> None:
+            nonlocal left_by_the_dead
             events.append(event)
             if not isinstance(event, SampleMeasured):
                 return
@@ -58,11 +66,16 @@ def test_a_member_is_killed_and_another_joins(
             if timed_by == ["one", "one"]:
                 # It has the next schedules already: they are lost with it, and done again by who comes.
                 farm.workers["one"].kill()
+                left_by_the_dead = lease_of(one)
                 start("two", 1)
             elif timed_by.count("two") == 1 and event.device == "two":
                 start("one", 1)  # not before: it could do all that is left of the round
             elif timed_by.count("one") == 2:
-                time.sleep(1.0)  # the run is not to be over before it is back
+                # The run is not to be over before it is back: every event waits for it, between looks at who has come.
+                until_s = time.monotonic() + 5.0
+                while lease_of(one) == left_by_the_dead and time.monotonic() < until_s:
+                    time.sleep(0.1)
+                time.sleep(1.0)
 
         result = tune(
             str(examples / "separable_filter.py"),

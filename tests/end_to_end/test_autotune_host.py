@@ -8,14 +8,15 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autotune_loop.events import BatchDone, Event, event_to_dict
+from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.result import Outcome, TuneResult
 from autotune_loop.run_record import read_run_record
 from autotune_loop.tune_request import SamplingOptions
-from autotune_loop.verdict import VerdictReason
 from devices.measure_settings import KernelInputs
 from sdk.generator_spec import GeneratorSpec
 from sdk.main import main
@@ -181,7 +182,7 @@ def test_a_schedule_with_wrong_output_never_wins(
     keep_build = RunStore.keep_build
 
     def keep_another(self: RunStore, candidate: object, built: object) -> object:
-        kept = keep_build(self, candidate, built)  # type: ignore[arg-type]
+        kept = keep_build(self, candidate, built)
         if self.object_path(victim).exists():
             self.object_path(victim).write_bytes((compiled / "wrong.o").read_bytes())
         return kept
@@ -193,6 +194,37 @@ def test_a_schedule_with_wrong_output_never_wins(
     assert not (tmp_path / "run/samples/batch_0_0/2/separable_filter.sample").exists()
     assert result.best.sample != "batch_0_0/2"
     check_run_folder(result, "separable_filter", "wall")
+
+
+@pytest.mark.parametrize(("failing", "rounds", "tried"), [(2, 3, 3), (9, 1, 1), (9, 9, 4)])
+def test_failures_at_first_are_no_end_until_they_are_many(
+    failing: int,
+    rounds: int,
+    tried: int,
+    tune: Tune,
+    examples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from autotune_loop.batch_measurer import BatchMeasurer
+
+    batches: list[int] = []
+    measure = BatchMeasurer.measure
+
+    def fail_first(self: BatchMeasurer, batch: Any, reference: Any, on_measured: Any) -> tuple[int, int]:
+        batches.append(len(batch.candidates))
+        if len(batches) <= failing:
+            return 0, len(batch.candidates)
+        return measure(self, batch, reference, on_measured)
+
+    monkeypatch.setattr(BatchMeasurer, "measure", fail_first)
+    arguments = {"parameters": SMALL, "rounds": rounds, "run_folder": tmp_path / "run"}
+    if failing < rounds:
+        assert tune(str(examples / "separable_filter.py"), **arguments).samples_timed == batches[-1]
+    else:
+        with pytest.raises(GeneratorError, match="None of the first schedules could be timed for separable_filter"):
+            tune(str(examples / "separable_filter.py"), **arguments)
+    assert len(batches) == tried
 
 
 def test_a_folder_whose_name_is_hard_on_command_lines(tune: Tune, examples: Path, tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ import json
 import platform
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from devices.adb_limits import AdbLimits
 from devices.inventory_file import load_inventory
+from sdk import device_listing
 from sdk.main import main
 from sdk.settings import Settings
 from tests.adb_device.adb_device import AdbDevice
@@ -26,6 +29,7 @@ def phone(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("SDK_CACHE_DIR", str(settings.cache_folder))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(device_listing, "ANSWER_LIMIT_S", 240.0)
     with AdbDevice(tmp_path / "phone", DeviceOptions(asks_for_keys=True)) as device:
         yield device
 
@@ -34,7 +38,7 @@ def test_a_phone_is_allowed_added_checked_and_leased(
     phone: AdbDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config" / "devices.toml"
-    person = threading.Thread(target=phone.tap_allow, args=(60.0,))
+    person = threading.Thread(target=phone.tap_allow, args=(240.0,))
     person.start()
     assert main(["devices", "add", "phone", "--adb", f"127.0.0.1:{phone.port}"]) == 0
     person.join()
@@ -58,12 +62,13 @@ def test_a_phone_is_allowed_added_checked_and_leased(
 
 
 def test_a_phone_that_nobody_has_allowed_is_listed_with_the_reason(
-    phone: AdbDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    phone: AdbDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("devices.adb_link.AdbLimits", partial(AdbLimits, allow_s=1.0))
     arguments = f"devices add phone --adb 127.0.0.1:{phone.port} --no-probe --target x86-64"
     assert main(arguments.split()) == 0
     capsys.readouterr()
     assert main(["devices", "--json"]) == 0
     state = json.loads(capsys.readouterr().out)["devices"][0]
     assert state["state"] == "unreachable"
-    assert "tap Allow on the device" in state["trouble"]
+    assert "tap Allow" in state["trouble"]

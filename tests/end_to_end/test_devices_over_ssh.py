@@ -17,6 +17,7 @@ import pytest
 from devices.device_health import read_health, record_unhealthy
 from devices.inventory_file import load_inventory
 from devices.remote_place import SshAddress
+from sdk import device_listing
 from sdk.main import main
 from sdk.settings import Settings
 from tests.sshd_server import SSHD, SshdServer, make_key
@@ -56,6 +57,8 @@ def home(tmp_path: Path, keys: Path, server: SshdServer, settings: Settings, mon
     monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("SDK_CACHE_DIR", str(settings.cache_folder))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    # On a machine that does other work a login takes seconds.
+    monkeypatch.setattr(device_listing, "ANSWER_LIMIT_S", 240.0)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     (tmp_path / "here" / "devices.toml").write_text(entry("pi", server, tmp_path))
@@ -128,11 +131,11 @@ def test_probe_writes_the_tables_and_leaves_the_rest(home: Path, capsys: Capture
 def test_states_and_leases(home: Path, capsys: Captured, tmp_path: Path) -> None:
     assert state(capsys)["state"] == "free"
     taken = answer(capsys, "devices", "lease", "pi", "--for", "1h")
-    assert [round(slot["expires_in_s"], -1) for slot in taken["slots"]] == [3600]  # type: ignore[attr-defined]
+    assert [3500 < slot["expires_in_s"] <= 3600 for slot in taken["slots"]] == [True]
     leased = state(capsys)
-    assert (leased["state"], len(leased["leases"])) == ("leased", 1)  # type: ignore[arg-type]
+    assert (leased["state"], len(leased["leases"])) == ("leased", 1)
     assert main(["devices"]) == 0
-    assert re.search(r"leased by \S+@\S+ for \d+ s \(ends in (1 h|59 min)\)", capsys.readouterr().out)
+    assert re.search(r"leased by \S+@\S+ for \d+ (s|min) \(ends in (1 h|5\d min)\)", capsys.readouterr().out)
     tokens = list((tmp_path / "config" / "leases").iterdir())
     assert [token.stat().st_mode & 0o777 for token in tokens] == [0o600]
     assert main(["devices", "release", "pi"]) == 0
@@ -153,7 +156,7 @@ def test_somebody_elses_lease(home: Path, capsys: Captured, tmp_path: Path, monk
     assert "leased" in captured.err or "held" in captured.err
     assert not list((tmp_path / "config" / "leases").iterdir())
     checks = answer(capsys, "devices", "check", "pi", code=1)["devices"]
-    failed = [check["name"] for check in checks[0]["checks"] if not check["passed"]]  # type: ignore[index]
+    failed = [check["name"] for check in checks[0]["checks"] if not check["passed"]]
     assert "lease" in failed
     assert main(["devices", "lease", "pi", "--force"]) == 0
     assert main(["devices", "release", "pi"]) == 0
@@ -171,9 +174,9 @@ def test_slots_are_leased_together_or_one_by_one(
     file = tmp_path / "here" / "devices.toml"
     file.write_text(entry("pi", server, tmp_path, "slots = 2\ncores = [0, 1]"))
     answer(capsys, "devices", "lease", "pi.2")
-    assert [lease["slot"] for lease in state(capsys)["leases"]] == [1]  # type: ignore[attr-defined]
+    assert [lease["slot"] for lease in state(capsys)["leases"]] == [1]
     answer(capsys, "devices", "lease", "pi")
-    assert len(state(capsys)["leases"]) == 2  # type: ignore[arg-type]
+    assert len(state(capsys)["leases"]) == 2
     assert answer(capsys, "devices", "release", "pi")["released"] is True
     assert state(capsys)["state"] == "free"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.result import Outcome
+from autotune_loop.tune_request import SamplingOptions
 from sdk import bench
 from sdk.settings import Settings
 from targets.errors import GeneratorError
@@ -29,7 +30,7 @@ def needs(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # the first C library for musl takes minutes on a loaded machine
+@pytest.mark.timeout(900)  # the first C library for musl takes minutes on a loaded machine
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_schedules_run_and_agree(architecture: str, settings: Settings, examples: Path) -> None:
     for target in ARCHITECTURES[architecture]:
@@ -51,7 +52,7 @@ def test_schedules_run_and_agree(architecture: str, settings: Settings, examples
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
     needs("hexagon-v66")
     result = tune(
@@ -59,6 +60,7 @@ def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
         target="hexagon-v66",
         parameters=TINY,
         rounds=1,
+        sampling=SamplingOptions(batch_size=2, pool_factor=1.0, seed=3),
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.fault_proxy import Direction, FaultProxy
+from tests.kept_port import KeptPort
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 TO_SERVER, TO_CLIENT = Direction.TO_SERVER, Direction.TO_CLIENT
 
 
@@ -275,7 +276,7 @@ def test_a_server_that_is_gone_is_a_reset(proxy: FaultProxy, server: Server) -> 
 
 def test_close_leaves_nothing(server: Server) -> None:
     open_before = set(os.listdir("/proc/self/fd"))
-    threads_before = threading.active_count()
+    threads_before = set(threading.enumerate())
     proxy = FaultProxy(server.port)
     with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE_S) as client, server.accept() as end:
         client.sendall(b"x")
@@ -286,8 +287,9 @@ def test_close_leaves_nothing(server: Server) -> None:
         proxy.close()
         assert receive_all(client)[0] == b""
     assert proxy.bytes_passed(TO_SERVER) == 1
-    assert threading.active_count() == threads_before
-    assert set(os.listdir("/proc/self/fd")) == open_before
+    # What other tests have left may go at any time.
+    assert set(threading.enumerate()) <= threads_before
+    assert set(os.listdir("/proc/self/fd")) <= open_before
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", proxy.port), PATIENCE_S)
 
@@ -305,8 +307,8 @@ def sshd_port(tmp_path: Path) -> Iterator[int]:
     for name in ("host_key", "user_key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
     shutil.copy(tmp_path / "user_key.pub", tmp_path / "authorized_keys")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    kept = KeptPort()
+    port = kept.number
     settings = (
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host_key\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {tmp_path}/authorized_keys\nStrictModes no\nPasswordAuthentication no\n"
@@ -346,7 +348,7 @@ def ssh(port: int, folder: Path, command: str) -> subprocess.CompletedProcess[st
         ["ssh", "-F", "none", "-p", str(port), *words, "127.0.0.1", command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         stdin=subprocess.DEVNULL,
     )

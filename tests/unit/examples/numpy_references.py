@@ -35,7 +35,7 @@ class ExampleCase:
 def pad_edges(image: Array, size: int, mode: str = "edge") -> Array:
     """Pad the last two axes (y, x) of image by size on every side."""
     widths = [(0, 0)] * (image.ndim - 2) + [(size, size)] * 2
-    padded: Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]  # mode is a str here
+    padded: Array = np.pad(image, widths, mode=mode)
     return padded
 
 

@@ -39,7 +39,7 @@ def test_autoscheduler_refuses(
 ) -> None:
     search = ["-p", str(halide_install.plugin_path("Adams2019")), "autoscheduler=Adams2019"]
     command = [*command_of(language, name, cpp_generator), str(tmp_path), *search]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode != 0
     assert REFUSED_BY_THE_AUTOSCHEDULER[name] in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -54,14 +54,14 @@ def test_hangs_until_it_is_killed(language: str, cpp_generator: Path, tmp_path: 
 @pytest.mark.parametrize("language", ["python", "cpp"])
 def test_takes_all_memory_it_may_have(language: str, cpp_generator: Path, tmp_path: Path) -> None:
     limited = ["prlimit", f"--as={1024**3}", *command_of(language, "memory_hog", cpp_generator)]
-    done = subprocess.run([*limited, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*limited, str(tmp_path)], capture_output=True, text=True, timeout=240)
     assert done.returncode != 0
     assert "bad_alloc" in done.stderr or "MemoryError" in done.stderr
 
 
 def test_crashes_with_a_segmentation_fault(cpp_generator: Path, tmp_path: Path) -> None:
     command = [*command_of("cpp", "crashes", cpp_generator), str(tmp_path)]
-    assert subprocess.run(command, timeout=60).returncode == -signal.SIGSEGV
+    assert subprocess.run(command, timeout=240).returncode == -signal.SIGSEGV
 
 
 def test_compile_error_is_refused_by_the_compiler(build_cpp_generators: BuildCppGenerators) -> None:

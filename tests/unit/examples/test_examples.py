@@ -135,10 +135,10 @@ def cpp_kernels(cpp_generator: Path, tmp_path_factory: pytest.TempPathFactory) -
     for name in CASES:
         run_generator([str(cpp_generator)], name, folder, "object", "")
     runtime = ["-r", "runtime", "-e", "object", "-o", str(folder), f"target={HOST}"]
-    subprocess.run([str(cpp_generator), *runtime], check=True, timeout=60)
+    subprocess.run([str(cpp_generator), *runtime], check=True, timeout=240)
     objects = [folder / f"{name}.o" for name in (*CASES, "runtime")]
     library = folder / "libkernels.so"
-    subprocess.run(["g++", "-shared", *objects, "-o", library, "-ldl", "-lpthread"], check=True, timeout=60)
+    subprocess.run(["g++", "-shared", *objects, "-o", library, "-ldl", "-lpthread"], check=True, timeout=240)
     return ctypes.CDLL(str(library))
 
 
@@ -150,7 +150,7 @@ def run_generator(program: list[str], name: str, folder: Path, emit: str, schedu
     if scheduler:
         arguments += search_arguments(scheduler)
     # From inside the folder: a header's include guard is made from the path it is written to.
-    subprocess.run([*program, *arguments], check=True, timeout=120, cwd=folder)
+    subprocess.run([*program, *arguments], check=True, timeout=240, cwd=folder)
 
 
 def assert_close(actual: Array, case: ExampleCase, expected: Array) -> None:
@@ -217,7 +217,7 @@ def test_parameter_out_of_range_is_refused(name: str, language: str, cpp_generat
     program = [sys.executable, str(EXAMPLES / f"{name}.py")] if language == "python" else [str(cpp_generator)]
     parameter, message = OUT_OF_RANGE[name]
     command = [*program, "-g", name, "-o", str(tmp_path), "-e", "c_header", f"target={HOST}", parameter]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode != 0
     assert f"{name}: {message}" in done.stderr
 
