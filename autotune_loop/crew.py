@@ -92,6 +92,7 @@ class Crew:
         self._calibration = Calibration(database)
         self._listen = listen
         self._patience_s = patience_s
+        self._wanted_patience_s = min(patience_s, _VERDICT_AFTER_S)
         self._report_health = report_health
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.is_lost = False
@@ -100,6 +101,11 @@ class Crew:
     def in_service(self) -> list[str]:
         """Names of the devices that take schedules now."""
         return [seat.name for seat in self._seats.values() if seat.in_service]
+
+    @property
+    def taking_part(self) -> list[str]:
+        """Names of the devices that have timed schedules of this run, or can now."""
+        return [seat.name for seat in self._seats.values() if seat.in_service or seat.is_proved]
 
     def open(self, stopped: Callable[[], bool]) -> None:
         """Connect to every device at once and take the leases.
@@ -183,7 +189,8 @@ class Crew:
         """Time every job; `finish` is called once for each, in this thread, when its result is final.
 
         A job that failed because of a device is handed out again: elsewhere if there is another device, and only once
-        more if it took one down. Ends early, what is under way finished, when `enough` says so or no device is left.
+        more if it took one down. One that wants a device of its own waits a while for that. Ends early, what is under
+        way finished, when `enough` says so or no device is left.
 
         Returns:
             How many jobs got no result, because it ended early.
@@ -220,7 +227,7 @@ class Crew:
             return False  # without looking through all that wait
         for position, attempt in enumerate(work.waiting):
             wanted = attempt.job.device
-            if wanted is not None and self.in_service and not self._seats[wanted].in_service:
+            if wanted is not None and self.in_service and self._seats[wanted].is_given_up(self._wanted_patience_s):
                 del work.waiting[position]
                 self._finish_undone(work, attempt, self._seats[wanted].sentence)
                 return True

@@ -125,7 +125,8 @@ def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], see
         return Turn({device.name: times})
 
     contenders = [Contender(name, name) for name in symbols]
-    return PlayOffCourse(contenders, "stays", Objective(), seed, time_turn, lambda: math.inf).run().verdict
+    course = PlayOffCourse(contenders, "stays", Objective(), seed, time_turn, lambda: math.inf, [device.name])
+    return course.run().verdict
 
 
 @contextlib.contextmanager

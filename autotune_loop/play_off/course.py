@@ -79,6 +79,7 @@ class PlayOffCourse:
         stayer: the name of the contender that stays unless it is beaten; None when there is none.
         companion: the name of one that is timed beside the two, so that its time is as well known; None for nobody.
         time_left_s: when none is left no further turn begins; infinite where there is no limit.
+        devices: all that the winner is for; one of them that does not time the contenders to the end is told as lost.
         most_turns: of challenger against stayer, at least LOOKS[0].
         tell: called before each turn with the number of contenders in it, its number and the most there can be.
     """
@@ -89,6 +90,7 @@ class PlayOffCourse:
     seed: int
     time_turn: TimeTurn
     time_left_s: Callable[[], float]
+    devices: Sequence[str]
     most_turns: int = LOOKS[-1]
     tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
     companion: str | None = None
@@ -184,7 +186,7 @@ class PlayOffCourse:
             if compared.is_won or compared.is_hopeless or len(book.turns) < look:
                 break
         assert compared is not None, "there is a first look"
-        lost = tuple(device for device in devices if device not in compared.by_device)
+        lost = tuple(device for device in self.devices if device not in compared.by_device)
         return self._verdict(challenger, stayer, compared, lost)
 
     def _keep_times(self, book: TurnBook, names: Sequence[str]) -> None:

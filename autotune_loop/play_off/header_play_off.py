@@ -180,6 +180,7 @@ def _course(
         seed=seed,
         time_turn=timer,
         time_left_s=lambda: deadline.left_s,
+        devices=[device.name for device in timer.plan.devices],
         tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
     )
 

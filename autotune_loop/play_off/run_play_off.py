@@ -81,6 +81,7 @@ class RunPlayOff:
             seed=self.seed,
             time_turn=time_turn,
             time_left_s=lambda: self.deadline.left_s,
+            devices=self.crew.taking_part,
             tell=lambda count, turn, turns: self.listen(PlayOff(argset_index, count, turn, turns)),
         ).run()
         self.crew.forget(executable)
@@ -94,7 +95,7 @@ class RunPlayOff:
         reference: ArgsetReference,
         argset_index: int,
     ) -> Turn:
-        """One turn; a device that cannot do it leaves `devices`, which ends when none is left."""
+        """One turn; a device that cannot do it, tried again and waited for, leaves `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
         failed: set[str] = set()
 

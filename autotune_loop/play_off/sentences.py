@@ -33,7 +33,8 @@ def decided(
     """The two were compared."""
     speed, turns = compared.estimate.speed_text(stayer), f"{compared.turns} turns"
     stays = f"{_capital(stayer)} stays:"
-    gone = f" {', '.join(lost)} left before the end and {'does' if len(lost) == 1 else 'do'} not count." if lost else ""
+    does = "does" if len(lost) == 1 else "do"
+    gone = f" {', '.join(lost)} did not time it to the end and {does} not count." if lost else ""
     match reason:
         case VerdictReason.FASTER:
             return f"{_capital(challenger)} is {speed}, in {turns} on {', '.join(compared.by_device)}.{gone}"

@@ -72,7 +72,7 @@ class Verdict:
         p_value: two-sided, corrected for the looks; 1 where nothing was compared.
         turns: turns of challenger against stayer, after those that chose the challenger.
         by_device: the ratio on each device.
-        devices_lost: devices that left before the end, and do not count.
+        devices_lost: devices that were out, or left before the end, and do not count.
         sentence: what happened, for the user.
     """
 

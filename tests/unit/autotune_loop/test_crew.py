@@ -321,11 +321,30 @@ def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -
     assert len(bench.engine.measured) == len(bench.results)
 
 
-def test_a_job_for_a_device_that_is_out_is_not_waited_for_while_others_serve(make_bench: MakeBench) -> None:
+def test_a_job_for_a_device_that_stays_out_ends_while_others_serve(make_bench: MakeBench) -> None:
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
     assert bench.run(["s0"], device="b") == 0
     assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.engine.measured == []
+    assert bench.crew.taking_part == ["a"]
+
+
+def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["a", "b"], lambda device, symbol, times: lost(device, symbol) if times == 0 else timed(device, symbol)
+    )
+    assert bench.run(SYMBOLS, device="b") == 0
+    assert bench.reasons() == {"timed": 12} and {device for device, _ in bench.engine.measured} == {"b"}
+
+
+def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone)
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench.run(["s0"], device="a")
+    bench.run(["s1"], device="b")
+    bench.engine.answer_with(lambda device, symbol, times: lost(device, symbol))
+    bench.run(["s2"], device="b")
+    assert bench.crew.in_service == ["a"] and bench.crew.taking_part == ["a", "b"]
 
 
 def test_times_of_boards_are_brought_to_the_first_ones_scale(make_bench: MakeBench) -> None:

@@ -31,6 +31,7 @@ class Bench:
 
     def __init__(self, boards: Mapping[str, Board], noise: float = 0.01, seed: int = 1) -> None:
         self._boards = dict(boards)
+        self.devices = list(boards)
         self._noise = noise
         self._source = random.Random(seed)
         self.orders: list[tuple[str, ...]] = []
@@ -64,7 +65,10 @@ def held(
     companion: str | None = None,
 ) -> PlayOffResult:
     contenders = [Contender(name, f"the {name}" if name in ("default", "incumbent") else name) for name in names]
-    return PlayOffCourse(contenders, stayer, objective or Objective(), 7, bench, time_left_s, companion=companion).run()
+    course = PlayOffCourse(
+        contenders, stayer, objective or Objective(), 7, bench, time_left_s, bench.devices, companion=companion
+    )
+    return course.run()
 
 
 def test_a_faster_challenger_wins_in_turns_of_its_own() -> None:
@@ -151,7 +155,7 @@ def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch
 
     names = [Contender(name, name) for name in ("default", "a", "b")]
     end_s = 3 * FEWEST_CHOOSING_TURNS + 2 * LOOKS[0] + 1
-    course = PlayOffCourse(names, "default", Objective(), 7, time_turn, lambda: end_s - now_s)
+    course = PlayOffCourse(names, "default", Objective(), 7, time_turn, lambda: end_s - now_s, ["pi"])
     assert course.run().verdict.winner == "a" and len(bench.orders) == FEWEST_CHOOSING_TURNS + LOOKS[0]
 
 
@@ -179,15 +183,16 @@ def test_on_several_boards_the_objective_decides() -> None:
     assert "phone: 0.9" in alone.sentence and "2.0% slower" in alone.sentence
 
 
-def test_a_board_that_leaves_does_not_count_and_is_named() -> None:
+@pytest.mark.parametrize("turn", [0, 1, CHOOSING_TURNS + 3])
+def test_a_board_that_leaves_does_not_count_and_is_named(turn: int) -> None:
     boards = {"pi": {"default": 2.0, "a": 1.0}, "phone": {"default": 2.0, "a": 1.0}}
     bench = Bench(boards)
-    bench.leaving = {CHOOSING_TURNS + 3: "phone"}
+    bench.leaving = {turn: "phone"}
     verdict = held(bench, ("default", "a")).verdict
     assert verdict.winner == "a" and verdict.devices_lost == ("phone",)
-    assert "phone left before the end and does not count" in verdict.sentence
+    assert "phone did not time it to the end and does not count" in verdict.sentence
     bench = Bench(boards)
-    bench.leaving = {CHOOSING_TURNS + 3: "phone"}
+    bench.leaving = {turn: "phone"}
     assert not held(bench, ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict.is_decided
 
 
