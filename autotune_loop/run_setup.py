@@ -21,7 +21,7 @@ from targets.c_toolchain import CToolchain
 from targets.content_cache import file_sha256
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
-from targets.host_probe import physical_memory_bytes, probe_host
+from targets.host_probe import probe_host, usable_memory_bytes
 from targets.open_toolchain import fallback_notice, open_toolchain
 from targets.profile import BASELINE_WEIGHTS
 from targets.ptxas import INSTALL_HINT, find_ptxas
@@ -268,7 +268,7 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
     here = max((device.measuring_cores for device in request.devices), default=0)
     cores = plan_cores(usable, min(here, len(usable)))
     build_slots = request.build_jobs or len(cores.build)
-    share_bytes = int(physical_memory_bytes() * _MEMORY_SHARE / build_slots)
+    share_bytes = int(usable_memory_bytes() * _MEMORY_SHARE / build_slots)
     # A farm's members know their own memory.
     limits = _limits(request, share_bytes if request.farm is None else _MEMORY_LIMIT_BYTES)
     context = RunContext(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from sdk.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.errors import EmulatorError, ProfileError, SdkError, ToolchainError, UsageError
-from targets.host_probe import physical_memory_bytes
+from targets.host_probe import probe_host, usable_memory_bytes
 from targets.profile import TargetProfile
 from targets.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
 
@@ -55,7 +54,7 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
 
 def _programs_at_once() -> int:
     """One for each core: simulated time stands while another program has the core."""
-    return max(1, min(len(os.sched_getaffinity(0)), physical_memory_bytes() // _PROGRAM_BYTES))
+    return max(1, min(probe_host().logical_cores, usable_memory_bytes() // _PROGRAM_BYTES))
 
 
 def _plugin(device: Device, profile: TargetProfile, settings: Settings) -> Path:

@@ -20,7 +20,7 @@ from sdk.connections import connection_settings
 from sdk.settings import Settings
 from targets.content_cache import ContentCache
 from targets.errors import FarmError, UsageError
-from targets.host_probe import physical_memory_bytes
+from targets.host_probe import usable_memory_bytes
 
 if TYPE_CHECKING:
     from autotune_loop.farm.member import FarmMember
@@ -135,7 +135,7 @@ def _member(
         environment=settings.environment,
         cores=plan_cores(usable, 0),
         connections=connections,
-        memory_bytes=int(physical_memory_bytes() * _MEMORY_SHARE / max(1, build_slots)),
+        memory_bytes=int(usable_memory_bytes() * _MEMORY_SHARE / max(1, build_slots)),
         ndk_root=settings.ndk_root,
     )
 

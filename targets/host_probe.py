@@ -105,9 +105,13 @@ def probe_host(root: Path = Path("/"), usable_cpus: frozenset[int] | None = None
     )
 
 
-def physical_memory_bytes() -> int:
-    """Return the memory of this machine, whatever a control group leaves of it to this process."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def usable_memory_bytes(root: Path = Path("/")) -> int:
+    """Return the memory that this process may use: this machine's, cut by the control group's limit.
+
+    Args:
+        root: the folder that holds `proc` and `sys`.
+    """
+    return _memory_bytes(root) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def host_halide_target() -> str:

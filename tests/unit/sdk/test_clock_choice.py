@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from devices.device import Clock, Device
+from sdk import clock_choice
 from sdk.clock_choice import fit_clock
 from sdk.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.errors import EmulatorError, SdkError, ToolchainError, UsageError
+from targets.host_probe import probe_host
 from targets.profile import TargetProfile
 from targets.profile_loader import load_profile
 
@@ -33,13 +34,13 @@ def choice_of(profile: TargetProfile, threads: int = 2, kind: str = "qemu") -> D
 def test_simulated_where_it_can_be_had(
     profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**40}.__getitem__)
+    monkeypatch.setattr(clock_choice, "usable_memory_bytes", lambda: 2**50)
     for wanted in (None, "simulated"):
         choice = fit_clock(choice_of(profile), wanted, settings)
         (device,) = choice.devices
         assert device.clock is Clock.SIMULATED and device.is_emulated and choice.note == BEFORE
         assert device.measuring_cores == 0, "building moves no simulated time"
-        assert device.at_once == len(os.sched_getaffinity(0)), "nor does another schedule"
+        assert device.at_once == probe_host().logical_cores, "nor does another schedule"
         assert device.clock_plugin is not None and device.clock_plugin.read_bytes()[:4] == b"\x7fELF"
 
 
@@ -52,8 +53,8 @@ def test_the_emulators_own_where_it_is_asked_for(profile: TargetProfile, setting
 def test_no_more_programs_at_once_than_there_is_memory_for(
     profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 7 * 2**30 // 4096}.__getitem__)
+    monkeypatch.setattr(clock_choice, "probe_host", lambda: replace(probe_host(), logical_cores=64))
+    monkeypatch.setattr(clock_choice, "usable_memory_bytes", lambda: 7 * 2**30)
     assert fit_clock(choice_of(profile), None, settings).devices[0].at_once == 3
 
 

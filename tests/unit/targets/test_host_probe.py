@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from targets.halide_target import parse_halide_target
-from targets.host_probe import HostMachine, host_halide_target, lacking_features, probe_host
+from targets.host_probe import (
+    HostMachine,
+    host_halide_target,
+    lacking_features,
+    probe_host,
+    usable_memory_bytes,
+)
 
 
 def machine(root: Path, files: dict[str, str], cpus: frozenset[int]) -> HostMachine:
@@ -69,6 +75,7 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert host.cpu_model == ""
     assert host.features == ()
     assert host.memory_bytes is None
+    assert usable_memory_bytes(tmp_path) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert host.l1_data_cache_bytes is host.l2_cache_bytes is host.last_level_cache_bytes is None
 
 
@@ -144,6 +151,6 @@ def test_memory_limit_of_control_groups(tmp_path: Path) -> None:
         "proc/self/cgroup": "0::/box\n",
         "sys/fs/cgroup/box/memory.max": "4194304\n",
     }
-    assert machine(tmp_path, files, frozenset({0})).memory_bytes == 4194304
+    assert machine(tmp_path, files, frozenset({0})).memory_bytes == 4194304 == usable_memory_bytes(tmp_path)
     (tmp_path / "sys/fs/cgroup/box/memory.max").write_text("max\n")
     assert probe_host(tmp_path, frozenset({0})).memory_bytes == 16384 * 1024
