@@ -20,7 +20,7 @@ from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.learner import Learner
 from autotune_loop.objective import ObjectiveKind
-from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, play_off_reserve_s, timing_s
+from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
 from autotune_loop.play_off.run_play_off import RunPlayOff
 from autotune_loop.prepare_references import prepare_references
 from autotune_loop.recovery import account_for_unfinished, recover
@@ -64,7 +64,10 @@ class Rounds:
     finished: threading.Event = field(default_factory=threading.Event)
     batches_done: int = 0
     newest_round: int = 0
-    longest_timing_s: float = 0.0
+    reserve: PlayOffReserve = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reserve = PlayOffReserve(self.request.clock)
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
@@ -96,6 +99,10 @@ class Rounds:
             self.stop.set()
             outcome = Outcome.INTERRUPTED
             tuned = tuple(self._decide(state) for state in self.states)
+        try:
+            self._learn()  # last: a winner is worth more than what the next run starts from
+        except KeyboardInterrupt:
+            outcome = Outcome.INTERRUPTED
         return self._result(outcome, tuned, time.monotonic() - started_s)
 
     def _rounds(self) -> Outcome:
@@ -138,7 +145,6 @@ class Rounds:
         hopeless = next((state for state in self.states if state.failures), None)
         if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
             raise self._nothing_timed(hopeless)
-        self._learn()
         return outcome
 
     def _pipeline(self, start_next: Callable[[], ThreadFuture[BuiltBatch] | None], measurer: BatchMeasurer) -> Outcome:
@@ -183,6 +189,7 @@ class Rounds:
         started_s = time.monotonic()
         if self.learner.has_new_samples and not self.stop.is_set():
             self.learner.train(self.newest_round)
+            self.reserve.add_training(time.monotonic() - started_s)
         return time.monotonic() - started_s
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
@@ -255,7 +262,7 @@ class Rounds:
 
     def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
         median_ms = measurement.comparable_median_s * 1e3
-        self.longest_timing_s = max(self.longest_timing_s, timing_s(measurement, held_s))
+        self.reserve.add_timing(measurement, held_s)
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
         spread_ms = measurement.spread_s * measurement.factor * 1e3
         if not state.add(candidate, median_ms, spread_ms, measurement.device):
@@ -267,7 +274,11 @@ class Rounds:
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
         with_incumbent = sum(1 for state in self.states if state.incumbent is not None)
-        return play_off_reserve_s(len(self.states), with_incumbent, self.longest_timing_s, self.request.clock)
+        return self.reserve.needed_s(len(self.states), with_incumbent)
+
+    def _budget_s(self) -> float | None:
+        """Each task's share."""
+        return None if self.request.budget_s is None else self.request.budget_s / len(self.states)
 
     def _decide(self, state: ArgsetState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
@@ -283,7 +294,7 @@ class Rounds:
             objective=self.request.objective,
             most_turns=self.request.play_off_turns,
             seed=self.request.sampling.seed,
-            deadline=self.deadline,
+            deadline=self.reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
             listen=self.listen,
             stop=self.stop,
         )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+
+from autotune_loop.deadline import Deadline
 from autotune_loop.play_off.course import FEWEST_CHOOSING_TURNS
 from autotune_loop.play_off.verdict import LOOKS
 from devices.device import Clock
@@ -9,30 +13,64 @@ from devices.measurement import Measurement
 
 PLAY_OFF_CONTENDERS = 4
 _LINK_S = 3.0
-# Of a timing, beside the calls that count.
+# Of a timing, beside the calls that count; before any is known, and at least.
 _PROCESS_S = 0.1
+# A winner that is not confirmed is worth little: where the rounds have taken what was kept, a budget is exceeded by so
+# much of it.
+_OVERTIME_SHARE = 0.25
 
 
-def timing_s(measurement: Measurement, held_s: float) -> float:
-    """Seconds in which a schedule like this is timed again; `held_s` is how long its process ran.
-
-    What a simulated clock counts is none of the seconds that a run has.
-    """
-    return held_s if measurement.clock is Clock.SIMULATED else sum(measurement.repetitions_s)
-
-
-def play_off_reserve_s(tasks: int, with_incumbent: int, longest_timing_s: float, clock: Clock) -> float:
-    """Seconds that play-offs need until the first look.
+class PlayOffReserve:
+    """What a run has seen so far of how long things take.
 
     Args:
-        tasks: what is tuned; each has a play-off.
-        with_incumbent: how many of them have an incumbent.
-        longest_timing_s: of one timing; the slowest of the best few decides how long a turn takes.
         clock: of the devices. By a simulated one each schedule is timed once, whatever the turns.
     """
-    choosing = tasks * PLAY_OFF_CONTENDERS + with_incumbent
-    deciding = tasks * 2 + with_incumbent
-    timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
-    if clock is Clock.SIMULATED:
-        timings = choosing
-    return tasks * _LINK_S + timings * (longest_timing_s + _PROCESS_S)
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._longest_timing_s = 0.0
+        self._longest_training_s = 0.0
+        self._process_s: list[float] = []
+
+    def add_timing(self, measurement: Measurement, held_s: float) -> None:
+        """A schedule was timed, and its process held the device for so long."""
+        calls_s = sum(measurement.repetitions_s)
+        if measurement.clock is Clock.SIMULATED:
+            calls_s = held_s  # what it counts is none of the seconds that a run has
+        # The slowest of the best few decides how long a turn takes.
+        self._longest_timing_s = max(self._longest_timing_s, calls_s)
+        self._process_s.append(max(held_s - calls_s, _PROCESS_S))
+
+    def add_training(self, duration_s: float) -> None:
+        """The cost model was trained, which is not interrupted: a play-off may have to wait for it."""
+        self._longest_training_s = max(self._longest_training_s, duration_s)
+
+    def needed_s(self, tasks: int, with_incumbent: int) -> float:
+        """Seconds until the first looks of all play-offs.
+
+        Args:
+            tasks: what is tuned; each has a play-off.
+            with_incumbent: how many of them have an incumbent.
+        """
+        return self._longest_training_s + self._play_offs_s(tasks, with_incumbent)
+
+    def _play_offs_s(self, tasks: int, with_incumbent: int) -> float:
+        choosing = tasks * PLAY_OFF_CONTENDERS + with_incumbent
+        deciding = tasks * 2 + with_incumbent
+        timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
+        if self._clock is Clock.SIMULATED:
+            timings = choosing
+        process_s = statistics.median(self._process_s) if self._process_s else _PROCESS_S
+        return tasks * _LINK_S + timings * (self._longest_timing_s + process_s)
+
+    def deadline(self, run: Deadline, budget_s: float | None, with_incumbent: bool) -> Deadline:
+        """The deadline of the play-off that begins now: the run's, or a little later where that is too early.
+
+        Args:
+            budget_s: of each task.
+        """
+        if budget_s is None:
+            return run
+        overtime_s = min(self._play_offs_s(1, int(with_incumbent)), _OVERTIME_SHARE * budget_s)
+        return Deadline(max(run.at_s, time.monotonic() + overtime_s))

@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
-from autotune_loop.play_off.reserve import play_off_reserve_s, timing_s
+import math
+import time
+
+import pytest
+
+from autotune_loop.deadline import Deadline
+from autotune_loop.play_off.reserve import PlayOffReserve
 from devices.device import Clock
 from devices.measurement import Measurement
 
 
-def measured(clock: Clock) -> Measurement:
-    return Measurement("blur", "board", clock, (0.25, 0.5), "precision", True)
+def reserve(clock: Clock, *held_s: float) -> PlayOffReserve:
+    """Of a run that has timed schedules whose calls took 0.75 s by its clock."""
+    made = PlayOffReserve(clock)
+    for one_s in held_s:
+        made.add_timing(Measurement("blur", "board", clock, (0.25, 0.5), "precision", True), one_s)
+    return made
 
 
 def test_simulated_seconds_are_none_of_the_runs() -> None:
-    """An emulator takes seconds for what it says takes microseconds."""
-    assert timing_s(measured(Clock.SIMULATED), held_s=9.0) == 9.0
-    assert timing_s(measured(Clock.WALL), held_s=9.0) == 0.75
+    """An emulator takes seconds for what it says takes microseconds; it does so once, whatever the turns."""
+    once_s = reserve(Clock.SIMULATED, 9.0).needed_s(1, 0)
+    assert 4 * 9.0 < once_s < 5 * 9.0 + 3.0
+    assert reserve(Clock.SIMULATED, 9.0).needed_s(2, 1) > 2 * once_s
 
 
-def test_simulated_turns_are_not_repeated() -> None:
-    once_s = play_off_reserve_s(1, 0, 2.0, Clock.SIMULATED)
-    assert 4 * 2.0 < once_s < 5 * 2.0 + 3.0
-    assert play_off_reserve_s(1, 0, 2.0, Clock.WALL) > 16 * 2.0
-    assert play_off_reserve_s(2, 1, 2.0, Clock.SIMULATED) > 2 * once_s
+def test_a_turn_takes_as_long_as_the_slowest_calls_and_the_usual_process() -> None:
+    quick_s = reserve(Clock.WALL, 0.8, 0.8, 0.8).needed_s(1, 0)
+    assert 24 * 0.75 < quick_s < 24 * 1.0
+    assert reserve(Clock.WALL, 0.8, 0.8, 99.0).needed_s(1, 0) == pytest.approx(quick_s), "one that waited is not usual"
+    assert reserve(Clock.WALL, 1.75, 1.75, 1.75).needed_s(1, 0) > quick_s + 20
+
+
+def test_a_training_that_is_under_way_is_waited_for() -> None:
+    made = reserve(Clock.WALL, 0.8)
+    before_s = made.needed_s(1, 0)
+    made.add_training(5.0)
+    made.add_training(2.0)
+    assert made.needed_s(1, 0) == before_s + 5.0
+
+
+def test_a_budget_that_is_spent_already_is_exceeded_by_a_share_of_it() -> None:
+    made = reserve(Clock.WALL, 0.8)
+    spent = Deadline(time.monotonic() - 1.0)
+    assert 0.0 < made.deadline(spent, 40.0, with_incumbent=False).left_s <= 10.0
+    needed_s = made.needed_s(1, 0)
+    assert needed_s - 5.0 < made.deadline(spent, 4000.0, with_incumbent=False).left_s <= needed_s
+    assert made.deadline(spent, 4000.0, with_incumbent=True).left_s > needed_s
+    ample = Deadline.after(500.0)
+    assert made.deadline(ample, 4000.0, with_incumbent=False) == ample
+    assert made.deadline(Deadline(math.inf), None, with_incumbent=False).left_s == math.inf
