@@ -184,8 +184,7 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
         kernels.append(build_kernel(replace(recipe, schedule=schedule, function_name=symbols[-1]), folder))
     reference = None
     compiler = HostCppCompiler(tools.halide, tools.cache, plan.folders.environment)
-    machine = recipe.profile.machine
-    for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, machine, compiler):
+    for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, recipe.profile, compiler):
         progress(f"building the reference with {request.name}")
         choice = ScheduleChoice(request.name, request)
         with contextlib.suppress(GeneratorError):

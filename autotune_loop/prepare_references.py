@@ -1,4 +1,8 @@
-"""Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device."""
+"""Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device.
+
+The reference is an independent schedule, which may win. With HVX it is in plain loops, and the one that is the
+reference elsewhere is its rival: it may win, too, where its output is the same.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from autotune_loop import tasks
 from autotune_loop.argset_state import ArgsetState, Timed
+from autotune_loop.attempt import MeasureJob
 from autotune_loop.batch_measurer import ArgsetReference
 from autotune_loop.board_references import built_kernels, submit_board_references
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
@@ -32,6 +37,11 @@ from targets.executable import KernelObject
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
+_REFERENCE = "reference"
+_RIVAL = "rival"
+
+Built = tasks.BuiltReference | GeneratorFailure | None
+
 
 def prepare_references(
     engine: Engine,
@@ -50,6 +60,7 @@ def prepare_references(
     """
     probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
     references = [_submit_reference(engine, store, context, index) for index in range(len(context.tasks))]
+    rivals = [_submit_rival(engine, store, context, index) for index in range(len(context.tasks))]
     others = [submit_board_references(engine, store, context, index) for index in range(len(context.tasks))]
     submitted = [
         None if task.incumbent is None else submit_incumbent(engine, store, context, index, task.incumbent)
@@ -65,7 +76,11 @@ def prepare_references(
         if uses_float(features):
             check_hvx_floats(engine, store, context, index)
         kernels = built_kernels(others[index])
-        state = _state(engine, crew, store, context, settings, index, features, built, kernels, listen, stop)
+        preparation = _Preparation(engine, crew, store, context, settings, index, listen, stop)
+        state, is_plain = preparation.state(features, built, kernels)
+        rival = rivals[index]
+        if is_plain and rival is not None:
+            preparation.add_rival(state, rival.result())
         state.incumbent = incumbents[index]
         states.append(state)
     return [] if stop.is_set() else states
@@ -91,15 +106,15 @@ def _submit_probe(
 
 
 def _submit_reference(
-    engine: Engine, store: RunStore, context: RunContext, index: int, skip: int = 0
-) -> Future[tasks.BuiltReference | GeneratorFailure | None]:
-    symbol = _reference_symbol(context, index)
-    folder = store.objects / symbol
-    return engine.submit_build(tasks.build_reference, index, folder, symbol, skip)
+    engine: Engine, store: RunStore, context: RunContext, index: int, skip: int = 0, kind: str = _REFERENCE
+) -> Future[Built]:
+    symbol = f"{context.tasks[index].function_name}_{kind}_a{index}"
+    return engine.submit_build(tasks.build_reference, index, store.objects / symbol, symbol, skip)
 
 
-def _reference_symbol(context: RunContext, index: int) -> str:
-    return f"{context.tasks[index].function_name}_reference_a{index}"
+def _submit_rival(engine: Engine, store: RunStore, context: RunContext, index: int) -> Future[Built] | None:
+    """What comes after the reference in plain loops; None where that is not the first."""
+    return _submit_reference(engine, store, context, index, 1, _RIVAL) if context.profile.has_hvx else None
 
 
 def _probe_features(
@@ -114,80 +129,110 @@ def _probe_features(
     raise GeneratorError(result.failure.sentence)
 
 
-def _state(
-    engine: Engine,
-    crew: Crew,
-    store: RunStore,
-    context: RunContext,
-    settings: MeasureSettings,
-    index: int,
-    features: Featurization,
-    built: tasks.BuiltReference | GeneratorFailure | None,
-    others: Sequence[KernelObject],
-    listen: Listener,
-    stop: StopSignal,
-) -> ArgsetState:
-    """An argument set's state, with the first reference that can be built and does run.
+@dataclass(frozen=True)
+class _Preparation:
+    """Of one argument set."""
 
-    The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
-    """
-    task = context.tasks[index]
-    reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
-    state = ArgsetState(index, task, reference, autoscheduler=context.network.value)
-    trouble = ""
-    while isinstance(built, tasks.BuiltReference):
-        run = _reference_run(engine, context, index, built, others)
-        timing = crew.prepare(run, index, settings, stop.is_set)
-        if timing is None or isinstance(timing.result, Measurement):
-            state.reference = replace(reference, run=run)
-            if timing is not None and isinstance(timing.result, Measurement) and built.ships:
-                _let_compete(state, store, built, timing.result, listen)
-            return state
-        result = timing.result
-        _check_reference_failure(result, stop)
-        trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
-        built = _submit_reference(engine, store, context, index, built.position + 1).result()
-    if isinstance(built, GeneratorFailure):
-        trouble += f" {built.sentence}"
-    listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
-    return state
+    engine: Engine
+    crew: Crew
+    store: RunStore
+    context: RunContext
+    settings: MeasureSettings
+    index: int
+    listen: Listener
+    stop: StopSignal
 
+    def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[ArgsetState, bool]:
+        """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
 
-def _let_compete(
-    state: ArgsetState,
-    store: RunStore,
-    built: tasks.BuiltReference,
-    measurement: Measurement,
-    listen: Listener,
-) -> None:
-    store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
-    folder = store.keep_reference(state.argset_index, built.schedule_path)
-    time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
-    listen(Notice(f"The reference, {built.autoscheduler}'s schedule, takes {time_text}; it may win, too."))
-    state.add_timed(
-        Timed(
-            symbol=built.kernel.name,
-            folder=folder,
-            origin=built.autoscheduler,
-            median_ms=measurement.comparable_median_s * 1e3,
-            spread_ms=measurement.spread_s * measurement.factor * 1e3,
-            is_default=False,
-            device=measurement.device,
+        The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
+        """
+        task = self.context.tasks[self.index]
+        reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
+        state = ArgsetState(self.index, task, reference, autoscheduler=self.context.network.value)
+        trouble = ""
+        while isinstance(built, tasks.BuiltReference):
+            run = self._run(_REFERENCE, built, others)
+            timing = self.crew.prepare(run, self.index, self.settings, self.stop.is_set)
+            if timing is None or isinstance(timing.result, Measurement):
+                state.reference = replace(reference, run=run)
+                if self.context.profile.has_hvx and not built.is_plain:
+                    self._warn_of_vectors(built, trouble)
+                if timing is not None and isinstance(timing.result, Measurement) and built.ships:
+                    self._let_compete(_REFERENCE, state, built, timing.result)
+                return state, built.is_plain
+            result = timing.result
+            _check_reference_failure(result, self.stop)
+            trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
+            built = _submit_reference(self.engine, self.store, self.context, self.index, built.position + 1).result()
+        if isinstance(built, GeneratorFailure):
+            trouble += f" {built.sentence}"
+        self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
+        return state, False
+
+    def _warn_of_vectors(self, built: tasks.BuiltReference, trouble: str) -> None:
+        text = (
+            f"Outputs are compared with those of {built.autoscheduler}'s schedule, not of plain loops: where Halide's"
+            f" vector code for HVX is wrong, that may be, too.{trouble}"
         )
-    )
+        self.listen(Notice(text, warning=True))
 
+    def add_rival(self, state: ArgsetState, built: Built) -> None:
+        """Time the first of those that are the reference elsewhere whose output is the reference's."""
+        while isinstance(built, tasks.BuiltReference) and not self.stop.is_set():
+            result = self._checked(state.reference, self._run(_RIVAL, built, ()))
+            if isinstance(result, Measurement):
+                if built.ships:
+                    self._let_compete(_RIVAL, state, built, result)
+                return
+            if result is not None:
+                self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.sentence}"))
+            skip = built.position + 1
+            built = _submit_reference(self.engine, self.store, self.context, self.index, skip, _RIVAL).result()
 
-def _reference_run(
-    engine: Engine, context: RunContext, index: int, built: tasks.BuiltReference, others: Sequence[KernelObject]
-) -> ReferenceRun:
-    """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
-    output = context.work_folder / "executables" / f"reference_{index}"
-    output.parent.mkdir(parents=True, exist_ok=True)
-    executable = engine.submit_here(tasks.link, [built.kernel, *others], output).result()
-    if isinstance(executable, SdkError):
-        raise executable
-    file, limit_s = f"reference_{index}.raw", context.limits.reference_run_s
-    return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
+    def _checked(self, reference: ArgsetReference, run: ReferenceRun) -> Measurement | MeasureFailure | None:
+        """Time a schedule whose output is compared with the reference's; None where the run ends before."""
+        results: list[Measurement | MeasureFailure] = []
+        self.crew.run(
+            [MeasureJob(run.executable, run.symbol, self.index, reference.run, reference.tolerance)],
+            lambda job: self.settings,
+            lambda job, result, held_s: results.append(result),
+            self.stop.is_set,
+        )
+        self.crew.forget(run.executable)
+        return results[0] if results else None
+
+    def _let_compete(
+        self, kind: str, state: ArgsetState, built: tasks.BuiltReference, measurement: Measurement
+    ) -> None:
+        self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
+        folder = self.store.keep_header(kind, self.index, built.schedule_path)
+        time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
+        who = f"{built.autoscheduler}'s schedule"
+        if kind == _REFERENCE:
+            who = f"The reference, {who},"
+        self.listen(Notice(f"{who} takes {time_text}; it may win, too."))
+        state.add_timed(
+            Timed(
+                symbol=built.kernel.name,
+                folder=folder,
+                origin=built.autoscheduler,
+                median_ms=measurement.comparable_median_s * 1e3,
+                spread_ms=measurement.spread_s * measurement.factor * 1e3,
+                is_default=False,
+                device=measurement.device,
+            )
+        )
+
+    def _run(self, kind: str, built: tasks.BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
+        """Its schedule as an executable of its own, which stays for as long as the run: devices come and go."""
+        output = self.context.work_folder / "executables" / f"{kind}_{self.index}"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        executable = self.engine.submit_here(tasks.link, [built.kernel, *others], output).result()
+        if isinstance(executable, SdkError):
+            raise executable
+        file, limit_s = f"{kind}_{self.index}.raw", self.context.limits.reference_run_s
+        return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
 
 
 def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:

@@ -19,6 +19,7 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.engine import Engine
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.learner import Learner
+from autotune_loop.nothing_timed import nothing_timed
 from autotune_loop.objective import ObjectiveKind
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
 from autotune_loop.play_off.run_play_off import RunPlayOff
@@ -33,7 +34,6 @@ from autotune_loop.task_budget import next_task
 from autotune_loop.tune_request import TuneRequest
 from devices.measurement import Measurement
 from targets.errors import GeneratorError, SdkError
-from targets.generator_run import GeneratorFailureReason
 from targets.stop_signal import StopSignal
 
 # So many schedules that fail, and none that does not, are no accident.
@@ -169,7 +169,8 @@ class Rounds:
     def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self.states]
         argset_index = next_task(histories, self.request.rounds * len(histories))
-        if argset_index is None or self.deadline.within(self._reserve_s()):
+        is_first = not any(history.started for history in histories)
+        if argset_index is None or (not is_first and self.deadline.within(self._reserve_s())):
             return None
         round_index = histories[argset_index].started
         histories[argset_index].started += 1
@@ -242,14 +243,11 @@ class Rounds:
             raise self._nothing_timed(state)
 
     def _nothing_timed(self, state: ArgsetState) -> GeneratorError:
-        failures = self.store.database.failure_counts()
-        counts = ", ".join(f"{n} × {kind}" for kind, n in failures.items())
-        late = GeneratorFailureReason.TIMED_OUT.value
-        only_late = failures.keys() <= {f"build: {late}", f"search: {late}"}
-        mend = " Give the run more time: --budget (each gets a share of it), --search-limit." if only_late else ""
-        return GeneratorError(
-            f"None of the first schedules could be timed for {state.task.generator_name} ({counts}).",
-            next_step=f"The last one: {state.last_failure(self.store)}{mend}",
+        return nothing_timed(
+            state.task.generator_name,
+            self.request.profile.halide_target,
+            self.store.database.failure_counts(),
+            state.last_failure(self.store),
         )
 
     def _publish_first(self, state: ArgsetState) -> None:

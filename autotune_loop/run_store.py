@@ -201,9 +201,9 @@ class RunStore:
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return KernelObject(candidate.symbol, target)
 
-    def keep_reference(self, argset_index: int, schedule_path: Path) -> Path:
-        """Put the reference's header into samples/reference/<argset>; returns that folder."""
-        folder = self.samples / "reference" / str(argset_index)
+    def keep_header(self, kind: str, argset_index: int, schedule_path: Path) -> Path:
+        """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
+        folder = self.samples / kind / str(argset_index)
         folder.mkdir(parents=True, exist_ok=True)
         text = mend_header(schedule_path.read_text(), self._name)
         write_atomically(self.schedule_path(folder), text.encode())

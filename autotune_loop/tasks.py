@@ -44,6 +44,7 @@ from targets.halide_runtime import build_runtime_object
 from targets.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.plain_folder import plain_folder
 from targets.process_outcome import ProcessLimits
+from targets.root_schedule import ALL_AT_ROOT
 from targets.schedule_header import read_schedule
 from targets.schedule_plugin import schedule_autoscheduler
 from targets.search_plugin import search_only
@@ -70,6 +71,11 @@ class BuiltReference:
     schedule_path: Path
     ships: bool
     position: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is in plain loops, which the other autoschedulers' are independent of."""
+        return self.autoscheduler == ALL_AT_ROOT
 
 
 def search(point: SearchPoint, task_index: int, folder: Path) -> SearchedSchedule | SearchFailure:
@@ -204,14 +210,14 @@ def _generate(
 def build_reference(
     task_index: int, folder: Path, symbol: str, skip: int = 0
 ) -> BuiltReference | GeneratorFailure | None:
-    """An independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root. Never all inlined.
+    """An independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root; all at root first with HVX.
 
     Args:
         skip: leaves out so many of these; None is returned when that leaves none.
     """
     worker = current_run_worker()
     context = worker.context
-    choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile.machine, worker.compiler)
+    choices = reference_autoschedulers(worker.halide, context.parallelism, context.profile, worker.compiler)
     first_failure: GeneratorFailure | None = None
     for position, choice in enumerate(choices):
         if position < skip:

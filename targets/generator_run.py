@@ -202,11 +202,12 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
         ),
     ),
     (
-        r"(?P<what>Cannot interleave native vectors of type u?int64x\d+)",
+        r"(?P<what>(?:Cannot interleave native vectors of|Unsupported HVX) type:? u?int64(?:x\d+)?)",
         GeneratorFailureReason.FAILED,
         (
             "This schedule of generator {name} computes vectors of 64-bit integers, which Halide's code generator for "
-            "HVX does not have: {what}. Other schedules may do better; where all fail so, keep to 32 bits."
+            "HVX does not have: {what}. Other schedules may do better; where all fail so, keep to 32 bits, and divide "
+            "(or take remainders of) 32-bit values only by powers of two: other divisors need 64 bits."
         ),
     ),
     (

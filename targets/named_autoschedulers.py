@@ -33,16 +33,26 @@ def li2018(halide: HalideInstall, parallelism: int) -> AutoschedulerRequest:
 
 
 def reference_autoschedulers(
-    halide: HalideInstall, parallelism: int, machine: MachineParameters, compiler: HostCppCompiler
+    halide: HalideInstall, parallelism: int, profile: TargetProfile, compiler: HostCppCompiler
 ) -> Iterator[AutoschedulerRequest]:
-    """Those that may make a reference, the preferred first; the last, everything at root, only where it is reached.
+    """Those that may make a reference, the preferred first; everything at root is the last, compiled only if reached.
 
     On a GPU Li2018 schedules for it, and Mullapudi2016 for the processor beside it: Halide 21's experimental
     GPU mode of Mullapudi2016 makes blocks of 16,384 threads and more, which no card runs.
+
+    With HVX everything at root is the first: for some arithmetic Halide 21's vector code is wrong, and equally so in
+    schedules with equal vectors, whoever made them.
     """
-    on_processor = mullapudi2016(halide, parallelism, machine)
+    if profile.has_hvx:
+        yield from _at_root(compiler)
+    on_processor = mullapudi2016(halide, parallelism, profile.machine)
     second = li2018(halide, parallelism)
-    yield from (on_processor, second) if machine.gpu is None else (second, on_processor)
+    yield from (on_processor, second) if profile.machine.gpu is None else (second, on_processor)
+    if not profile.has_hvx:
+        yield from _at_root(compiler)
+
+
+def _at_root(compiler: HostCppCompiler) -> Iterator[AutoschedulerRequest]:
     with contextlib.suppress(ToolchainError):  # without a C++ compiler there is one fewer
         yield root_autoscheduler(compiler)
 

@@ -112,6 +112,11 @@ class TargetProfile:
         """Whether programs are for a Hexagon DSP alone, and not for a processor that offloads to one."""
         return self.halide_target.startswith("hexagon-")
 
+    @property
+    def has_hvx(self) -> bool:
+        """Whether Halide makes code for Hexagon's vectors, for a DSP alone or one that is offloaded to."""
+        return "hvx" in self.halide_target.split("-")
+
     def to_dict(self) -> dict[str, object]:
         """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.
 

@@ -1,4 +1,4 @@
-"""Everything at root, in plain loops: the schedule that compiles where others do not, for a last reference."""
+"""Everything at root, in plain loops: the schedule that compiles, and is right, where others do not and are not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from targets.generator_run import AutoschedulerRequest
 from targets.host_cpp_compiler import HostCppCompiler
 
 _SOURCE = Path(__file__).parent / "root_plugin.cpp"
-_NAME = "AllAtRoot"
+ALL_AT_ROOT = "AllAtRoot"
 
 
 def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:
@@ -17,4 +17,4 @@ def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:
     Raises:
         ToolchainError: no C++ compiler is installed.
     """
-    return AutoschedulerRequest(_NAME, (compiler.build_plugin(_SOURCE),))
+    return AutoschedulerRequest(ALL_AT_ROOT, (compiler.build_plugin(_SOURCE),))

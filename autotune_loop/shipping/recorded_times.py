@@ -19,7 +19,7 @@ from targets.errors import RunFolderError
 
 _SAMPLE = re.compile(
     r"\bfor (?:batch_(?P<round>\d{1,9})_(?P<argset>\d{1,9})/(?P<sample>\d{1,9})"
-    r"|(?P<kind>default|reference))\b"
+    r"|(?P<kind>default|reference|rival))\b"
 )
 _PLAY_OFF = "play-off"
 _MAXIMUM_TEXT_BYTES = 2**16
@@ -124,7 +124,7 @@ def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: s
     if kind == "default":
         symbol = _default_symbol(database, argset_index)
     elif kind is not None:
-        symbol = f"{function_name}_reference_a{argset_index}"
+        symbol = f"{function_name}_{kind}_a{argset_index}"
     else:
         row = database.execute(
             "SELECT symbol FROM candidates WHERE round=? AND argset=? AND sample=?",

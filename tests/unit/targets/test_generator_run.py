@@ -251,9 +251,17 @@ def test_warnings_are_no_last_words(tmp_path: Path) -> None:
     assert sentence.endswith("Its last words:\nthe end")
 
 
-def test_what_hvx_lacks_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "what",
+    [
+        "Cannot interleave native vectors of type int64x64",
+        "Unsupported HVX type: int64",
+        "Unsupported HVX type: uint64",
+    ],
+)
+def test_what_hvx_lacks_is_told(what: str, tmp_path: Path) -> None:
     request = GeneratorRequest("stats", "f", "f", tmp_path, ("object",), "host", {}, None)
-    log = "Unhandled exception: Error: Cannot interleave native vectors of type int64x64\n\n"
+    log = f"Unhandled exception: Error: {what}\n\n"
     assert "vectors of 64-bit integers" in failure(run_generator(Prints(log, 1), request, LIMITS))[1]
 
 
