@@ -1,0 +1,60 @@
+"""Which arithmetic Halide's vector code for HVX gets wrong: every idiom in vectors, against the same in plain loops.
+
+    python -m benchmarks.hvx_arithmetic                    # under QEMU; no device is needed
+    python -m benchmarks.hvx_arithmetic --lanes 32 64 128 --target hexagon-v68
+
+A cell says 'right', how many of the 512 elements are wrong, or that there is no code. It is a table of Halide's faults,
+not of this project's: the exit code is 1 only where an idiom could not be tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import sdk
+from benchmarks.hvx_idioms import IDIOMS
+
+_GENERATORS = Path(__file__).with_name("hvx_idioms.py")
+_WRONG = re.compile(r"(\d+) of \d+ elements")
+
+
+def main() -> int:
+    """Print a row for each idiom as it is done."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", default="hexagon-v66")
+    parser.add_argument("--lanes", type=int, nargs="+", default=[64, 128])
+    arguments = parser.parse_args()
+    print(f"{'idiom':30}" + "".join(f"{lanes:>4} lanes   " for lanes in arguments.lanes), flush=True)
+    tried = True
+    for idiom in IDIOMS:
+        cells = [try_idiom(idiom.name, lanes, arguments.target) for lanes in arguments.lanes]
+        print(f"{idiom.name:30}" + "".join(f"{cell:13}" for cell in cells), flush=True)
+        tried &= "not tried" not in cells
+    return 0 if tried else 1
+
+
+def try_idiom(name: str, lanes: int, target: str) -> str:
+    """What became of it: 'right', '234 wrong', 'no code' or 'not tried'."""
+    try:
+        (result,) = sdk.bench(
+            f"{_GENERATORS}:{name}", ["own"], target=target, parameters=[f"lanes={lanes}"], turns=1, clock="emulated"
+        )
+    except sdk.SdkError as error:
+        if "64-bit integers" in str(error):
+            return "no code"
+        print(error, file=sys.stderr)
+        return "not tried"
+    if result.failure is None:
+        # Vectors that are compared with other vectors tell nothing.
+        return "right" if result.reference == "AllAtRoot" else "not tried"
+    wrong = _WRONG.search(result.failure.sentence)
+    if wrong is None:
+        print(result.failure.sentence, file=sys.stderr)
+    return "not tried" if wrong is None else f"{wrong[1]} wrong"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
