@@ -45,7 +45,7 @@ def test_schedules_run_and_agree(architecture: str, settings: Settings, examples
         )
         for result in results:
             assert result.failure is None, result.failure
-            assert result.reference in ("Mullapudi2016", "Li2018", "AllAtRoot")
+            assert result.reference == ("AllAtRoot" if architecture == "hexagon" else "Mullapudi2016")
             (turn,) = result.turns
             assert turn.output_checked and turn.clock.value == "simulated"
             assert len(turn.repetitions_s) == 1 and 1e-6 < turn.median_s < 1e-3
@@ -68,10 +68,44 @@ def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
     check_run_folder(result, "separable_filter", "simulated")
     checked = rows(result.run_folder, "SELECT output_checked FROM measurements WHERE purpose = 'sample'")
     assert checked and all(value == 1 for (value,) in checked)
+    others = rows(result.run_folder, "SELECT symbol, output_checked FROM measurements WHERE purpose = 'reference'")
+    assert dict(others) == {"separable_filter_reference_a0": 0, "separable_filter_rival_a0": 1}
     header = result.best.header
     assert header is not None
     check_header(header, "separable_filter")
     assert "hexagon-32-noos" in header.read_text()
+
+
+AVERAGE = """
+import halide as hl
+
+x = hl.Var("x")
+
+
+@hl.generator(name="average")
+class Average(hl.Generator):
+    input = hl.InputBuffer(hl.UInt(8), 1)
+    output = hl.OutputBuffer(hl.UInt(8), 1)
+
+    def generate(self):
+        self.output[x] = hl.u8((hl.i32(self.input[x]) + hl.i32(self.input[x + 1])) / 2)
+        self.input.set_estimates([(0, 1025)])
+        self.output.set_estimates([(0, 1024)])
+        if not self.using_autoscheduler():
+            self.output.vectorize(x, self.natural_vector_size(hl.UInt(8)))
+"""
+
+
+@pytest.mark.slow
+def test_vectors_that_halide_gets_wrong_for_hvx_are_found_out(settings: Settings, tmp_path: Path) -> None:
+    """They are wrong in every schedule with vectors of bytes, the one included that is the reference elsewhere."""
+    needs("hexagon-v66")
+    (tmp_path / "average.py").write_text(AVERAGE)
+    schedules = ["own", "adams2019", "mullapudi2016", "li2018"]
+    results = bench(str(tmp_path / "average.py"), schedules, target="hexagon-v66", turns=1, settings=settings)
+    assert {result.reference for result in results} == {"AllAtRoot"}
+    reasons = [None if result.failure is None else result.failure.reason.value for result in results]
+    assert reasons == ["wrong output", "wrong output", "wrong output", None]
 
 
 @pytest.mark.slow

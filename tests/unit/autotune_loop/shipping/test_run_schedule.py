@@ -160,6 +160,7 @@ def test_values_that_cannot_be_are_one_sentence(run: Path, change: str) -> None:
         (f"samples/{NAME}.benchmark.txt", "fast", "expected the time of a sample"),
         (f"samples/{NAME}.benchmark.txt", "1 ms for batch_7_0/1", "has no candidate batch_7_0/1"),
         (f"samples/{NAME}.benchmark.txt", "1 ms for reference/0", "has no time of product_reference_a0"),
+        (f"samples/{NAME}.benchmark.txt", "1 ms for rival/0", "has no time of product_rival_a0"),
         (f"samples/{NAME}.benchmark.txt", "1 ms (wall time) for incumbent\n", "nothing new to ship for product"),
         ("tuning.db", None, "tuning.db is missing"),
         ("tuning.db", b"no database", "tuning.db is damaged"),
