@@ -1,7 +1,7 @@
 """Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device.
 
-The reference is an independent schedule, which may win. With HVX it is in plain loops, and the one that is the
-reference elsewhere is its rival: it may win, too, where its output is the same.
+The reference is an independent schedule, which may win. Where vectors are in doubt it is in plain loops, and the one
+that is the reference elsewhere is its rival: it may win, too, where its output is the same.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _submit_reference(
 
 def _submit_rival(engine: Engine, store: RunStore, context: RunContext, index: int) -> Future[Built] | None:
     """What comes after the reference in plain loops; None where that is not the first."""
-    return _submit_reference(engine, store, context, index, 1, _RIVAL) if context.profile.has_hvx else None
+    return _submit_reference(engine, store, context, index, 1, _RIVAL) if context.profile.has_doubtful_vectors else None
 
 
 def _probe_features(
@@ -156,7 +156,7 @@ class _Preparation:
             timing = self.crew.prepare(run, self.index, self.settings, self.stop.is_set)
             if timing is None or isinstance(timing.result, Measurement):
                 state.reference = replace(reference, run=run)
-                if self.context.profile.has_hvx and not built.is_plain:
+                if self.context.profile.has_doubtful_vectors and not built.is_plain:
                     self._warn_of_vectors(built, trouble)
                 if timing is not None and isinstance(timing.result, Measurement) and built.ships:
                     self._let_compete(_REFERENCE, state, built, timing.result)
@@ -173,7 +173,7 @@ class _Preparation:
     def _warn_of_vectors(self, built: tasks.BuiltReference, trouble: str) -> None:
         text = (
             f"Outputs are compared with those of {built.autoscheduler}'s schedule, not of plain loops: where Halide's"
-            f" vector code for HVX is wrong, that may be, too.{trouble}"
+            f" vector code is wrong, that may be, too.{trouble}"
         )
         self.listen(Notice(text, warning=True))
 

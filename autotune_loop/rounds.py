@@ -245,7 +245,7 @@ class Rounds:
     def _nothing_timed(self, state: ArgsetState) -> GeneratorError:
         return nothing_timed(
             state.task.generator_name,
-            self.request.profile.halide_target,
+            self.request.profile,
             self.store.database.failure_counts(),
             state.last_failure(self.store),
         )

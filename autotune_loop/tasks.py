@@ -210,7 +210,9 @@ def _generate(
 def build_reference(
     task_index: int, folder: Path, symbol: str, skip: int = 0
 ) -> BuiltReference | GeneratorFailure | None:
-    """An independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root; all at root first with HVX.
+    """An independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
+
+    All at root is the first where vectors are in doubt.
 
     Args:
         skip: leaves out so many of these; None is returned when that leaves none.

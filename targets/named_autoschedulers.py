@@ -40,15 +40,15 @@ def reference_autoschedulers(
     On a GPU Li2018 schedules for it, and Mullapudi2016 for the processor beside it: Halide 21's experimental
     GPU mode of Mullapudi2016 makes blocks of 16,384 threads and more, which no card runs.
 
-    With HVX everything at root is the first: for some arithmetic Halide 21's vector code is wrong, and equally so in
-    schedules with equal vectors, whoever made them.
+    Where vectors are in doubt everything at root is the first: what is wrong in them is so in all schedules with equal
+    vectors, whoever made them.
     """
-    if profile.has_hvx:
+    if profile.has_doubtful_vectors:
         yield from _at_root(compiler)
     on_processor = mullapudi2016(halide, parallelism, profile.machine)
     second = li2018(halide, parallelism)
     yield from (on_processor, second) if profile.machine.gpu is None else (second, on_processor)
-    if not profile.has_hvx:
+    if not profile.has_doubtful_vectors:
         yield from _at_root(compiler)
 
 

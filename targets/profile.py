@@ -113,9 +113,11 @@ class TargetProfile:
         return self.halide_target.startswith("hexagon-")
 
     @property
-    def has_hvx(self) -> bool:
-        """Whether Halide makes code for Hexagon's vectors, for a DSP alone or one that is offloaded to."""
-        return "hvx" in self.halide_target.split("-")
+    def has_doubtful_vectors(self) -> bool:
+        """Whether Halide 21's vector code for it is known to be wrong for some arithmetic: with HVX, for a DSP alone or
+        one that is offloaded to, and with RISC-V's vectors. `benchmarks.vector_arithmetic` shows for which.
+        """
+        return not {"hvx", "rvv"}.isdisjoint(self.halide_target.split("-"))
 
     def to_dict(self) -> dict[str, object]:
         """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.

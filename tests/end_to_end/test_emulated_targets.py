@@ -45,7 +45,7 @@ def test_schedules_run_and_agree(architecture: str, settings: Settings, examples
         )
         for result in results:
             assert result.failure is None, result.failure
-            assert result.reference == ("AllAtRoot" if architecture == "hexagon" else "Mullapudi2016")
+            assert result.reference == ("Mullapudi2016" if architecture == "arm32" else "AllAtRoot")
             (turn,) = result.turns
             assert turn.output_checked and turn.clock.value == "simulated"
             assert len(turn.repetitions_s) == 1 and 1e-6 < turn.median_s < 1e-3

@@ -23,9 +23,10 @@ OTHERS = ["Mullapudi2016", "Li2018"]
         ("cuda-sm80", ["Li2018", "Mullapudi2016", "AllAtRoot"]),
         ("hexagon-v65", ["AllAtRoot", *OTHERS]),
         ("hexagon-v68", ["AllAtRoot", *OTHERS]),
+        ("riscv64-rvv", ["AllAtRoot", *OTHERS]),
     ],
 )
-def test_plain_loops_are_the_last_resort_but_for_hvx(
+def test_plain_loops_are_the_last_resort_but_where_vectors_are_in_doubt(
     profile: str, names: list[str], halide: HalideInstall, cpp_compiler: HostCppCompiler
 ) -> None:
     found = reference_autoschedulers(halide, 4, load_profile(profile), cpp_compiler)
@@ -35,7 +36,7 @@ def test_plain_loops_are_the_last_resort_but_for_hvx(
 def test_offloaded_vectors_are_hvxs_too(halide: HalideInstall, cpp_compiler: HostCppCompiler) -> None:
     phone = load_profile("arm64-android")
     offloading = replace(phone, halide_target=f"{phone.halide_target}-hvx-hvx_128-hvx_v66")
-    assert not phone.has_hvx and offloading.has_hvx and not offloading.is_hexagon
+    assert not phone.has_doubtful_vectors and offloading.has_doubtful_vectors and not offloading.is_hexagon
     assert next(iter(reference_autoschedulers(halide, 4, offloading, cpp_compiler))).name == "AllAtRoot"
 
 

@@ -1,4 +1,4 @@
-"""Integer arithmetic of pipelines, an expression a generator: what `benchmarks.hvx_arithmetic` tries on HVX.
+"""Integer arithmetic of pipelines, an expression a generator: what `benchmarks.vector_arithmetic` tries.
 
 `a` and `b` are two neighbours of the input. Names say what comes out and by way of which type.
 """
