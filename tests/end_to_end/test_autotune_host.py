@@ -157,6 +157,13 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(tune: Tune, example
     check_run_folder(resumed, "separable_filter", "wall")
 
 
+def test_however_short_the_budget_a_batch_is_timed(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    generator = str(examples / "separable_filter.py")
+    result = tune(generator, parameters=SMALL, budget_s=0.01, rounds=9, run_folder=tmp_path / "run")
+    assert (result.outcome, result.rounds) == (Outcome.BUDGET_SPENT, 1)
+    assert result.samples_timed > 0 and result.best.default_ms is not None
+
+
 def test_a_schedule_with_wrong_output_never_wins(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
