@@ -30,7 +30,7 @@ class PlayOffReserve:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._longest_timing_s = 0.0
-        self._longest_training_s = 0.0
+        self._training_s = 0.0
         self._process_s: list[float] = []
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
@@ -43,8 +43,11 @@ class PlayOffReserve:
         self._process_s.append(max(held_s - calls_s, _PROCESS_S))
 
     def add_training(self, duration_s: float) -> None:
-        """The cost model was trained, which is not interrupted: a play-off may have to wait for it."""
-        self._longest_training_s = max(self._longest_training_s, duration_s)
+        """The cost model was trained, which is not interrupted: a play-off may have to wait for it.
+
+        The latest counts: the first one starts TensorFlow, too.
+        """
+        self._training_s = duration_s
 
     def needed_s(self, tasks: int, with_incumbent: int) -> float:
         """Seconds until the first looks of all play-offs.
@@ -53,7 +56,7 @@ class PlayOffReserve:
             tasks: what is tuned; each has a play-off.
             with_incumbent: how many of them have an incumbent.
         """
-        return self._longest_training_s + self._play_offs_s(tasks, with_incumbent)
+        return self._training_s + self._play_offs_s(tasks, with_incumbent)
 
     def _play_offs_s(self, tasks: int, with_incumbent: int) -> float:
         choosing = tasks * PLAY_OFF_CONTENDERS + with_incumbent

@@ -66,7 +66,8 @@ class RunPlayOff:
         executable = self.engine.submit_here(tasks.link, list(entries.kernels), output).result()
         if isinstance(executable, SdkError):
             raise executable
-        devices = list(self.crew.in_service)
+        everywhere = self.crew.taking_part
+        devices = list(everywhere)
 
         def time_turn(order: Sequence[str]) -> Turn:
             return self._turn(executable, order, devices, reference, argset_index)
@@ -81,7 +82,7 @@ class RunPlayOff:
             seed=self.seed,
             time_turn=time_turn,
             time_left_s=lambda: self.deadline.left_s,
-            devices=self.crew.taking_part,
+            devices=everywhere,
             tell=lambda count, turn, turns: self.listen(PlayOff(argset_index, count, turn, turns)),
         ).run()
         self.crew.forget(executable)

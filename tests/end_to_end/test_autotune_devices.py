@@ -181,6 +181,7 @@ def test_a_run_goes_on_without_a_board_that_dies(tune: Tune, lab: Lab, examples:
         inventory=lab.inventory,
         parameters=SMALL,
         rounds=1,
+        patience_s=10.0,
         run_folder=tmp_path / "run",
         settings=lab.settings,
         listen=listen,
