@@ -227,9 +227,10 @@ class PlayOffCourse:
 def _reason(compared: Comparison) -> VerdictReason:
     if compared.is_won:
         return VerdictReason.FASTER
-    if compared.estimate.high < 1:
+    if compared.is_faster:
         return VerdictReason.SLOWER_ON_A_DEVICE
-    return VerdictReason.NOT_FASTER if compared.estimate.ratio >= 1 else VerdictReason.NOT_PROVEN
+    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or surely too small a gain to speak of
+    return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 
 def _log_ratios(book: TurnBook, challenger: str, stayer: str, devices: Sequence[str]) -> list[dict[str, float]]:

@@ -23,6 +23,8 @@ CONFIDENCE = 0.95
 LOOKS = (8, 16, 32, 64)
 # A gain that is surely smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
+# One that is smaller than this is none, however sure: a clock without noise would call it one.
+_LEAST_GAIN = 0.001
 # Of one side of the interval, at one look.
 _TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
 
@@ -119,7 +121,8 @@ class Comparison:
     """Challenger against stayer after some turns.
 
     Attributes:
-        is_won: faster with `CONFIDENCE`, and on no device slower than the objective allows.
+        is_faster: with `CONFIDENCE`, and by enough to speak of.
+        is_won: faster, and on no device slower than the objective allows.
         is_hopeless: more turns are unlikely to show a gain that is worth having.
         slower_devices: where it is not shown to be within what the objective allows; empty but for the worst case.
     """
@@ -128,6 +131,7 @@ class Comparison:
     p_value: float
     turns: int
     by_device: Mapping[str, RatioEstimate]
+    is_faster: bool
     is_won: bool
     is_hopeless: bool
     slower_devices: tuple[str, ...]
@@ -146,7 +150,7 @@ def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) ->
     if objective.kind is ObjectiveKind.WORST:
         limit = 1 + objective.worst_tolerance
         slower = tuple(device for device, ratio in by_device.items() if ratio.high > limit)
-    is_faster = estimate.high < 1
+    is_faster = estimate.high < 1 - _LEAST_GAIN
     no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or estimate.low > 1 - _SMALLEST_GAIN
     surely_slower = any(by_device[device].low > 1 + objective.worst_tolerance for device in slower)
     return Comparison(
@@ -154,6 +158,7 @@ def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) ->
         p_value=min(1.0, 2 * len(LOOKS) * min(_tail(together, "less"), _tail(together, "greater"))),
         turns=len(turns),
         by_device=by_device,
+        is_faster=is_faster,
         is_won=is_faster and not slower,
         is_hopeless=surely_slower or (not is_faster and no_gain),
         slower_devices=slower,

@@ -110,6 +110,13 @@ def test_the_default_stays_with_a_reason() -> None:
     assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
 
 
+def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing() -> None:
+    bench = Bench({"qemu": {"default": 1.0, "a": 0.9998}}, noise=0.0)
+    verdict = held(bench, ("default", "a")).verdict
+    assert (verdict.winner, verdict.reason, verdict.turns) == ("default", VerdictReason.NOT_FASTER, LOOKS[0])
+    assert verdict.sentence.startswith("The default stays: nothing beat it; the best, a, is 1.000 times")
+
+
 def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "incumbent": 0.9}})
     result = held(bench, ("default", "a", "incumbent"), "incumbent", companion="default")
