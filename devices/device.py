@@ -47,14 +47,18 @@ class Clock(Enum):
     @classmethod
     def words_of(cls, recorded: str) -> str:
         """`words` for what a record says; such a file may come from anywhere."""
-        known = next((clock for clock in cls if clock.value == recorded), None)
+        known = cls._known(recorded)
         return f"{recorded} time, not a device's" if known is None else known.words
 
     @classmethod
     def label_of(cls, recorded: str) -> str:
         """`label` for what a record says."""
-        known = next((clock for clock in cls if clock.value == recorded), None)
+        known = cls._known(recorded)
         return f" ({cls.words_of(recorded)})" if known is None else known.label
+
+    @classmethod
+    def _known(cls, recorded: str) -> Clock | None:
+        return next((clock for clock in cls if clock.value == recorded), None)
 
 
 @dataclass(frozen=True)
