@@ -11,7 +11,8 @@ from targets.content_cache import ContentCache, file_sha256
 from targets.zig_toolchain import ZigToolchain
 
 AGENT_DIR = Path(__file__).parent / "agent"
-_FLAGS = ("-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
+# Of every C program of ours that devices run.
+DEVICE_C_FLAGS = ("-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
 # Static, with musl: it runs on every Linux and every Android, whatever C library is there.
 _TRIPLES = {
     "x86_64": "x86_64-linux-musl",
@@ -64,6 +65,11 @@ def agent_triple(machine: str) -> str:
         ) from None
 
 
+def static_toolchain(triple: str, cache: ContentCache) -> ZigToolchain:
+    """What such programs are built with: they need nothing of the device but its kernel."""
+    return ZigToolchain(triple, cache.root / "zig", extra_flags=("-static",))
+
+
 def build_agent(triple: str, cache: ContentCache, definitions: Sequence[str] = ()) -> AgentProgram:
     """The agent for `triple`, built unless the cache has it: about 10 s on a fast machine, 20 ms afterwards.
 
@@ -73,8 +79,8 @@ def build_agent(triple: str, cache: ContentCache, definitions: Sequence[str] = (
     Raises:
         ToolchainError: zig is missing or fails, or the cache cannot be written.
     """
-    toolchain = ZigToolchain(triple, cache.root / "zig", extra_flags=("-static",))
-    flags = (*_FLAGS, *(f"-D{definition}" for definition in definitions))
+    toolchain = static_toolchain(triple, cache)
+    flags = (*DEVICE_C_FLAGS, *(f"-D{definition}" for definition in definitions))
     header = AGENT_DIR / "agent.h"
     sources = sorted(AGENT_DIR.glob("*.c"))
     shared = ["agent", toolchain.fingerprint(), *flags, file_sha256(header)]

@@ -6,17 +6,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.agent_program import agent_triple
+from devices.agent_program import DEVICE_C_FLAGS, agent_triple, static_toolchain
 from targets.content_cache import ContentCache, file_sha256
 from targets.errors import ToolchainError
 from targets.hexagon_device_runner import HexagonDeviceRunner
 from targets.hexagon_sdk import DSP_SKELETON
-from targets.zig_toolchain import ZigToolchain
 
 _LAUNCHER = "dsp_launcher"
 _DSP_RUNNER = "run_main_on_hexagon"
 _SOURCE = Path(__file__).parent / "dsp_launcher" / "dsp_launcher.c"
-_FLAGS = ("-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
 
 
 @dataclass(frozen=True)
@@ -68,12 +66,12 @@ def build_dsp_launcher(machine: str, cache: ContentCache) -> Path:
         DeviceTrouble: BROKEN, no program can be built for such a machine.
         ToolchainError: zig is missing or fails, or the cache cannot be written.
     """
-    toolchain = ZigToolchain(agent_triple(machine), cache.root / "zig", extra_flags=("-static",))
+    toolchain = static_toolchain(agent_triple(machine), cache)
 
     def build(output: Path) -> None:
         compiled = output.with_suffix(".o")
-        toolchain.compile_c(_SOURCE, compiled, [], _FLAGS)
+        toolchain.compile_c(_SOURCE, compiled, [], DEVICE_C_FLAGS)
         toolchain.link([compiled], output, ())
 
-    key = ["dsp launcher", toolchain.fingerprint(), *_FLAGS, file_sha256(_SOURCE)]
+    key = ["dsp launcher", toolchain.fingerprint(), *DEVICE_C_FLAGS, file_sha256(_SOURCE)]
     return cache.get_or_build(key, ".launcher", build)
