@@ -187,11 +187,13 @@ class Rounds:
 
     def _learn(self) -> float:
         """Train on what has been timed since the last training; returns the seconds that it took."""
+        if not self.learner.has_new_samples or self.stop.is_set():
+            return 0.0
         started_s = time.monotonic()
-        if self.learner.has_new_samples and not self.stop.is_set():
-            self.learner.train(self.newest_round)
-            self.reserve.add_training(time.monotonic() - started_s)
-        return time.monotonic() - started_s
+        self.learner.train(self.newest_round)
+        duration_s = time.monotonic() - started_s
+        self.reserve.add_training(duration_s)
+        return duration_s
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
         """The batch, or None when the run was stopped or the budget ran out first."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-import time
+from bisect import insort
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.play_off.course import FEWEST_CHOOSING_TURNS
@@ -31,7 +30,7 @@ class PlayOffReserve:
         self._clock = clock
         self._longest_timing_s = 0.0
         self._training_s = 0.0
-        self._process_s: list[float] = []
+        self._process_s: list[float] = []  # in order: this is asked before every schedule
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
         """A schedule was timed, and its process held the device for so long."""
@@ -40,7 +39,7 @@ class PlayOffReserve:
             calls_s = held_s  # what it counts is none of the seconds that a run has
         # The slowest of the best few decides how long a turn takes.
         self._longest_timing_s = max(self._longest_timing_s, calls_s)
-        self._process_s.append(max(held_s - calls_s, _PROCESS_S))
+        insort(self._process_s, max(held_s - calls_s, _PROCESS_S))
 
     def add_training(self, duration_s: float) -> None:
         """The cost model was trained, which is not interrupted: a play-off may have to wait for it.
@@ -64,7 +63,7 @@ class PlayOffReserve:
         timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
         if self._clock is Clock.SIMULATED:
             timings = choosing
-        process_s = statistics.median(self._process_s) if self._process_s else _PROCESS_S
+        process_s = self._process_s[len(self._process_s) // 2] if self._process_s else _PROCESS_S
         return tasks * _LINK_S + timings * (self._longest_timing_s + process_s)
 
     def deadline(self, run: Deadline, budget_s: float | None, with_incumbent: bool) -> Deadline:
@@ -76,4 +75,4 @@ class PlayOffReserve:
         if budget_s is None:
             return run
         overtime_s = min(self._play_offs_s(1, int(with_incumbent)), _OVERTIME_SHARE * budget_s)
-        return Deadline(max(run.at_s, time.monotonic() + overtime_s))
+        return Deadline(max(run.at_s, Deadline.after(overtime_s).at_s))
