@@ -33,7 +33,7 @@ from autotune_loop.timing import ReferenceRun
 from devices.measure_settings import MeasureSettings
 from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import DeviceError, GeneratorError, SdkError, UsageError
-from targets.executable import KernelObject
+from targets.executable import Executable, KernelObject
 from targets.generator_run import GeneratorFailure
 from targets.stop_signal import StopSignal
 
@@ -58,9 +58,13 @@ def prepare_references(
         GeneratorError: the generator cannot be scheduled at all, or not for this target; the sentence shows the fix.
         UsageError: sizes, scalars or inputs that its kernel has no arguments for.
     """
+    preparations = [
+        _Preparation(engine, crew, store, context, settings, index, listen, stop) for index in range(len(context.tasks))
+    ]
     probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
-    references = [_submit_reference(engine, store, context, index) for index in range(len(context.tasks))]
-    rivals = [_submit_rival(engine, store, context, index) for index in range(len(context.tasks))]
+    references = [preparation.submit(_REFERENCE) for preparation in preparations]
+    # What comes after the reference in plain loops, where that is the first.
+    rivals = [p.submit(_RIVAL, skip=1) if context.profile.has_doubtful_vectors else None for p in preparations]
     others = [submit_board_references(engine, store, context, index) for index in range(len(context.tasks))]
     submitted = [
         None if task.incumbent is None else submit_incumbent(engine, store, context, index, task.incumbent)
@@ -76,11 +80,10 @@ def prepare_references(
         if uses_float(features):
             check_hvx_floats(engine, store, context, index)
         kernels = built_kernels(others[index])
-        preparation = _Preparation(engine, crew, store, context, settings, index, listen, stop)
-        state, is_plain = preparation.state(features, built, kernels)
+        state, is_plain = preparations[index].state(features, built, kernels)
         rival = rivals[index]
         if is_plain and rival is not None:
-            preparation.add_rival(state, rival.result())
+            preparations[index].add_rival(state, rival.result())
         state.incumbent = incumbents[index]
         states.append(state)
     return [] if stop.is_set() else states
@@ -103,18 +106,6 @@ def _submit_probe(
     point = greedy_point(0, store.updated_weights)
     folder = context.work_folder / "probe" / str(index)
     return engine.submit_build(tasks.search, point, index, folder)
-
-
-def _submit_reference(
-    engine: Engine, store: RunStore, context: RunContext, index: int, skip: int = 0, kind: str = _REFERENCE
-) -> Future[Built]:
-    symbol = f"{context.tasks[index].function_name}_{kind}_a{index}"
-    return engine.submit_build(tasks.build_reference, index, store.objects / symbol, symbol, skip)
-
-
-def _submit_rival(engine: Engine, store: RunStore, context: RunContext, index: int) -> Future[Built] | None:
-    """What comes after the reference in plain loops; None where that is not the first."""
-    return _submit_reference(engine, store, context, index, 1, _RIVAL) if context.profile.has_doubtful_vectors else None
 
 
 def _probe_features(
@@ -142,6 +133,11 @@ class _Preparation:
     listen: Listener
     stop: StopSignal
 
+    def submit(self, kind: str, skip: int = 0) -> Future[Built]:
+        """Begin to build the first of those that may make a reference, but for so many."""
+        symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
+        return self.engine.submit_build(tasks.build_reference, self.index, self.store.objects / symbol, symbol, skip)
+
     def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[ArgsetState, bool]:
         """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
 
@@ -152,7 +148,7 @@ class _Preparation:
         state = ArgsetState(self.index, task, reference, autoscheduler=self.context.network.value)
         trouble = ""
         while isinstance(built, tasks.BuiltReference):
-            run = self._run(_REFERENCE, built, others)
+            run = self._reference_run(built, others)
             timing = self.crew.prepare(run, self.index, self.settings, self.stop.is_set)
             if timing is None or isinstance(timing.result, Measurement):
                 state.reference = replace(reference, run=run)
@@ -164,7 +160,7 @@ class _Preparation:
             result = timing.result
             _check_reference_failure(result, self.stop)
             trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
-            built = _submit_reference(self.engine, self.store, self.context, self.index, built.position + 1).result()
+            built = self.submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.sentence}"
         self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
@@ -180,33 +176,33 @@ class _Preparation:
     def add_rival(self, state: ArgsetState, built: Built) -> None:
         """Time the first of those that are the reference elsewhere whose output is the reference's."""
         while isinstance(built, tasks.BuiltReference) and not self.stop.is_set():
-            result = self._checked(state.reference, self._run(_RIVAL, built, ()))
+            result = self._checked(built.kernel, state.reference)
             if isinstance(result, Measurement):
                 if built.ships:
                     self._let_compete(_RIVAL, state, built, result)
                 return
             if result is not None:
                 self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.sentence}"))
-            skip = built.position + 1
-            built = _submit_reference(self.engine, self.store, self.context, self.index, skip, _RIVAL).result()
+            built = self.submit(_RIVAL, built.position + 1).result()
 
-    def _checked(self, reference: ArgsetReference, run: ReferenceRun) -> Measurement | MeasureFailure | None:
-        """Time a schedule whose output is compared with the reference's; None where the run ends before."""
+    def _checked(self, kernel: KernelObject, reference: ArgsetReference) -> Measurement | MeasureFailure | None:
+        """Time a kernel whose output is compared with the reference's; None where the run ends before."""
+        executable = self._link(_RIVAL, [kernel])
         results: list[Measurement | MeasureFailure] = []
         self.crew.run(
-            [MeasureJob(run.executable, run.symbol, self.index, reference.run, reference.tolerance)],
+            [MeasureJob(executable, kernel.name, self.index, reference.run, reference.tolerance)],
             lambda job: self.settings,
             lambda job, result, held_s: results.append(result),
             self.stop.is_set,
         )
-        self.crew.forget(run.executable)
+        self.crew.forget(executable)
         return results[0] if results else None
 
     def _let_compete(
         self, kind: str, state: ArgsetState, built: tasks.BuiltReference, measurement: Measurement
     ) -> None:
         self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
-        folder = self.store.keep_header(kind, self.index, built.schedule_path)
+        folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
         time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
         who = f"{built.autoscheduler}'s schedule"
         if kind == _REFERENCE:
@@ -224,15 +220,19 @@ class _Preparation:
             )
         )
 
-    def _run(self, kind: str, built: tasks.BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
-        """Its schedule as an executable of its own, which stays for as long as the run: devices come and go."""
+    def _reference_run(self, built: tasks.BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
+        """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
+        executable = self._link(_REFERENCE, [built.kernel, *others])
+        file, limit_s = f"reference_{self.index}.raw", self.context.limits.reference_run_s
+        return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
+
+    def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
         output = self.context.work_folder / "executables" / f"{kind}_{self.index}"
         output.parent.mkdir(parents=True, exist_ok=True)
-        executable = self.engine.submit_here(tasks.link, [built.kernel, *others], output).result()
+        executable = self.engine.submit_here(tasks.link, kernels, output).result()
         if isinstance(executable, SdkError):
             raise executable
-        file, limit_s = f"{kind}_{self.index}.raw", self.context.limits.reference_run_s
-        return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
+        return executable
 
 
 def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:

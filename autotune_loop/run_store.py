@@ -18,7 +18,6 @@ from autotune_loop.schedule.mend_header import mend_header
 from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
 from targets.executable import KernelObject
-from targets.schedule_header import read_schedule
 from weights.network import Network
 from weights.weights_file import Weights, write_weights
 
@@ -201,19 +200,11 @@ class RunStore:
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return KernelObject(candidate.symbol, target)
 
-    def keep_header(self, kind: str, argset_index: int, schedule_path: Path) -> Path:
+    def keep_header(self, kind: str, argset_index: int, header_text: str) -> Path:
         """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
         folder = self.samples / kind / str(argset_index)
         folder.mkdir(parents=True, exist_ok=True)
-        text = mend_header(schedule_path.read_text(), self._name)
-        write_atomically(self.schedule_path(folder), text.encode())
-        return folder
-
-    def keep_incumbent(self, argset_index: int, header: Path) -> Path:
-        """Put the incumbent's header into samples/incumbent/<argset>; returns that folder."""
-        folder = self.samples / "incumbent" / str(argset_index)
-        folder.mkdir(parents=True, exist_ok=True)
-        text = mend_header(read_schedule(header), self._name)
+        text = mend_header(header_text, self._name)
         write_atomically(self.schedule_path(folder), text.encode())
         return folder
 

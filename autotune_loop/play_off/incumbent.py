@@ -61,7 +61,7 @@ def keep_incumbent(
         )
     if isinstance(built, SdkError):
         raise built
-    return Incumbent(built.symbol, store.keep_incumbent(index, header))
+    return Incumbent(built.symbol, store.keep_header("incumbent", index, read_schedule(header)))
 
 
 def _symbol(context: RunContext, index: int) -> str:
