@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autotune_loop.candidate import Candidate
-from targets.executable import Executable
+from targets.build.executable import Executable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from targets.generator_run import GeneratorFailure
+from targets.generator.run import GeneratorFailure
 
 
 class Origin(Enum):

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.featurization import Featurization, read_featurization
+from autotune_loop.store.featurization import Featurization, read_featurization
 from benchmarks.random_gpu_schedules import build_generator, sample_gpu_schedules
 from benchmarks.random_schedules import CHECKOUT, SearchLog, sample_schedules
 from benchmarks.schedule_pipelines import pipelines

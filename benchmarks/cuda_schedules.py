@@ -20,17 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune_loop.candidate import SearchPoint
-from autotune_loop.search_plan import random_points
-from sdk.preparation import Workbench, open_named_generator, open_workbench
+from autotune_loop.search.plan import random_points
+from sdk.project.preparation import Workbench, open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
-from targets.device_code import CardCheck, embedded_ptx, run_checked_generator
-from targets.generator_program import GeneratorProgram
-from targets.generator_run import GeneratorFailure, GeneratorFailureReason, GeneratorRequest
-from targets.named_autoschedulers import profile_autoscheduler
-from targets.process_outcome import ProcessLimits
-from targets.profile import TargetProfile
-from targets.profile_loader import load_profile
-from targets.ptxas import AssembledKernel, assemble, find_ptxas
+from targets.cuda.device_code import CardCheck, embedded_ptx, run_checked_generator
+from targets.cuda.ptxas import AssembledKernel, assemble, find_ptxas
+from targets.generator.program import GeneratorProgram
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason, GeneratorRequest
+from targets.process.outcome import ProcessLimits
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
+from targets.schedule.named_autoschedulers import profile_autoscheduler
 from weights.baseline import baseline_weights
 from weights.perturb import perturb_weights
 from weights.weights_file import Weights, write_weights

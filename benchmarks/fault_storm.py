@@ -23,7 +23,7 @@ from pathlib import Path
 import sdk
 from autotune_loop.events import BatchDone, Event, Notice
 from sdk.settings import read_settings
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 from tests.fault_proxy import Direction
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard, adb_board, ssh_board

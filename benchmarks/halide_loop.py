@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from targets.content_cache import ContentCache
 from targets.errors import SdkError, ToolchainError, UsageError
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.host_cpp_compiler import HostCppCompiler
+from targets.process.content_cache import ContentCache
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from weights.baseline import baseline_weights
 from weights.weights_file import write_weights
 

@@ -21,26 +21,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from autotune_loop.kernel_bench import BenchPlan, BuiltKernels, KernelBench
-from autotune_loop.objective import Objective
+from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
 from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
 from autotune_loop.play_off.header_play_off import FalseWins
 from autotune_loop.play_off.times import ProcessTime
 from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.tune_request import Folders
+from autotune_loop.specification.objective import Objective
+from autotune_loop.specification.tune_request import Folders
 from devices.device import Device
-from devices.device_transport import device_transport
-from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.measurement import Measurement
-from devices.open_device import choose_device
+from devices.local.open_device import choose_device
+from devices.remote.device_transport import device_transport
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import Measurement
 from devices.transport import Transport
-from sdk.preparation import open_named_generator, open_workbench
+from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.settings import read_settings
-from targets.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
-from targets.host_probe import probe_host
-from targets.open_toolchain import open_toolchain
-from targets.profile_loader import load_profile
-from targets.schedule_choice import OWN_SCHEDULE, ScheduleChoice
+from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
+from targets.profile.host_probe import probe_host
+from targets.profile.loader import load_profile
+from targets.schedule.choice import OWN_SCHEDULE, ScheduleChoice
+from targets.toolchain.open_toolchain import open_toolchain
 
 GENERATOR = Path(__file__).parents[1] / "examples" / "separable_filter.py"
 ROWS, COLUMNS = 480, 256

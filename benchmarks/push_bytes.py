@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdk.preparation import open_named_generator, open_workbench
+from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
-from targets.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
-from targets.executable import Executable
-from targets.named_autoschedulers import profile_autoscheduler
-from targets.open_toolchain import open_toolchain
-from targets.profile_loader import load_profile
-from targets.schedule_choice import ScheduleChoice
+from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
+from targets.build.executable import Executable
+from targets.profile.loader import load_profile
+from targets.schedule.choice import ScheduleChoice
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.toolchain.open_toolchain import open_toolchain
 from tests.fault_proxy import Direction
 from tests.remote_board import SshBoard, ssh_board
 

@@ -37,11 +37,11 @@ from autotune_loop.cost_model.dataset import group_samples, is_held_out
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from autotune_loop.cost_model.process.tensorflow_setup import limit_threads
 from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
-from autotune_loop.cost_model.tensorflow_setup import limit_threads
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.featurization import read_featurization
-from autotune_loop.sample_file import Sample, read_sample, write_sample
+from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.sample_file import Sample, read_sample, write_sample
 from benchmarks.random_gpu_schedules import build_generator, sample_gpu_schedules
 from benchmarks.random_schedules import CHECKOUT, SearchLog, sample_schedules
 from benchmarks.schedule_pipelines import pipelines

@@ -27,21 +27,21 @@ from pathlib import Path
 
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
-from sdk.preparation import Workbench, open_workbench
+from sdk.project.preparation import Workbench, open_workbench
 from sdk.settings import read_settings
 from targets.errors import SdkError
-from targets.generator_program import GeneratorProgram
-from targets.generator_reference import parse_generator
-from targets.generator_run import (
+from targets.generator.open_generator import open_generator
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import parse_generator
+from targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
     GeneratorRequest,
     run_generator,
 )
-from targets.open_generator import open_generator
-from targets.process_outcome import ProcessLimits
-from targets.schedule_plugin import schedule_autoscheduler
+from targets.process.outcome import ProcessLimits
+from targets.schedule.plugin import schedule_autoscheduler
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LIMITS = ProcessLimits(time_s=180.0, memory_bytes=6 * 2**30)

@@ -29,26 +29,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune_loop.search_plan import random_points
+from autotune_loop.search.plan import random_points
 from sdk.settings import read_settings
-from targets.compiler_run import run_compiler
-from targets.content_cache import ContentCache
-from targets.executable import Executable, KernelObject, link_executable
-from targets.generator_program import GeneratorProgram
-from targets.generator_reference import parse_generator
-from targets.generator_run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.build.executable import Executable, KernelObject, link_executable
+from targets.build.halide_runtime import build_runtime_object
+from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
+from targets.generator.open_generator import open_generator, resolve_name
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import parse_generator
+from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.halide_runtime import build_runtime_object
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.host_probe import probe_host
-from targets.limited_process import run_limited
-from targets.named_autoschedulers import profile_autoscheduler
-from targets.open_generator import open_generator, resolve_name
-from targets.process_outcome import ProcessLimits
-from targets.profile import MachineParameters, TargetProfile
-from targets.profile_loader import load_profile
-from targets.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.zig_toolchain import ZigToolchain
+from targets.process.compiler_run import run_compiler
+from targets.process.content_cache import ContentCache
+from targets.process.limited_process import run_limited
+from targets.process.outcome import ProcessLimits
+from targets.profile.host_probe import probe_host
+from targets.profile.loader import load_profile
+from targets.profile.profile import MachineParameters, TargetProfile
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.toolchain.zig import ZigToolchain
 from weights.baseline import baseline_weights
 from weights.perturb import perturb_weights
 from weights.weights_file import write_weights

@@ -53,7 +53,7 @@ def main() -> int:
 def _run(arguments: argparse.Namespace, count: int) -> sdk.TuneResult:
     with (
         tempfile.TemporaryDirectory(prefix="sdk-simulated-") as folder,
-        patch("sdk.clock_choice._programs_at_once", return_value=count),
+        patch("sdk.select.clock_choice._programs_at_once", return_value=count),
     ):
         return sdk.autotune(
             arguments.generator,

@@ -22,10 +22,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import sdk
+from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
 from autotune_loop.cost_model.ranking_scores import RankingScores
-from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
 from autotune_loop.events import BatchDone, Event
-from autotune_loop.tune_request import SamplingOptions
+from autotune_loop.specification.tune_request import SamplingOptions
 from sdk.api.evaluate_weights import evaluate_weights
 from sdk.output import silent_stderr
 from sdk.settings import export_variables

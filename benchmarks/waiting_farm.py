@@ -20,30 +20,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop import tasks
-from autotune_loop.attempt import MeasureJob
-from autotune_loop.crew import Crew
-from autotune_loop.engine import Engine
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.execute.worker import FarmMember, MemberPlace
+from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.device import FarmDevice, ServedDevice
 from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.farm.farm_address import FarmAddress
-from autotune_loop.farm.farm_device import FarmDevice, ServedDevice
-from autotune_loop.farm.farm_use import FARM_AHEAD_S, DeviceWish, FarmUse
-from autotune_loop.farm.member import FarmMember, MemberPlace
-from autotune_loop.run_context import BuildLimits, RunContext
-from autotune_loop.run_database import RunDatabase
-from autotune_loop.timing import ReferenceRun, Timing
-from autotune_loop.tuning_task import TuningTask
-from devices.agent_transport import AgentTransport
-from devices.core_plan import CorePlan
+from autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.run_database import RunDatabase
 from devices.device import Clock, Device
-from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.measurement import MeasureFailure, Measurement
-from sdk.service_log import log_to_stderr
-from targets.content_cache import file_sha256
-from targets.executable import Executable
-from targets.generator_reference import GeneratorKind, GeneratorReference
-from targets.profile_loader import load_profile
-from targets.stop_signal import StopSignal
+from devices.local.core_plan import CorePlan
+from devices.remote.transport import AgentTransport
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, Measurement
+from sdk.service.service_log import log_to_stderr
+from targets.build.executable import Executable
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.process.content_cache import file_sha256
+from targets.process.stop_signal import StopSignal
+from targets.profile.loader import load_profile
 
 PROFILE = "x86-64"
 _START_LIMIT_S = 60.0
@@ -234,7 +234,7 @@ def cpu_s(process_id: int) -> float:
 
 
 def _serve_member(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
-    from autotune_loop.farm.serve_member import serve_member
+    from autotune_loop.execute.serve_worker import serve_member
 
     place = MemberPlace(
         cache_folder=folder / "cache",

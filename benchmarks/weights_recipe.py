@@ -21,7 +21,7 @@ from autotune_loop.cost_model.network import pack_weights, unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.recorded_samples import RecordedSamples, load_recorded_samples
+from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
 from weights.lineage import Lineage

@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 
 from devices.remote_place import RemotePlace
-from targets.hexagon_device_runner import HexagonDeviceRunner
-from targets.hexagon_sdk import HexagonSdk
-from targets.hexagon_simulator import HexagonSimulator
+from targets.hexagon.device_runner import HexagonDeviceRunner
+from targets.hexagon.sdk import HexagonSdk
+from targets.hexagon.simulator import HexagonSimulator
 
 
 class Clock(Enum):

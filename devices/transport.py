@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,25 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autotune_loop.comparison import ComparedSchedule
     from autotune_loop.cost_model.training_report import TrainingReport
     from autotune_loop.events import Event, event_to_dict
-    from autotune_loop.objective import Objective, ObjectiveKind
+    from autotune_loop.measure.comparison import ComparedSchedule
     from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff
     from autotune_loop.play_off.verdict import Verdict
-    from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+    from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
     from autotune_loop.shipping.check_folder import CheckedFolder
     from autotune_loop.shipping.ship_manifest import ShipManifest
-    from autotune_loop.tune_request import LearningOptions, SamplingOptions
-    from devices.measure_settings import KernelInputs, MeasureSettings
+    from autotune_loop.specification.objective import Objective, ObjectiveKind
+    from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+    from devices.timing.measure_settings import KernelInputs, MeasureSettings
     from sdk.api.autotune import autotune
     from sdk.api.bench import bench, count_false_wins, play_off
     from sdk.api.build import build
     from sdk.api.report import report
     from sdk.api.retrain import retrain
     from sdk.api.ship import check_shipped, ship
-    from sdk.generator_spec import GeneratorSpec
-    from targets.artifacts import Artifacts
+    from sdk.options.generator_spec import GeneratorSpec
+    from targets.build.artifacts import Artifacts
     from targets.errors import (
         DeviceError,
         EmulatorError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         UsageError,
         WeightsError,
     )
-    from targets.stop_signal import StopSignal
+    from targets.process.stop_signal import StopSignal
 
 __all__ = [
     "Artifacts",
@@ -89,25 +89,25 @@ __all__ = [
 
 _ERRORS = [name for name in __all__ if name.endswith("Error")]
 _MODULES = {
-    "Artifacts": "targets.artifacts",
+    "Artifacts": "targets.build.artifacts",
     "CheckedFolder": "autotune_loop.shipping.check_folder",
-    "ComparedSchedule": "autotune_loop.comparison",
+    "ComparedSchedule": "autotune_loop.measure.comparison",
     "Event": "autotune_loop.events",
     "FalseWins": "autotune_loop.play_off.header_play_off",
-    "GeneratorSpec": "sdk.generator_spec",
+    "GeneratorSpec": "sdk.options.generator_spec",
     "HeaderPlayOff": "autotune_loop.play_off.header_play_off",
-    "KernelInputs": "devices.measure_settings",
-    "LearningOptions": "autotune_loop.tune_request",
-    "MeasureSettings": "devices.measure_settings",
-    "Objective": "autotune_loop.objective",
-    "ObjectiveKind": "autotune_loop.objective",
-    "Outcome": "autotune_loop.result",
-    "SamplingOptions": "autotune_loop.tune_request",
+    "KernelInputs": "devices.timing.measure_settings",
+    "LearningOptions": "autotune_loop.specification.tune_request",
+    "MeasureSettings": "devices.timing.measure_settings",
+    "Objective": "autotune_loop.specification.objective",
+    "ObjectiveKind": "autotune_loop.specification.objective",
+    "Outcome": "autotune_loop.run.result",
+    "SamplingOptions": "autotune_loop.specification.tune_request",
     "ShipManifest": "autotune_loop.shipping.ship_manifest",
-    "StopSignal": "targets.stop_signal",
+    "StopSignal": "targets.process.stop_signal",
     "TrainingReport": "autotune_loop.cost_model.training_report",
-    "TuneResult": "autotune_loop.result",
-    "TunedSchedule": "autotune_loop.result",
+    "TuneResult": "autotune_loop.run.result",
+    "TunedSchedule": "autotune_loop.run.result",
     "Verdict": "autotune_loop.play_off.verdict",
     "autotune": "sdk.api.autotune",
     "bench": "sdk.api.bench",

@@ -17,7 +17,10 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import autotune, bench, build, devices, doctor, farm, report, retrain, ship, targets, weights
+from sdk.commands import autotune, bench, build, doctor, report, retrain, ship, targets
+from sdk.commands.devices import devices
+from sdk.commands.farm import farm
+from sdk.commands.weights import weights
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so
@@ -161,7 +164,7 @@ def _discard_stdout() -> None:
 
 def _report_unexpected(error: Exception, arguments: list[str]) -> int:
     """Save the traceback and say where: an error of the SDK itself, which the user can only report."""
-    from sdk.crash_report import save_crash_report
+    from sdk.service.crash_report import save_crash_report
 
     place = save_crash_report(error, arguments)
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets.android import NDK_VARIABLES, SDK_VARIABLE
 from targets.errors import UsageError
-from targets.hexagon_sdk import HEXAGON_SDK_VARIABLE
+from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
+from targets.profile.android import NDK_VARIABLES, SDK_VARIABLE
 
 _FOLDER_NAME = "halide-autotune-sdk"
 # These change what Halide compiles, what its searches find, or what an emulator runs, behind the back of a

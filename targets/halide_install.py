@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from targets.content_cache import file_sha256
 from targets.errors import ToolchainError
+from targets.process.content_cache import file_sha256
 
 _PLUGIN_PREFIX = "libautoschedule_"
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from sdk.settings import Settings, read_settings
-from targets.content_cache import ContentCache
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.host_cpp_compiler import HostCppCompiler
+from targets.process.content_cache import ContentCache
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 PROJECT = Path(__file__).parents[1]
 # By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.farm import versions
+from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.certificates import make_certificates
-from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
 from sdk.settings import Settings
 from tests.kept_port import KeptPort
 

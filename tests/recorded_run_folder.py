@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.featurization import Featurization, format_featurization
-from autotune_loop.run_record import RunRecord
-from autotune_loop.run_store import RunStore
+from autotune_loop.store.featurization import Featurization, format_featurization
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
-from devices.measurement import Measurement
-from targets.atomic_write import write_atomically
+from devices.timing.measurement import Measurement
 from targets.halide_install import find_halide_install
+from targets.process.atomic_write import write_atomically
 from weights.baseline import baseline_weights
 from weights.weights_file import write_weights
 

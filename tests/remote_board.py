@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from devices.agent_program import agent_for
-from devices.agent_transport import AgentTransport
+from devices.agent.program import agent_for
 from devices.device import Clock, Device
-from devices.open_remote import open_link
+from devices.remote.open_remote import open_link
+from devices.remote.transport import AgentTransport
 from devices.remote_place import AdbAddress, ConnectionSettings, RemotePlace, SshAddress
-from targets.content_cache import ContentCache
+from targets.process.content_cache import ContentCache
 from tests.adb_device.adb_device import AdbDevice
 from tests.fault_proxy import FaultProxy
 from tests.ssh_access import SshAccess

@@ -9,7 +9,7 @@ import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh_link import SshLink
+from devices.ssh.link import SshLink
 from tests.sshd_server import SshdServer, make_key
 
 

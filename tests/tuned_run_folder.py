@@ -7,17 +7,17 @@ import tempfile
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.run_record import RunRecord
-from autotune_loop.run_store import RunStore
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
-from devices.measurement import Measurement
-from targets.content_cache import file_sha256
-from targets.generator_program import GeneratorProgram
-from targets.generator_run import GeneratedFiles, GeneratorRequest, run_generator
+from devices.timing.measurement import Measurement
+from targets.generator.program import GeneratorProgram
+from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.named_autoschedulers import mullapudi2016
-from targets.process_outcome import ProcessLimits
-from targets.profile import TargetProfile
+from targets.process.content_cache import file_sha256
+from targets.process.outcome import ProcessLimits
+from targets.profile.profile import TargetProfile
+from targets.schedule.named_autoschedulers import mullapudi2016
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 DEFAULT_S, TUNED_S = 0.004, 0.001

@@ -7,8 +7,8 @@ import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from targets.atomic_write import write_atomically
 from targets.errors import WeightsError
+from targets.process.atomic_write import write_atomically
 from weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
 
 

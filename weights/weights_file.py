@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from targets.atomic_write import write_atomically
 from targets.errors import WeightsError
+from targets.process.atomic_write import write_atomically
 from weights.network import Network
 
 SIGNATURE = 0x68776631

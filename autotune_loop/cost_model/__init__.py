@@ -1,1 +1,4 @@
-"""Halide's learned cost model in TensorFlow: prediction, training, ranking scores, a process of its own."""
+"""Halide's cost models, and training them on what was measured.
+
+Imports `autotune_loop.store`; TensorFlow only inside the process that trains.
+"""

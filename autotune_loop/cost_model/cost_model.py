@@ -20,7 +20,7 @@ from autotune_loop.cost_model.network import (
     schedule_inputs,
 )
 from autotune_loop.cost_model.terms import TERM_COUNT
-from autotune_loop.featurization import Featurization
+from autotune_loop.store.featurization import Featurization
 from targets.errors import UsageError, WeightsError
 from weights.network import Network
 from weights.weights_file import Weights

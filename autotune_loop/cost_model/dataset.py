@@ -11,7 +11,7 @@ import numpy.typing as npt
 from autotune_loop.cost_model.cost_terms import cost_terms
 from autotune_loop.cost_model.network import network_inputs
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.sample_file import Sample
+from autotune_loop.store.sample_file import Sample
 
 MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool passes over pipelines with fewer
 

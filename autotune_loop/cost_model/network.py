@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from autotune_loop.cost_model.network_form import network_form
 from autotune_loop.cost_model.terms import TERM_COUNT
-from autotune_loop.featurization import TYPE_COUNT
+from autotune_loop.store.featurization import TYPE_COUNT
 from weights.network import Network
 from weights.weights_file import (
     CONV1_CHANNELS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.featurization import Featurization, read_featurization
+from autotune_loop.store.featurization import Featurization, read_featurization
 from targets.errors import WeightsError
 from weights.network import Network
 

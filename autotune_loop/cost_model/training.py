@@ -24,7 +24,7 @@ from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_outcome import TrainingOutcome
 from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.sample_file import Sample
+from autotune_loop.store.sample_file import Sample
 from weights.weights_file import Weights
 
 

@@ -1,1 +1,4 @@
-"""A farm: many hosts, devices and users, on a Dask cluster."""
+"""A farm of hosts, devices and users: addresses, certificates, fair shares, its scheduler and its state.
+
+Imports nothing else of `autotune_loop`.
+"""

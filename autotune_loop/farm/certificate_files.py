@@ -6,8 +6,8 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from targets.atomic_write import write_atomically
 from targets.errors import FarmError
+from targets.process.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from cryptography import x509

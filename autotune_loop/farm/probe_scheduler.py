@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.certificate_files import check_certificate
-from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
 from targets.errors import FarmError
 
 _CONNECT_LIMIT_S = 15.0

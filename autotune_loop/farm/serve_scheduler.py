@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from autotune_loop.farm.farm_address import FarmAddress
+from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.versions import own_versions
 from targets.errors import FarmError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 # A member that is not heard of for so long is given up; one whose process died is noticed at once.
 _SILENCE_LIMIT = "60s"
@@ -32,8 +32,8 @@ def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: Sto
 async def _serve(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
     from dask import config as dask_config
 
-    from autotune_loop.farm.farm_scheduler import FarmScheduler
     from autotune_loop.farm.quiet_dask import QUIET_CONFIG
+    from autotune_loop.farm.scheduler import FarmScheduler
 
     parts = urlsplit(address.address)
     with (

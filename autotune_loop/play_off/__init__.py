@@ -1,1 +1,4 @@
-"""Who ships: kernels timed in turns, and the test that decides between them."""
+"""Who wins, from times taken in turns: the test, its course, its budget, and play-offs of runs and of headers.
+
+Imports `autotune_loop.measure` and what lies below it.
+"""

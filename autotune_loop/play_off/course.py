@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autotune_loop.objective import Objective, ObjectiveKind
-from autotune_loop.play_off import sentences
+from autotune_loop.play_off import messages as sentences
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, TurnBook
-from autotune_loop.play_off.verdict import LOOKS, Comparison, Verdict, VerdictReason, compare_turns
+from autotune_loop.play_off.verdict import Comparison, Verdict, VerdictReason, compare_turns
+from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 # Turns that choose the challenger: the first number always, the second where time allows.
 FEWEST_CHOOSING_TURNS = 2

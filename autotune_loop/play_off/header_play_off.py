@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune_loop.deadline import Deadline
-from autotune_loop.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
-from autotune_loop.objective import Objective
+from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime
 from autotune_loop.play_off.verdict import CONFIDENCE, Verdict, VerdictReason
-from devices.measurement import MeasureFailureReason, Measurement
+from autotune_loop.specification.objective import Objective
+from devices.timing.measurement import MeasureFailureReason, Measurement
 
 
 @dataclass(frozen=True)

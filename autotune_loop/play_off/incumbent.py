@@ -6,14 +6,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop import tasks
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.engine import Engine
-from autotune_loop.run_context import RunContext
-from autotune_loop.run_store import RunStore
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError, SdkError
-from targets.generator_run import GeneratorFailure
-from targets.schedule_header import read_schedule
+from targets.generator.run import GeneratorFailure
+from targets.schedule.header import read_schedule
 
 LABEL = "the incumbent"
 

@@ -6,9 +6,9 @@ from bisect import insort
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.play_off.course import FEWEST_CHOOSING_TURNS
-from autotune_loop.play_off.verdict import LOOKS
+from autotune_loop.specification.objective import LOOKS
 from devices.device import Clock
-from devices.measurement import Measurement
+from devices.timing.measurement import Measurement
 
 PLAY_OFF_CONTENDERS = 4
 _LINK_S = 3.0

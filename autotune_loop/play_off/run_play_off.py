@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune_loop import tasks
-from autotune_loop.attempt import MeasureJob
-from autotune_loop.batch_measurer import ArgsetReference
-from autotune_loop.crew import Crew
 from autotune_loop.deadline import Deadline
-from autotune_loop.engine import Engine
 from autotune_loop.events import Listener, PlayOff
-from autotune_loop.objective import Objective
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.measure.batch_measurer import ArgsetReference
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.run_store import RunStore
-from devices.measure_settings import MeasureSettings
-from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from autotune_loop.specification.objective import Objective
+from autotune_loop.store.run_store import RunStore
+from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable, KernelObject
 from targets.errors import SdkError
-from targets.executable import Executable, KernelObject
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 
 @dataclass(frozen=True)

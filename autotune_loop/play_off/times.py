@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from devices.measurement import Measurement
+from devices.timing.measurement import Measurement
 
 # Makes the median distance from the median the standard deviation of normal noise.
 _NORMAL_SCALE = 1.4826

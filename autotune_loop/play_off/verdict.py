@@ -16,11 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from autotune_loop.objective import Objective, ObjectiveKind
+from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 CONFIDENCE = 0.95
-# Turns after which the test is made; the fewest that can show anything at that confidence, then doubling.
-LOOKS = (8, 16, 32, 64)
 # A gain that is surely smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
 # One that is smaller than this is none, however sure: a clock without noise would call it one.

@@ -1,1 +1,4 @@
-"""A recorded run as a page to look at."""
+"""A recorded run read again: its page, its figures, and other options tried on it.
+
+Imports `autotune_loop.store`, `.cost_model`, `.search` and `.schedule`.
+"""

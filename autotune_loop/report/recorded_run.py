@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Origin
-from autotune_loop.read_database import read_database
-from autotune_loop.run_database import NOT_DONE, SCHEMA_VERSION
-from autotune_loop.run_record import RunRecord, read_run_record
+from autotune_loop.store.read_database import read_database
+from autotune_loop.store.run_database import NOT_DONE, SCHEMA_VERSION
+from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.device import Clock
 from targets.errors import RunFolderError
 

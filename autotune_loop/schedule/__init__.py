@@ -1,1 +1,4 @@
-"""A schedule as data: parsed from a schedule header, printed as C++, Python, JSON or loops."""
+"""Schedules as data: parsed from headers, checked, printed as C++, Python and loops.
+
+Imports nothing else of `autotune_loop`.
+"""

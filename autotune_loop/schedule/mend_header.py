@@ -5,7 +5,7 @@ from __future__ import annotations
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from targets.errors import GeneratorError
-from targets.schedule_header import portable_schedule
+from targets.schedule.header import portable_schedule
 
 
 def mend_header(text: str, name: str) -> str:

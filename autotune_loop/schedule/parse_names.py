@@ -35,7 +35,7 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.schedule_text import wrong
+from autotune_loop.schedule.text import wrong
 
 # What Halide calls a Var or RVar without a name: a count of the process, which another process counts otherwise.
 _UNNAMED = re.compile(r"[vr][0-9]+")

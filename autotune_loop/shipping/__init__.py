@@ -1,1 +1,4 @@
-"""What leaves a run: schedules that know what they were made for, in a folder to commit."""
+"""The folder of headers that a project commits: from runs, verified, with provenance.
+
+Imports `autotune_loop.store`, `.play_off`, `.measure`, `.schedule` and `.specification`.
+"""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.shipping.func_table import FuncRow, read_func_table
+from autotune_loop.shipping.files.func_table import FuncRow, read_func_table
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_folder import shown_files
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShippedSchedule, read_manifest
-from targets.content_cache import file_sha256
 from targets.errors import GeneratorError
 from targets.halide_install import HalideInstall
+from targets.process.content_cache import file_sha256
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.kernel_bench import BenchPlan
+from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
-from autotune_loop.run_record import RunRecord
 from autotune_loop.shipping.provenance import device_names
 from autotune_loop.shipping.recorded_times import RecordedTime
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.trial_place import TrialPlace
 from autotune_loop.shipping.verdict_words import verdict_words
-from devices.measure_settings import MeasureSettings
-from targets.artifacts import KernelRecipe
+from autotune_loop.store.run_record import RunRecord
+from devices.timing.measure_settings import MeasureSettings
+from targets.build.artifacts import KernelRecipe
 from targets.errors import GeneratorError
-from targets.generator_program import GeneratorProgram
-from targets.named_autoschedulers import profile_autoscheduler
-from targets.schedule_choice import ScheduleChoice
-from targets.schedule_header import read_schedule
-from targets.schedule_plugin import schedule_autoscheduler
+from targets.generator.program import GeneratorProgram
+from targets.schedule.choice import ScheduleChoice
+from targets.schedule.header import read_schedule
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.plugin import schedule_autoscheduler
 
 _TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.shipping.tuned_task import TunedTask
-from targets.content_cache import file_sha256
 from targets.errors import GeneratorError
-from targets.generator_program import GeneratorProgram
-from targets.generator_reference import parse_generator
+from targets.generator.open_generator import open_generator
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import parse_generator
 from targets.halide_install import HalideInstall
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.open_generator import open_generator
+from targets.process.content_cache import file_sha256
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

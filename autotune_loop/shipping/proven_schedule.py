@@ -7,19 +7,19 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.shipping.cpp_header import print_cpp_header
-from autotune_loop.shipping.func_table import algorithm_hash, read_func_table
+from autotune_loop.shipping.files.cpp_header import print_cpp_header
+from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
+from autotune_loop.shipping.files.python_module import print_python_module
 from autotune_loop.shipping.provenance import make_provenance
-from autotune_loop.shipping.python_module import print_python_module
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.ship_folder import dispatch_target
 from autotune_loop.shipping.ship_manifest import ShippedSchedule
 from targets.errors import GeneratorError
-from targets.generator_program import GeneratorProgram
-from targets.generator_run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.process_outcome import ProcessLimits
-from targets.schedule_plugin import schedule_autoscheduler
+from targets.generator.program import GeneratorProgram
+from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
+from targets.process.outcome import ProcessLimits
+from targets.schedule.plugin import schedule_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 

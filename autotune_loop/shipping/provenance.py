@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
-from autotune_loop.run_record import RunRecord
 from autotune_loop.shipping.recorded_times import RecordedTimes
 from autotune_loop.shipping.tuned_task import TunedTask
+from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
 
 # What may stand in a comment and in a string of C++ and of Python as it is.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune_loop.candidate import Origin
-from autotune_loop.read_database import read_database
 from autotune_loop.shipping.verdict_words import verdict_words
+from autotune_loop.store.read_database import read_database
 from targets.errors import RunFolderError
 
 _SAMPLE = re.compile(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.objective import Objective
-from autotune_loop.run_record import RunRecord, read_run_record
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.shipping.recorded_times import RecordedTimes, read_recorded_times
 from autotune_loop.shipping.tuned_task import TunedTask, recorded_inputs, recorded_objective, tuned_tasks
-from devices.measure_settings import KernelInputs
+from autotune_loop.specification.objective import Objective
+from autotune_loop.store.run_record import RunRecord, read_run_record
+from devices.timing.measure_settings import KernelInputs
 from targets.errors import GeneratorError, RunFolderError
-from targets.schedule_header import read_schedule
+from targets.schedule.header import read_schedule
 
 
 @dataclass(frozen=True)

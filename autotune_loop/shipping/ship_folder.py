@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autotune_loop.shipping.cpp_dispatch import DispatchedSchedule, print_cpp_dispatch
-from autotune_loop.shipping.python_module import print_python_dispatch
+from autotune_loop.shipping.files.cpp_dispatch import DispatchedSchedule, print_cpp_dispatch
+from autotune_loop.shipping.files.python_module import print_python_dispatch
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
-from targets.atomic_write import write_atomically
-from targets.content_cache import file_sha256
 from targets.errors import RunFolderError, UsageError
+from targets.process.atomic_write import write_atomically
+from targets.process.content_cache import file_sha256
 
 # Where files lie until all of them are written, and then until all of them are in their places; folders, so that what a
 # killed process leaves is no shipped file.

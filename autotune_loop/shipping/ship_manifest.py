@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.shipping.func_table import FuncRow
-from autotune_loop.shipping.size_outcome import SizeOutcome, SizeVerdict
+from autotune_loop.shipping.files.func_table import FuncRow
+from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
 from targets.errors import RunFolderError
 
 FILE_NAME = "ship.json"

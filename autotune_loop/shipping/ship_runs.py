@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from autotune_loop.shipping.files.guard_header import guard_file, print_guard_header
 from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.guard_header import guard_file, print_guard_header
 from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
 from autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
 from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedSchedule
-from autotune_loop.shipping.size_acceptance import check_acceptance
-from autotune_loop.shipping.size_trial import TriedSizes
+from autotune_loop.shipping.sizes.acceptance import check_acceptance
+from autotune_loop.shipping.sizes.trial import TriedSizes
 from targets.errors import UsageError
-from targets.generator_program import GeneratorProgram
+from targets.generator.program import GeneratorProgram
 
 Confirmation = Callable[[RunSchedule, GeneratorProgram], RunSchedule]
 SizeTrial = Callable[[ProvenSchedule], TriedSizes]

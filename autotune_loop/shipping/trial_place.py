@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.tune_request import Folders
+from autotune_loop.specification.tune_request import Folders
 from devices.device import Device
 from devices.remote_place import ConnectionSettings
-from targets.artifacts import BuildTools
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.profile import TargetProfile
+from targets.build.artifacts import BuildTools
+from targets.profile.profile import TargetProfile
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

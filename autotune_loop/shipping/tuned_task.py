@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.objective import Objective, objective_from_json
-from autotune_loop.run_record import FILE_NAME, RunRecord
-from devices.measure_settings import KernelInputs
+from autotune_loop.specification.objective import Objective, objective_from_json
+from autotune_loop.store.run_record import FILE_NAME, RunRecord
+from devices.timing.measure_settings import KernelInputs
 from targets.errors import ProfileError, RunFolderError
-from targets.halide_target import parse_halide_target
+from targets.profile.halide_target import parse_halide_target
 
 _SEED = re.compile(r"[0-9]{1,20}")
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -1,1 +1,4 @@
-"""What `import sdk` offers, one function a module."""
+"""The Python API, a call a file.
+
+Imports every other room of `sdk` but `sdk.commands`.
+"""

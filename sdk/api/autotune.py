@@ -7,25 +7,24 @@ from pathlib import Path
 
 from autotune_loop.events import Listener, Notice, ignore
 from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.objective import Objective
-from autotune_loop.play_off.verdict import LOOKS
-from autotune_loop.result import TuneResult
-from autotune_loop.tune_request import Folders, LearningOptions, SamplingOptions, TuneRequest
-from devices.measure_settings import KernelInputs
-from sdk.chosen_devices import device_names, find_devices
-from sdk.farm_devices import find_farm_devices, wanted_farm
-from sdk.generator_spec import GeneratorSpec, generator_specs, run_name, tuning_tasks
-from sdk.objective_arguments import check_weighted_devices
-from sdk.preparation import (
+from autotune_loop.run.result import TuneResult
+from autotune_loop.specification.objective import LOOKS, Objective
+from autotune_loop.specification.tune_request import Folders, LearningOptions, SamplingOptions, TuneRequest
+from devices.timing.measure_settings import KernelInputs
+from sdk.options.generator_spec import GeneratorSpec, generator_specs, run_name, tuning_tasks
+from sdk.options.objective_arguments import check_weighted_devices
+from sdk.project.preparation import (
     check_function_name,
     free_run_folder,
     open_workbench,
 )
-from sdk.run_folders import newest_run_folder
+from sdk.project.run_folders import newest_run_folder
+from sdk.select.chosen_devices import device_names, find_devices
+from sdk.select.farm_devices import find_farm_devices, wanted_farm
+from sdk.select.start_weights import choose_start_weights, keep_trained_weights
 from sdk.settings import Settings, read_settings
-from sdk.start_weights import choose_start_weights, keep_trained_weights
 from targets.errors import SdkError, UsageError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 
 def autotune(
@@ -158,7 +157,7 @@ def autotune(
         play_off_turns=play_off_turns,
     )
     # Imported here: the engine costs half a second that a wrong argument need not pay.
-    from autotune_loop.tuning import tune
+    from autotune_loop.run.tuning import tune
 
     for sentence in (chosen.choice.note, start.sentence):
         if sentence:

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.comparison import ComparedSchedule, compare_schedules
-from autotune_loop.kernel_bench import BenchPlan
-from autotune_loop.objective import Objective
+from autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
+from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff, decide_winner
 from autotune_loop.play_off.header_play_off import count_false_wins as false_wins
-from autotune_loop.tune_request import Folders
-from devices.measure_settings import KernelInputs, MeasureSettings
-from sdk.chosen_devices import device_names, find_devices
-from sdk.objective_arguments import check_weighted_devices
-from sdk.preparation import open_named_generator, open_workbench
+from autotune_loop.specification.objective import Objective
+from autotune_loop.specification.tune_request import Folders
+from devices.timing.measure_settings import KernelInputs, MeasureSettings
+from sdk.options.objective_arguments import check_weighted_devices
+from sdk.project.preparation import open_named_generator, open_workbench
+from sdk.select.chosen_devices import device_names, find_devices
 from sdk.settings import Settings, read_settings
-from targets.artifacts import BuildTools, KernelRecipe
+from targets.build.artifacts import BuildTools, KernelRecipe
+from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
-from targets.ptxas import find_ptxas
-from targets.schedule_choice import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
+from targets.schedule.choice import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
 

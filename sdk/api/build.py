@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from sdk.hexagon_choice import named_hexagon_sdk
-from sdk.preparation import check_function_name, open_named_generator, open_workbench
+from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
+from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
-from targets.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
-from targets.open_toolchain import open_toolchain
-from targets.profile_loader import load_profile
-from targets.ptxas import find_ptxas
-from targets.schedule_choice import OWN_SCHEDULE, resolve_schedule
+from targets.build.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
+from targets.cuda.ptxas import find_ptxas
+from targets.profile.loader import load_profile
+from targets.schedule.choice import OWN_SCHEDULE, resolve_schedule
+from targets.toolchain.open_toolchain import open_toolchain
 
 
 def build(

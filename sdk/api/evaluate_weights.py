@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
-from autotune_loop.recorded_samples import load_recorded_samples, recorded_network
-from autotune_loop.weights_evaluation import WeightsScore
-from sdk.named_weights import find_weights
+from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
+from autotune_loop.cost_model.weights_evaluation import WeightsScore
+from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
 from sdk.output import silent_stderr
+from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, export_variables, read_settings
 from targets.errors import UsageError, WeightsError
-from targets.profile import BASELINE_WEIGHTS
+from targets.profile.profile import BASELINE_WEIGHTS
 
 
 def evaluate_weights(
@@ -52,7 +52,7 @@ def evaluate_weights(
     progress(f"{len(recorded.samples)} samples read; starting TensorFlow")
     # TensorFlow reads these when it is imported, which the evaluation does.
     export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))
-    from autotune_loop.weights_evaluation import evaluate_weights as score
+    from autotune_loop.cost_model.weights_evaluation import evaluate_weights as score
 
     with silent_stderr():
         return score([(one.label, one.weights) for one in (*found, baseline)], recorded.samples, cores)

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune_loop.replay import Replay, ReplayedRound, ReplayRequest
-from autotune_loop.replay import replay as replay_request
-from autotune_loop.tune_request import LearningOptions, SamplingOptions
-from sdk.named_weights import find_weights
+from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest
+from autotune_loop.report.replay import replay as replay_request
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, read_settings
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 
 def replay(

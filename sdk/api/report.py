@@ -7,8 +7,8 @@ from pathlib import Path
 
 from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.report.run_page import PageOptions, print_page
-from targets.atomic_write import write_atomically
 from targets.errors import RunFolderError
+from targets.process.atomic_write import write_atomically
 
 
 def report(run: str | Path, output: str | Path | None = None, *, lines_ms: Mapping[str, float] | None = None) -> Path:

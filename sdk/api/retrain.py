@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.tensorflow_environment import tensorflow_environment
+from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
 from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.recorded_samples import load_recorded_samples, recorded_network
-from autotune_loop.tune_request import LearningOptions
-from sdk.named_weights import find_weights
+from autotune_loop.specification.tune_request import LearningOptions
+from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
 from sdk.output import silent_stderr
+from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, export_variables, read_settings
 from targets.halide_install import find_halide_install
-from targets.profile import BASELINE_WEIGHTS
-from targets.profile_loader import load_profile
+from targets.profile.loader import load_profile
+from targets.profile.profile import BASELINE_WEIGHTS
 from weights.lineage import Lineage, write_lineage
 from weights.network import Network
 from weights.weights_file import weights_sha256, write_weights

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.run_record import read_run_record
 from autotune_loop.shipping.check_folder import CheckedFolder
 from autotune_loop.shipping.check_folder import check_folder as check
 from autotune_loop.shipping.confirmation import confirm_winner
@@ -16,17 +15,18 @@ from autotune_loop.shipping.proven_schedule import ProvenSchedule
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
 from autotune_loop.shipping.ship_manifest import ShipManifest
 from autotune_loop.shipping.ship_runs import ship_runs
-from autotune_loop.shipping.size_request import parse_accepted_size
-from autotune_loop.shipping.size_trial import TriedSizes, try_sizes
+from autotune_loop.shipping.sizes.request import parse_accepted_size
+from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.shipping.trial_place import TrialPlace
-from sdk.chosen_devices import device_names
-from sdk.preparation import Workbench, open_workbench
+from autotune_loop.store.run_record import read_run_record
+from sdk.project.preparation import Workbench, open_workbench
+from sdk.select.chosen_devices import device_names
+from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings, read_settings
-from sdk.trial_place import open_trial_place
 from targets.errors import UsageError
-from targets.generator_program import GeneratorProgram
-from targets.generator_reference import parse_parameters
-from targets.hexagon_sdk import HEXAGON_SDK_OPTION
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import parse_parameters
+from targets.hexagon.sdk import HEXAGON_SDK_OPTION
 
 
 def ship(

@@ -1,1 +1,4 @@
-"""One thin file per command; each has `register(application)`, which `sdk.main` calls."""
+"""The commands, a thin file each: parse, call, print.
+
+Imports every other room of `sdk`.
+"""

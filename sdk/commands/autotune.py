@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sdk.autotune_arguments import DEFAULTS, AutotuneArguments
-from sdk.commands import autotune_options as options
+from sdk.options import autotune_options as options
+from sdk.options.autotune_arguments import DEFAULTS, AutotuneArguments
 
 if TYPE_CHECKING:
-    from autotune_loop.result import TuneResult
-    from devices.measure_settings import KernelInputs
-    from sdk.autotune_call import AutotuneCall
+    from autotune_loop.run.result import TuneResult
+    from devices.timing.measure_settings import KernelInputs
     from sdk.display.guarded_display import GuardedDisplay
-    from targets.stop_signal import StopSignal
+    from sdk.options.autotune_call import AutotuneCall
+    from targets.process.stop_signal import StopSignal
 
 _INTERRUPTED = 130
 
@@ -85,19 +85,19 @@ def autotune(
 
 def _run(given: AutotuneArguments) -> None:
     if given.replay is not None:
-        from sdk.replay_command import run_replay
+        from sdk.commands.autotune_replay import run_replay
 
         run_replay(given, given.replay)
         return
-    from autotune_loop.result import Outcome
-    from sdk.autotune_call import read_arguments
-    from sdk.autotune_follow_up import follow_up
+    from autotune_loop.run.result import Outcome
+    from sdk.commands.autotune_follow_up import follow_up
     from sdk.display.choose_display import choose_display
     from sdk.display.guarded_display import GuardedDisplay
-    from sdk.interrupts import stop_on_interrupt
-    from sdk.project_file import find_project
+    from sdk.options.autotune_call import read_arguments
+    from sdk.project.file import find_project
+    from sdk.service.interrupts import stop_on_interrupt
     from targets.errors import DeviceError, GeneratorError
-    from targets.stop_signal import StopSignal
+    from targets.process.stop_signal import StopSignal
 
     call = read_arguments(given, find_project(Path.cwd()))
     display = choose_display(as_json=given.as_json, quiet=given.quiet, plain=given.plain)
@@ -161,7 +161,7 @@ def _tune(call: AutotuneCall, display: GuardedDisplay, stop: StopSignal) -> Tune
 def _converted_inputs(call: AutotuneCall, folder: Path) -> KernelInputs:
     from dataclasses import replace
 
-    from targets.runner_input_file import convert_npy_file
+    from targets.build.runner_input_file import convert_npy_file
 
     files = {name: folder / f"{name}.raw" for name in call.input_files}
     for name, npy_file in call.input_files.items():

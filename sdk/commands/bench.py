@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdk.commands.autotune_options import (
+from sdk.options.autotune_options import (
     Devices,
     DeviceWeights,
     EmulatorClock,
@@ -18,10 +18,10 @@ from sdk.commands.autotune_options import (
     Seed,
     WorstTolerance,
 )
-from sdk.options import GeneratorArgument, JsonOption, ParameterOption
+from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption
 
 if TYPE_CHECKING:
-    from autotune_loop.comparison import ComparedSchedule
+    from autotune_loop.measure.comparison import ComparedSchedule
 
 _DECIDING = "Deciding"
 
@@ -88,10 +88,10 @@ def bench(
     """
     from sdk.api import bench as api
     from sdk.display.play_off_report import show_false_wins, show_play_off
-    from sdk.objective_arguments import parse_objective
+    from sdk.options.objective_arguments import parse_objective
     from sdk.output import show_progress
-    from sdk.preparation import parse_duration_s
-    from sdk.project_file import find_project
+    from sdk.project.file import find_project
+    from sdk.project.preparation import parse_duration_s
     from targets.errors import UsageError
 
     if play_off and a_a is not None:

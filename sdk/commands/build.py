@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, TargetOption
+from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, TargetOption
 
 
 def register(application: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def build(
     """
     from sdk.api.build import build as build_files
     from sdk.output import print_json, show_progress
-    from sdk.project_file import find_project
+    from sdk.project.file import find_project
 
     named = find_project(Path.cwd()).resolve(generator)
     with show_progress(f"building {named} for {target}", quiet=as_json):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.devices_options import complete_device_names
-from sdk.options import HexagonSdkOption, JsonOption, complete_target_names
+from sdk.options.devices_options import complete_device_names
+from sdk.options.shared_options import HexagonSdkOption, JsonOption, complete_target_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from devices.device_probe import DeviceProbe
-    from sdk.machine_checks import MachineCheck
+    from devices.health.probe import DeviceProbe
+    from sdk.checks.machine_checks import MachineCheck
     from sdk.settings import Settings
-    from targets.profile import ProfileListing
+    from targets.profile.profile import ProfileListing
 
 
 def register(application: typer.Typer) -> None:
@@ -52,7 +52,7 @@ def doctor(
 
     Example: sdk doctor --target arm64
     """
-    from sdk.machine_checks import check_machine
+    from sdk.checks.machine_checks import check_machine
     from sdk.output import print_json
     from sdk.settings import read_settings
 
@@ -73,8 +73,8 @@ def doctor(
 
 def _chosen(target: str | None) -> list[ProfileListing]:
     from sdk.settings import read_settings
-    from targets.profile import ProfileListing
-    from targets.profile_loader import list_profiles, load_profile
+    from targets.profile.loader import list_profiles, load_profile
+    from targets.profile.profile import ProfileListing
 
     folder = read_settings().profile_folder
     if target is None:
@@ -84,9 +84,9 @@ def _chosen(target: str | None) -> list[ProfileListing]:
 
 
 def _dsp_checks(name: str, settings: Settings) -> Iterator[MachineCheck]:
-    from sdk.device_access import reach_device
-    from sdk.dsp_checks import check_dsp
-    from sdk.inventory_lookup import open_inventory
+    from sdk.checks.dsp_checks import check_dsp
+    from sdk.inventory.device_access import reach_device
+    from sdk.inventory.lookup import open_inventory
 
     device = open_inventory(None, settings).find(name)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options import JsonOption
+from sdk.options.shared_options import JsonOption
 
 if TYPE_CHECKING:
     from autotune_loop.report.recorded_run import RecordedRun
@@ -42,7 +42,7 @@ def report(
     Example: sdk report tuned/blur-arm64-1 --line "by hand=5.6"
     """
     from autotune_loop.report.run_page import PageOptions
-    from sdk.run_folders import latest_run_folder
+    from sdk.project.run_folders import latest_run_folder
     from targets.errors import UsageError
 
     if serve and output is not None:
@@ -72,7 +72,7 @@ def _lines_ms(texts: list[str]) -> dict[str, float]:
 
 
 def _serve(folder: Path, options: PageOptions, port: int) -> None:
-    from sdk.report_server import ReportServer
+    from sdk.service.report_server import ReportServer
 
     server = ReportServer(folder, options, port)
     typer.echo(f"{server.address} follows {folder}; it is reached from this machine alone. Ctrl-C ends it.")

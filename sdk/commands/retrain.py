@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options import JsonOption, complete_target_names, complete_weights_names
+from sdk.options.shared_options import JsonOption, complete_target_names, complete_weights_names
 
 
 def register(application: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def retrain(
     Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
     """
     from autotune_loop.cost_model.training_report import report_fields
-    from autotune_loop.tune_request import LOSSES, LearningOptions
+    from autotune_loop.specification.tune_request import LOSSES, LearningOptions
     from sdk.api.retrain import retrain as train_from_runs
     from sdk.display.quantities import count_text
     from sdk.output import print_json, show_progress

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.autotune_options import Devices, HexagonSdkRoot, Inventory, OptionalTarget
-from sdk.options import JsonOption, ParameterOption
+from sdk.options.autotune_options import Devices, HexagonSdkRoot, Inventory, OptionalTarget
+from sdk.options.shared_options import JsonOption, ParameterOption
 
 if TYPE_CHECKING:
     from autotune_loop.shipping.check_folder import CheckedFolder
@@ -69,7 +69,7 @@ def ship(
     """
     from sdk.api.ship import ship as ship_runs
     from sdk.output import print_json, show_progress
-    from sdk.preparation import parse_duration_s
+    from sdk.project.preparation import parse_duration_s
     from targets.errors import UsageError
 
     if check:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options import JsonOption, complete_target_names
+from sdk.options.shared_options import JsonOption, complete_target_names
 
 if TYPE_CHECKING:
     from sdk.settings import Settings
-    from targets.profile import ProfileListing, TargetProfile
+    from targets.profile.profile import ProfileListing, TargetProfile
 
 
 def register(application: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def targets(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     from sdk.output import print_json
     from sdk.settings import read_settings
-    from targets.profile_loader import list_profiles
+    from targets.profile.loader import list_profiles
 
     folder = read_settings().profile_folder
     listings = list_profiles(folder)
@@ -60,7 +60,7 @@ def show(
     """
     from sdk.output import print_json
     from sdk.settings import read_settings
-    from targets.profile_loader import load_profile
+    from targets.profile.loader import load_profile
 
     settings = read_settings()
     profile = load_profile(name, settings.profile_folder)
@@ -74,10 +74,10 @@ def show(
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
     """What is found out on this machine and not said by the profile: the toolchain in use; card and assembler."""
     from targets.errors import ToolchainError
-    from targets.open_toolchain import ANDROID_KIND, describe_toolchains
+    from targets.toolchain.open_toolchain import ANDROID_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
-        from sdk.card_checks import find_assembler, find_local_card
+        from sdk.checks.card_checks import find_assembler, find_local_card
 
         card, assembler = find_local_card(profile, settings), find_assembler(settings)
         return {"card_here": card.text, "ptxas": assembler.text}

@@ -1,1 +1,4 @@
-"""What a person or a machine sees of a run: a live view, plain lines, JSON lines, or the result alone."""
+"""What is shown of a run while it goes on and at its end.
+
+Imports `sdk.output`.
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from autotune_loop.events import Event
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.follow_up import FollowUp
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from targets.errors import RunFolderError
 
 if TYPE_CHECKING:
-    from autotune_loop.run_database import MeasuredCandidate
+    from autotune_loop.store.run_database import MeasuredCandidate
 
 
 def earlier_samples(run_folder: str) -> Sequence[MeasuredCandidate]:
     """The schedules timed so far in a run folder; none where it cannot be read (the run itself will say so)."""
-    from autotune_loop.run_database import RunDatabase
+    from autotune_loop.store.run_database import RunDatabase
 
     try:
         with contextlib.closing(RunDatabase(Path(run_folder) / "tuning.db")) as database:

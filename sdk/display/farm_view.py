@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from autotune_loop.farm.farm_state import FarmDeviceState, FarmRunState, FarmState
+    from autotune_loop.farm.state import FarmDeviceState, FarmRunState, FarmState
 
 _FAILURES_SHOWN = 5
 # A measurement that is called by another name than a schedule's.

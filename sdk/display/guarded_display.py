@@ -8,7 +8,7 @@ import threading
 from autotune_loop.events import Event
 from sdk.display.display import Display
 from targets.errors import SdkError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 
 
 class GuardedDisplay:

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from autotune_loop.events import Event, Notice, event_to_dict
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.follow_up import FollowUp
 from sdk.display.stopping_sentence import STOPPING_SENTENCE
 

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from autotune_loop.events import Event, Notice, RunStarted
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.earlier_samples import earlier_samples
 from sdk.display.follow_up import FollowUp
 from sdk.display.keyboard_echo import no_keyboard_echo

@@ -7,7 +7,7 @@ import threading
 import time
 
 from autotune_loop.events import Event
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.event_lines import event_lines
 from sdk.display.follow_up import FollowUp
 from sdk.display.quantities import clock_text

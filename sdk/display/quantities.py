@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune_loop.result import TunedSchedule
+from autotune_loop.run.result import TunedSchedule
 
 _ROUNDED_TO_ONE_SECOND_S = 10.0
 

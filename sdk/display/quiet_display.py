@@ -7,7 +7,7 @@ import threading
 import time
 
 from autotune_loop.events import Event, Notice
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.follow_up import FollowUp
 from sdk.display.run_progress import RunProgress
 from sdk.display.stopping_sentence import STOPPING_SENTENCE

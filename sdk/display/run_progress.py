@@ -27,7 +27,7 @@ from autotune_loop.events import (
 from sdk.display.progress_records import BatchRecord, ShownNotice, StageProgress, Standing
 
 if TYPE_CHECKING:
-    from autotune_loop.run_database import MeasuredCandidate
+    from autotune_loop.store.run_database import MeasuredCandidate
 
 _NOTICES_KEPT = 50
 _FEWEST_TO_CORRELATE = 3

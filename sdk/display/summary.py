@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune_loop.result import DeviceUse, Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.follow_up import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from devices.adb_link import AdbLink
+from devices.adb.link import AdbLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from devices.host_transport import HostTransport
+from devices.local.host_transport import HostTransport
 from devices.transport import Transport
 from sdk.settings import Settings
-from targets.content_cache import ContentCache
-from targets.zig_toolchain import ZigToolchain
+from targets.process.content_cache import ContentCache
+from targets.toolchain.zig import ZigToolchain
 from tests.contract.local_device import local_transport
 from tests.remote_board import RemoteBoard, adb_board, ssh_board
 from tests.ssh_access import SshAccess

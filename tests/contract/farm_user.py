@@ -11,17 +11,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop import tasks
-from autotune_loop.engine import Engine
-from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
-from autotune_loop.farm.farm_use import DeviceWish, FarmUse
-from autotune_loop.run_context import BuildLimits, RunContext
-from autotune_loop.tuning_task import TuningTask
-from devices.core_plan import plan_cores
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.farm.address import FarmAddress, TlsFiles
+from autotune_loop.farm.use import DeviceWish, FarmUse
+from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock, Device
-from devices.measure_settings import KernelInputs
-from targets.generator_reference import GeneratorKind, GeneratorReference
-from targets.profile_loader import load_profile
+from devices.local.core_plan import plan_cores
+from devices.timing.measure_settings import KernelInputs
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.profile.loader import load_profile
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "separable_filter.py"
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from devices.agent_program import AgentProgram, agent_for
-from devices.agent_transport import AgentTransport
+from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
-from devices.program_starter import ProgramStarter
+from devices.remote.program_starter import ProgramStarter
+from devices.remote.transport import AgentTransport
 from devices.remote_place import RemotePlace, SshAddress
-from targets.content_cache import ContentCache
+from targets.process.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb_limits import AdbLimits
-from devices.adb_link import AdbLink
+from devices.adb.limits import AdbLimits
+from devices.adb.link import AdbLink
 from devices.device_trouble import TroubleKind
 from tests.adb_device.adb_device import AdbDevice
 from tests.adb_device.device_options import DeviceOptions, old_phone

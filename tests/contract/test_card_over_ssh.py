@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from devices.device import Clock, Device
-from sdk.card_choice import describe_card, fit_card
-from sdk.device_choice import DeviceChoice
-from sdk.inventory_lookup import open_inventory
+from sdk.inventory.lookup import open_inventory
+from sdk.select.card_choice import describe_card, fit_card
+from sdk.select.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.errors import DeviceError, UsageError
-from targets.profile import TargetProfile
-from targets.profile_loader import load_profile
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
 from tests.contract.conftest import SEARCH_PATH
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import SshBoard, ssh_board

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from devices.device import Clock, Device
-from devices.measure import Session, measure_kernel, write_reference
-from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.open_remote import open_remote
+from devices.remote.open_remote import open_remote
+from devices.timing.measure import Session, measure_kernel, write_reference
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
-from targets.content_cache import ContentCache
-from targets.hexagon_device_runner import HexagonDeviceRunner, open_hexagon_device_runner
-from targets.hexagon_sdk import find_hexagon_sdk
+from targets.hexagon.device_runner import HexagonDeviceRunner, open_hexagon_device_runner
+from targets.hexagon.sdk import find_hexagon_sdk
+from targets.process.content_cache import ContentCache
 from tests.adb_device.programs import running_programs
 from tests.remote_board import AdbBoard, adb_board
 from tests.stand_in_hexagon_sdk import make_stand_in_hexagon_sdk

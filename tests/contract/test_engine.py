@@ -14,23 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop import tasks
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint
-from autotune_loop.engine import Engine
-from autotune_loop.farm.farm_client import farm_client
-from autotune_loop.farm.farm_state import farm_state
-from autotune_loop.farm.farm_use import DeviceWish, FarmUse
-from autotune_loop.timing import ReferenceRun, Timing
-from devices.agent_program import build_agent
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.farm.client import farm_client
+from autotune_loop.farm.state import farm_state
+from autotune_loop.farm.use import DeviceWish, FarmUse
+from devices.agent.program import build_agent
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.measure_settings import MeasureSettings
-from devices.measurement import Measurement
+from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measurement import Measurement
 from sdk.settings import Settings
-from targets.content_cache import ContentCache
+from targets.build.executable import Executable
 from targets.errors import GeneratorError
-from targets.executable import Executable
 from targets.halide_install import HalideInstall
+from targets.process.content_cache import ContentCache
 from tests.contract.conftest import SEARCH_PATH
 from tests.contract.farm_user import context_for
 from tests.loopback_farm import LoopbackFarm, loopback_farm

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run_database import RunDatabase
-from autotune_loop.run_record import RunRecord
-from autotune_loop.run_store import RunStore
+from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.run_store import RunStore
 from targets.errors import RunFolderError
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
 from tests.small_file_system import small_file_system

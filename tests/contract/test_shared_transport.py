@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devices.device_trouble import DeviceTrouble
-from targets.content_cache import ContentCache
+from targets.process.content_cache import ContentCache
 from tests.remote_board import RemoteBoard
 
 TIME_S = 60.0

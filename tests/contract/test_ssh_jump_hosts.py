@@ -8,7 +8,7 @@ import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import SshAddress
-from devices.ssh_link import SshLink
+from devices.ssh.link import SshLink
 from tests.contract.conftest import StartServer
 from tests.ssh_access import SshAccess, refusal, shown_fingerprint, works
 from tests.sshd_server import SSHD

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh_link import SshLink
+from devices.ssh.link import SshLink
 from targets.errors import DeviceError
 from tests.contract.conftest import StartServer
 from tests.process_state import has_ended

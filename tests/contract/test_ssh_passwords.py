@@ -10,7 +10,7 @@ import pytest
 
 from devices.device_trouble import TroubleKind
 from devices.remote_place import PasswordSource, SshAddress
-from devices.ssh_link import SshLink
+from devices.ssh.link import SshLink
 from tests.password_server import PASSWORD, USER, PasswordServer
 from tests.ssh_access import SshAccess, refusal, works
 from tests.sshd_server import make_key

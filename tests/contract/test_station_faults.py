@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.station import Station
-from autotune_loop.timing import ReferenceRun, Timing
+from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.timing import ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.device_trouble import TroubleKind
-from devices.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.content_cache import ContentCache
-from targets.executable import Executable, link_executable
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable, link_executable
+from targets.build.halide_runtime import build_runtime_object
 from targets.halide_install import HalideInstall
-from targets.halide_runtime import build_runtime_object
-from targets.stop_signal import StopSignal
-from targets.zig_toolchain import ZigToolchain
+from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
+from targets.toolchain.zig import ZigToolchain
 from tests.contract.conftest import SEARCH_PATH
 from tests.fault_proxy import Direction
 from tests.remote_board import RemoteBoard, adb_board, ssh_board

@@ -11,7 +11,7 @@ import pytest
 
 from devices.transport import Transport
 from targets.errors import DeviceError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 from tests.contract.conftest import OpenTransport
 from tests.process_state import PATIENCE_S, act_when, under_a_time_limit
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from devices import shared_connection
-from devices.agent_transport import AgentTransport
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.remote import shared_connection
+from devices.remote.transport import AgentTransport
 from devices.transport import RunOutcome
-from targets.content_cache import ContentCache
-from targets.stop_signal import StopSignal
+from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
 from tests.fault_proxy import Direction
 from tests.process_state import PATIENCE_S, act_when, await_condition, has_ended, runs
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard

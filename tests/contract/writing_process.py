@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.run_record import FILE_NAME, RunRecord
-from autotune_loop.run_store import RunStore
+from autotune_loop.store.run_record import FILE_NAME, RunRecord
+from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
-from devices.measurement import Measurement
+from devices.timing.measurement import Measurement
 
 RECORD = RunRecord({"generator": "blur", "seed": "1"}, {"rounds": "9"})
 HEADER = """#include "Halide.h"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.play_off.verdict import LOOKS
-from autotune_loop.result import TuneResult
-from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.run.result import TuneResult
+from autotune_loop.specification.objective import LOOKS
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
 from sdk.settings import Settings
 
 SMALL = ("width=192", "height=96")

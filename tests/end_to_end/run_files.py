@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.featurization import read_featurization
-from autotune_loop.result import TuneResult
-from autotune_loop.sample_file import read_sample
+from autotune_loop.run.result import TuneResult
+from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.sample_file import read_sample
 from weights.network import Network
 from weights.weights_file import read_weights
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.result import Outcome, TuneResult
-from autotune_loop.tune_request import SamplingOptions
+from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.specification.tune_request import SamplingOptions
 from sdk.settings import Settings
 from targets.halide_install import HalideInstall
 from tests.end_to_end.conftest import QUICK_LEARNING, SMALL

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop import board_factor
 from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
-from autotune_loop.objective import Objective, ObjectiveKind
 from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.result import Outcome, TuneResult
-from devices import canary_watch
+from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.specification.objective import Objective, ObjectiveKind
+from autotune_loop.store import board_factor
+from devices.health import canary as canary_watch
 from sdk.settings import Settings
 from targets.errors import DeviceError
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.events import DeviceChanged, Event, SampleMeasured
-from autotune_loop.result import Outcome
-from devices.agent_program import build_agent
+from autotune_loop.run.result import Outcome
+from devices.agent.program import build_agent
 from sdk.settings import Settings
-from targets.content_cache import ContentCache
 from targets.errors import DeviceError, FarmError, UsageError
+from targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end

@@ -14,15 +14,15 @@ import pytest
 
 from autotune_loop.events import BatchDone, Event, event_to_dict
 from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.result import Outcome, TuneResult
-from autotune_loop.run_record import read_run_record
-from autotune_loop.tune_request import SamplingOptions
-from devices.measure_settings import KernelInputs
-from sdk.generator_spec import GeneratorSpec
+from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.store.run_record import read_run_record
+from devices.timing.measure_settings import KernelInputs
 from sdk.main import main
+from sdk.options.generator_spec import GeneratorSpec
 from sdk.settings import Settings
 from targets.errors import GeneratorError, RunFolderError, SdkError, UsageError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 
@@ -114,7 +114,7 @@ def test_a_generator_that_cannot_be_tuned_says_why(tune: Tune, examples: Path, t
 
 
 def test_an_input_without_an_estimate_says_so(tune: Tune, tmp_path: Path) -> None:
-    source = Path(__file__).parents[1] / "unit" / "targets" / "generators" / "no_estimates.py"
+    source = Path(__file__).parents[1] / "unit" / "targets" / "generator" / "generators" / "no_estimates.py"
     with pytest.raises(SdkError, match="'input' has no estimates: call set_estimates on it"):
         tune(f"{source}:no_input", run_folder=tmp_path / "run")
     sized = KernelInputs(sizes={"input": "101x100"})
@@ -168,7 +168,7 @@ def test_a_schedule_with_wrong_output_never_wins(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One candidate's object is replaced by one of the same signature that does next to nothing."""
-    from autotune_loop.run_store import RunStore
+    from autotune_loop.store.run_store import RunStore
 
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
@@ -213,7 +213,7 @@ def test_failures_at_first_are_no_end_until_they_are_many(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from autotune_loop.batch_measurer import BatchMeasurer
+    from autotune_loop.measure.batch_measurer import BatchMeasurer
 
     batches: list[int] = []
     measure = BatchMeasurer.measure

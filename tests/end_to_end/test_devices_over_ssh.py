@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from devices.device_health import read_health, record_unhealthy
-from devices.inventory_file import load_inventory
+from devices.health.health import read_health, record_unhealthy
+from devices.inventory.file import load_inventory
 from devices.remote_place import SshAddress
-from sdk import device_listing
+from sdk.inventory import device_listing
 from sdk.main import main
 from sdk.settings import Settings
 from tests.sshd_server import SSHD, SshdServer, make_key

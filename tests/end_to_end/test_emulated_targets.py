@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.events import Event, Notice
-from autotune_loop.result import Outcome
-from autotune_loop.tune_request import SamplingOptions
+from autotune_loop.run.result import Outcome
+from autotune_loop.specification.tune_request import SamplingOptions
 from sdk import bench
 from sdk.settings import Settings
 from targets.errors import GeneratorError
-from targets.profile_loader import load_profile
+from targets.profile.loader import load_profile
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 

@@ -25,7 +25,7 @@ _SOON_S = 120.0
 # A worker of another Halide: everything of it is real but what it says of itself.
 _OTHER_HALIDE = """
 import dataclasses, sys
-import autotune_loop.farm.serve_member as member
+import autotune_loop.execute.serve_worker as member
 own = member.own_versions
 member.own_versions = lambda builds: dataclasses.replace(own(builds=builds), halide="20.0.0")
 from sdk.main import main

@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 
 import sdk
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.settings import Settings
-from targets.generator_reference import parse_generator
-from targets.generator_run import GeneratedFiles, GeneratorRequest, run_generator
+from targets.generator.open_generator import open_generator
+from targets.generator.reference import parse_generator
+from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.named_autoschedulers import profile_autoscheduler
-from targets.open_generator import open_generator
-from targets.process_outcome import ProcessLimits
-from targets.profile_loader import load_profile
+from targets.process.outcome import ProcessLimits
+from targets.profile.loader import load_profile
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.end_to_end.conftest import SMALL
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool
 from weights.network import Network

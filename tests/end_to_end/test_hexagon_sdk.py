@@ -11,13 +11,13 @@ import numpy
 import pytest
 
 from autotune_loop.events import Event, Notice
-from autotune_loop.result import Outcome
-from autotune_loop.run_record import read_run_record
-from autotune_loop.tune_request import SamplingOptions
-from devices.measure_settings import KernelInputs
+from autotune_loop.run.result import Outcome
+from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.store.run_record import read_run_record
+from devices.timing.measure_settings import KernelInputs
 from sdk import build
 from sdk.settings import Settings
-from targets.runner_input_file import write_input_file
+from targets.build.runner_input_file import write_input_file
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 from tests.remote_board import adb_board

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.result import Outcome
+from autotune_loop.run.result import Outcome
 from sdk.settings import Settings
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_run_folder, rows
@@ -21,7 +21,7 @@ from tests.end_to_end.run_files import check_run_folder, rows
 SCRIPT = """
 import sys
 from pathlib import Path
-from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
 from sdk import autotune
 generator, folder, resume = sys.argv[1:4]
 def listen(event):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from autotune_loop import tasks
-from autotune_loop.timing import Timing
+from autotune_loop.execute import tasks
+from autotune_loop.execute.timing import Timing
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.measure import device_failure
-from devices.measurement import Measurement
+from devices.timing.measure import device_failure
+from devices.timing.measurement import Measurement
 from targets.errors import DeviceError
 
 # Given the device, the symbol and how often that device was asked before.

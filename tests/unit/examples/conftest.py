@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.content_cache import ContentCache
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.host_cpp_compiler import HostCppCompiler
+from targets.process.content_cache import ContentCache
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 BuildCppGenerators = Callable[[Sequence[Path]], Path]
 

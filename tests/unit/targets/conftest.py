@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from targets.content_cache import ContentCache
-from targets.executable import Executable, KernelObject, link_executable
+from targets.build.executable import Executable, KernelObject, link_executable
+from targets.build.halide_runtime import build_runtime_object
 from targets.halide_install import HalideInstall
-from targets.halide_runtime import build_runtime_object
-from targets.zig_toolchain import ZigToolchain
+from targets.process.content_cache import ContentCache
+from targets.toolchain.zig import ZigToolchain
 from tests.unit.targets.runner_kernels import KERNELS, compile_kernel
 
 QEMU = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")

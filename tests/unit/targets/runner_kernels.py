@@ -7,7 +7,7 @@ from pathlib import Path
 
 import halide as hl
 
-from targets.executable import KernelObject
+from targets.build.executable import KernelObject
 
 Arguments = list[object]
 Kernel = tuple[hl.Pipeline, Arguments]

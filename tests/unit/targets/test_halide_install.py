@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.content_cache import file_sha256
 from targets.errors import ToolchainError
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.process.content_cache import file_sha256
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from targets.halide_install import HalideInstall
-from targets.profile_loader import load_profile
+from targets.profile.loader import load_profile
 from weights.baseline import baseline_weights
 from weights.registry import WeightsRegistry, nearest
 from weights.weights_file import FEATURE_VERSION, weights_sha256

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.featurization import Featurization, read_featurization
-from autotune_loop.sample_file import Sample
+from autotune_loop.store.featurization import Featurization, read_featurization
+from autotune_loop.store.sample_file import Sample
 from benchmarks.random_schedules import RandomSchedule, sample_schedules
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
@@ -113,7 +113,7 @@ def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture(scope="session")
 def tensorflow_ready() -> None:
     """Import TensorFlow with its own warnings kept out of the tests."""
-    from autotune_loop.cost_model.tensorflow_setup import limit_threads
+    from autotune_loop.cost_model.process.tensorflow_setup import limit_threads
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.featurization import uses_float
+from autotune_loop.store.featurization import uses_float
 from targets.errors import UsageError, WeightsError
 from weights.weights_file import Weights
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from autotune_loop.cost_model.dataset import group_samples, is_held_out, split_held_out
 from autotune_loop.cost_model.packed_batches import MAX_PAIRS, pack_batches
-from autotune_loop.featurization import Featurization
-from autotune_loop.sample_file import Sample
+from autotune_loop.store.featurization import Featurization
+from autotune_loop.store.sample_file import Sample
 
 
 def sample(schedule: int, runtime_ms: float, algorithm: int = 0, pipeline_id: int | None = None) -> Sample:

@@ -17,8 +17,8 @@ from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.featurization import read_featurization
-from autotune_loop.sample_file import Sample, write_sample
+from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
 from tests.halide_tool import TOOL_CORES, run_halides_tool
 from weights.network import Network

@@ -13,7 +13,7 @@ from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.sample_file import Sample, write_sample
+from autotune_loop.store.sample_file import Sample, write_sample
 from tests.halide_tool import TOOL_CORES, check_every_sample_was_read, run_halides_tool
 from weights.network import Network
 from weights.weights_file import Weights, read_weights, write_weights

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Event, Notice
-from autotune_loop.learner import Learner
-from autotune_loop.run_record import RunRecord
-from autotune_loop.run_store import RunStore
-from autotune_loop.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
 from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256

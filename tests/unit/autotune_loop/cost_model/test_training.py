@@ -13,7 +13,7 @@ from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_outcome import TrainingOutcome
 from autotune_loop.cost_model.training_report import report_fields, report_from_fields
-from autotune_loop.sample_file import Sample
+from autotune_loop.store.sample_file import Sample
 from targets.errors import UsageError, WeightsError
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights

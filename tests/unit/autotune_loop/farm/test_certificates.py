@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune_loop.farm import authority
+from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.certificates import FarmCertificate, make_certificates, read_certificates
-from autotune_loop.farm.farm_address import FarmAddress, TlsFiles
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from targets.errors import FarmError, UsageError
 
@@ -163,7 +163,7 @@ def test_strangers_and_expired_certificates_are_told_apart(
     with pytest.raises(FarmError, match=r"expired on .* --renew"):
         probe_scheduler(FarmAddress(scheduler, files(old)))
     with monkeypatch.context() as unchecked:
-        unchecked.setattr("autotune_loop.farm.farm_address.check_certificate", lambda *paths: None)
+        unchecked.setattr("autotune_loop.farm.address.check_certificate", lambda *paths: None)
         expiring = f"tls://{serve(as_dask(files(old)))}"
     with pytest.raises(FarmError, match="The certificate of the scheduler at .* has expired"):
         probe_scheduler(FarmAddress(expiring, files(old / "users" / "ana")))

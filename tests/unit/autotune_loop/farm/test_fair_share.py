@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.farm.fair_share import FairShare, RunPriority
-from autotune_loop.farm.farm_use import FARM_AHEAD_S
-from autotune_loop.seat import Seat
+from autotune_loop.farm.use import FARM_AHEAD_S
+from autotune_loop.measure.device_state import Seat
 
 _WINDOW = 2
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from autotune_loop.objective import Objective, ObjectiveKind
 from autotune_loop.play_off import course as course_module
 from autotune_loop.play_off.course import (
     CHOOSING_TURNS,
@@ -19,9 +18,10 @@ from autotune_loop.play_off.course import (
     Turn,
 )
 from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.play_off.verdict import LOOKS, VerdictReason
+from autotune_loop.play_off.verdict import VerdictReason
+from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from devices.device import Clock
-from devices.measurement import Measurement
+from devices.timing.measurement import Measurement
 
 Board = Mapping[str, float]
 

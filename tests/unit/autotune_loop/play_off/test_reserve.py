@@ -10,7 +10,7 @@ import pytest
 from autotune_loop.deadline import Deadline
 from autotune_loop.play_off.reserve import PlayOffReserve
 from devices.device import Clock
-from devices.measurement import Measurement
+from devices.timing.measurement import Measurement
 
 
 def reserve(clock: Clock, *held_s: float) -> PlayOffReserve:

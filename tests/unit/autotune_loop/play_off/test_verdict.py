@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.objective import Objective, ObjectiveKind
-from autotune_loop.play_off.verdict import LOOKS, Comparison, RatioEstimate, compare_turns, estimate_ratio
+from autotune_loop.play_off.verdict import Comparison, RatioEstimate, compare_turns, estimate_ratio
+from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 MEAN = Objective()
 RATIOS = st.integers(-50_000, 50_000).map(lambda number: number / 100_000)

@@ -58,7 +58,7 @@ from autotune_loop.schedule.print_json import from_dict, to_dict
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.schedule.print_python import print_python
 from targets.errors import GeneratorError
-from targets.schedule_header import portable_schedule, schedule_name
+from targets.schedule.header import portable_schedule, schedule_name
 
 FUNCS = ("output", "blur_x", "repeat_edge_1", "f")
 VARS = ("x", "y", "xi", "c_vo", "_0")

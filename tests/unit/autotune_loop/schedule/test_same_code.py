@@ -17,13 +17,13 @@ from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.schedule.print_python import print_python
 from benchmarks.schedule_round_trip import TARGETS, Case, loaded_content
 from sdk.settings import Settings
-from targets.generator_program import GeneratorProgram
-from targets.generator_run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.generator.program import GeneratorProgram
+from targets.generator.python_program import PythonGeneratorProgram
+from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.process_outcome import ProcessLimits
-from targets.python_generator_program import PythonGeneratorProgram
-from targets.schedule_plugin import schedule_autoscheduler
+from targets.process.outcome import ProcessLimits
+from targets.schedule.plugin import schedule_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 SMALL = {"input_channels": "16", "output_channels": "16", "width": "24", "height": "16"}
 RANDOM = {"beam_size": "1", "random_dropout": "6", "random_dropout_seed": "1"}

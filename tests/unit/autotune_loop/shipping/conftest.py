@@ -11,11 +11,11 @@ import pytest
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_runs import ship_runs
 from sdk.settings import Settings
-from targets.generator_reference import parse_generator
+from targets.generator.open_generator import open_generator
+from targets.generator.reference import parse_generator
 from targets.halide_install import HalideInstall
-from targets.host_cpp_compiler import HostCppCompiler
-from targets.open_generator import open_generator
-from targets.profile_loader import load_profile
+from targets.profile.loader import load_profile
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.tuned_run_folder import write_tuned_run
 
 GENERATORS = Path(__file__).parent / "generators"

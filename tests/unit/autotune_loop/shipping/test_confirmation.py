@@ -14,18 +14,18 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.confirmation import confirm_winner
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.run_schedule import read_run_schedules
-from sdk.preparation import Workbench
+from sdk.project.preparation import Workbench
+from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
-from sdk.trial_place import open_trial_place
-from targets.content_cache import ContentCache
 from targets.errors import GeneratorError
-from targets.generator_program import GeneratorProgram
-from targets.generator_reference import parse_generator
-from targets.generator_run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.named_autoschedulers import li2018, profile_autoscheduler
-from targets.open_generator import open_generator
-from targets.profile import TargetProfile
-from targets.profile_loader import load_profile
+from targets.generator.open_generator import open_generator
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import parse_generator
+from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.process.content_cache import ContentCache
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
+from targets.schedule.named_autoschedulers import li2018, profile_autoscheduler
 from tests.tuned_run_folder import LIMITS, write_tuned_run
 from tests.unit.autotune_loop.shipping.conftest import GENERATORS
 

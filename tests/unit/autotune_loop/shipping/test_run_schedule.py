@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.objective import Objective, ObjectiveKind, objective_from_json
-from autotune_loop.run_database import RunDatabase
-from autotune_loop.run_record import read_run_record
 from autotune_loop.shipping.provenance import make_provenance, without_folder
 from autotune_loop.shipping.recorded_times import RecordedTime
 from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.shipping.tuned_task import tuned_tasks
-from devices.measure_settings import KernelInputs
+from autotune_loop.specification.objective import Objective, ObjectiveKind, objective_from_json
+from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.run_record import read_run_record
+from devices.timing.measure_settings import KernelInputs
 from targets.errors import RunFolderError
 from tests.tuned_run_folder import ESTIMATE
 from tests.unit.autotune_loop.shipping.conftest import ShippedProduct

@@ -19,7 +19,7 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
-from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
 from sdk.display.run_progress import RunProgress
 
 STARTED = RunStarted(

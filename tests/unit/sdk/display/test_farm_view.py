@@ -8,8 +8,8 @@ import time
 
 from rich.console import Console
 
-from autotune_loop.farm.farm_device import FarmDevice
-from autotune_loop.farm.farm_state import DeviceFailure, FarmDeviceState, FarmMemberState, FarmRunState, FarmState
+from autotune_loop.farm.device import FarmDevice
+from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmMemberState, FarmRunState, FarmState
 from sdk.display.farm_view import farm_fields, farm_text
 
 _ANA = FarmRunState("11aa", "ana@laptop", "blur", "high", 12.0, 3, 0, 0.0, 2, time.time(), 0.1)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from autotune_loop.events import Event, event_to_dict
-from autotune_loop.result import TuneResult
+from autotune_loop.run.result import TuneResult
 from sdk.display.choose_display import choose_display
 from sdk.display.follow_up import FollowUp
 from sdk.display.guarded_display import GuardedDisplay
@@ -17,7 +17,7 @@ from sdk.display.live_display import LiveDisplay
 from sdk.display.plain_display import PlainDisplay
 from sdk.display.quiet_display import QuietDisplay
 from targets.errors import SdkError, UsageError
-from targets.stop_signal import StopSignal
+from targets.process.stop_signal import StopSignal
 from tests.unit.sdk.display.recorded_run import RESULT, STARTED, run_events
 
 NEXT = FollowUp(build=(None,), resume=None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
-from autotune_loop.run_database import MeasuredCandidate
+from autotune_loop.store.run_database import MeasuredCandidate
 from sdk.display.progress_records import StageProgress
 from sdk.display.run_progress import RunProgress
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
-from autotune_loop.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
 from sdk.display.follow_up import FollowUp
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED

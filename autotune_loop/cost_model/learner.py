@@ -1,0 +1,163 @@
+"""The run's cost model: samples go in, weights come out, and only weights that rank better are used."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.process.model_process import ModelProcess
+from autotune_loop.cost_model.process.training_sample import TrainingSample
+from autotune_loop.cost_model.training_report import report_fields
+from autotune_loop.events import Listener, Notice, Trained
+from autotune_loop.specification.tune_request import TuneRequest
+from autotune_loop.store.run_store import RunStore
+from devices.local.core_turns import CoreTurns
+from targets.errors import WeightsError
+from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+
+
+class Learner:
+    """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
+
+    Args:
+        own: Halide's own weights, which the default schedule is searched with.
+        is_transferred: `start` comes from other runs, unasked for: the first samples decide whether it stays.
+        turns: taken while the model computes, where this machine also measures; None where it does not.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        start: Weights,
+        request: TuneRequest,
+        environment: Mapping[str, str],
+        turns: CoreTurns | None,
+        listen: Listener,
+        own: Weights,
+        *,
+        is_transferred: bool,
+    ) -> None:
+        self._store = store
+        self._options = request.learning
+        self._seed = request.sampling.seed
+        self._turns = turns
+        self._listen = listen
+        self._own: Weights | None = None
+        if not store.updated_weights.exists():
+            write_weights(own, store.default_weights)
+            write_weights(start, store.start_weights)
+            write_weights(start, store.updated_weights)
+            self._own = own if is_transferred else None
+        _check_learnt(store.updated_weights)
+        self._process = ModelProcess(
+            python=Path(sys.executable),
+            num_cores=request.parallelism,
+            weights_path=store.updated_weights,
+            log_path=store.folder / "model.log",
+            # What TensorFlow leaves in the temporary folder goes with the run's scratch space.
+            environment={**environment, "TMPDIR": str(store.work)},
+        )
+        self._samples = 0
+        # Kept here until the next training, so that the thread that measures never waits for the model.
+        self._new: list[TrainingSample] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Learner:
+        self._process.start()
+        return self
+
+    def predict(self, featurizations: Sequence[Path]) -> list[float | None]:
+        """What the newest accepted weights expect, in milliseconds."""
+        with self._turn():
+            return self._process.predict(featurizations)
+
+    def add_sample(self, featurization: Path, runtime_ms: float, pipeline_id: int) -> None:
+        """A schedule with its time, for the next training; returns at once."""
+        with self._lock:
+            self._new.append(TrainingSample(featurization, runtime_ms, pipeline_id))
+
+    @property
+    def has_new_samples(self) -> bool:
+        """Whether a training would learn from anything that the last one did not."""
+        return bool(self._new)
+
+    def train(self, round_index: int) -> None:
+        """Train on every sample of the run; keep the weights if they rank the held-out share no worse."""
+        with self._lock:
+            # In this order whichever was timed first: the same samples give the same weights.
+            new, self._new = sorted(self._new, key=lambda sample: sample.featurization_path), []
+        self._samples += len(new)
+        self._process.add_samples(new)
+        output = self._store.work / "trained.weights"
+        with self._turn():
+            self._check_transfer()
+            report = self._process.train(
+                output,
+                epochs=self._options.epochs,
+                learning_rate=self._options.learning_rate,
+                loss=Loss(self._options.loss),
+                held_out_share=self._options.held_out_share,
+                seed=self._seed,
+            )
+        sha256 = ""
+        if report.accepted:
+            trained = read_weights(output)
+            sha256 = weights_sha256(trained)
+            write_weights(trained, self._store.updated_weights)
+            self._process.load_weights(self._store.updated_weights)
+        self._store.database.add_weights(round_index, sha256, report.accepted, report.reason, report_fields(report))
+        before, after = report.before, report.after
+        self._listen(
+            Trained(
+                round_index=round_index,
+                accepted=report.accepted,
+                reason=report.reason,
+                samples=self._samples,
+                duration_s=report.duration_s,
+                accuracy_before=None if before is None else before.pairwise_accuracy,
+                accuracy_after=None if after is None else after.pairwise_accuracy,
+            )
+        )
+
+    def _check_transfer(self) -> None:
+        """Once, before the first training: go on from Halide's own weights where they order the samples better."""
+        own, self._own = self._own, None
+        if own is None:
+            return
+        paths = (self._store.default_weights, self._store.start_weights)
+        own_share, transferred_share = (self._process.score(path).pairwise_accuracy for path in paths)
+        if own_share is None or transferred_share is None or own_share <= transferred_share:
+            return
+        write_weights(own, self._store.updated_weights)
+        self._process.load_weights(self._store.updated_weights)
+        self._listen(
+            Notice(
+                f"The weights that the run started from put {transferred_share:.0%} of the first schedules' pairs in "
+                f"order, Halide's own {own_share:.0%}: it goes on from Halide's."
+            )
+        )
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._turns is None else self._turns.building()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.close()
+
+
+def _check_learnt(path: Path) -> None:
+    """What a resumed run has learnt can be learnt again, from its samples."""
+    try:
+        read_weights(path)
+    except WeightsError as error:
+        raise WeightsError(
+            error.message,
+            next_step="Delete the file and use --resume again: the run goes on from the weights that it began with, "
+            "and learns from all its samples anew.",
+        ) from error

@@ -1,0 +1,45 @@
+"""How well weights order schedules that were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples
+from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
+from autotune_loop.store.sample_file import Sample
+from targets.errors import RunFolderError
+from weights.weights_file import Weights
+
+
+@dataclass(frozen=True)
+class WeightsScore:
+    """One set of weights: over all pipelines together, and for each one by its id."""
+
+    label: str
+    overall: RankingScores
+    by_pipeline: dict[int, RankingScores]
+
+
+def evaluate_weights(
+    weights: Sequence[tuple[str, Weights]], samples: Sequence[Sample], num_cores: int
+) -> list[WeightsScore]:
+    """Score each of the labelled weights on the same samples.
+
+    Raises:
+        RunFolderError: no pipeline has enough schedules to rank.
+        WeightsError: samples and weights are of different networks.
+    """
+    batches = group_samples(samples, num_cores)
+    if not batches:
+        raise RunFolderError(
+            f"No pipeline among the samples has {MIN_UNIQUE_SCHEDULES} distinct schedules to rank.",
+            next_step="Give longer runs.",
+        )
+    scores = []
+    for label, one in weights:
+        model = CostModel(one, num_cores)
+        by_pipeline = {batch.pipeline_id: score_ranking(model, [batch]) for batch in batches}
+        scores.append(WeightsScore(label, score_ranking(model, batches), by_pipeline))
+    return scores

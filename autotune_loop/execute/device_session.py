@@ -1,0 +1,275 @@
+"""One device in the service of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from autotune_loop.execute.timing import ReferenceRun, Timing
+from devices.device import Clock, Device
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.health.canary import LARGEST_DRIFT, CanaryWatch
+from devices.health.sense import DeviceSense
+from devices.remote.transport import AgentTransport
+from devices.timing.measure import Session, device_failure, measure_kernel, write_reference
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.transport import Transport
+from targets.build.executable import Executable
+from targets.errors import DeviceError
+from targets.process.stop_signal import StopSignal
+
+_BASELINE_CANARIES = 3
+_REFERENCE_TURNS = 3
+_COOL_DOWN_POLL_S = 1.0
+_COOL_DOWN_LIMIT_S = 300.0
+
+
+@dataclass
+class Station:
+    """Opens the device when it is first needed, and again after trouble.
+
+    A device that times several schedules at once is used by as many threads: they differ in what they run, and take
+    turns at everything else.
+
+    Attributes:
+        open_transport: makes the transport, not yet connected where it is a remote one.
+        inputs: what every kernel is called with.
+    """
+
+    device: Device
+    open_transport: Callable[[], Transport]
+    inputs: KernelInputs
+    _transport: Transport | None = None
+    _ready: bool = False
+    _boot: str = ""
+    _watch: CanaryWatch | None = None
+    _drifted: bool = False
+    _era: str = ""
+    # Of every reference its time and those of the others; nothing where timing it failed.
+    _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
+    _pushed: set[str] = field(default_factory=set)
+    _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
+    _turn: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def era(self) -> str:
+        """Names a stretch of the device's life in which it keeps its speed, as far as this run has seen."""
+        return self._era
+
+    def open(self) -> Transport:
+        """Connect, take the lease, push the input files; at once when that is done already.
+
+        Raises:
+            DeviceError: the device cannot be used.
+        """
+        with self._turn:
+            if self._transport is None:
+                self._transport = self.open_transport()
+            if not self._ready:
+                if isinstance(self._transport, AgentTransport):
+                    self._begin_era(self._transport)
+                self._session(Tolerance()).push_inputs()
+                self._ready = True
+            return self._transport
+
+    def _begin_era(self, transport: AgentTransport) -> None:
+        boot = transport.open().boot
+        if boot != self._boot:
+            self._boot = boot
+            self._watch = None
+            self._start_era()
+        if self._watch is None and self.device.has_canary:
+            self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
+            self._drifted = False
+
+    def _start_era(self) -> None:
+        """Times before and after are compared by what the reference takes, which is therefore timed again."""
+        self._era = f"{self._boot}/{secrets.token_hex(4)}"
+        self._references.clear()
+
+    def _forget_connection(self, error: DeviceError) -> None:
+        """After trouble the device is opened anew; what was put there is looked for again."""
+        self._ready = False
+        self._pushed.clear()
+        # Only after a loss of the connection are the reference's outputs sure to be there still.
+        if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.SILENT)):
+            self._references.clear()
+
+    def _session(self, tolerance: Tolerance) -> Session:
+        assert self._transport is not None, "the station is opened first"
+        return Session(self.device, self._transport, self.inputs, tolerance)
+
+    def sense(self) -> DeviceSense | None:
+        """What its sensors say; None where there are none, or it does not answer."""
+        if not self._ready or not isinstance(self._transport, AgentTransport):
+            return None
+        try:
+            return self._transport.sense()
+        except DeviceError as error:
+            self._forget_connection(error)
+            return None
+
+    def forget(self, executable: Executable) -> None:
+        """Delete an executable from the device; one that does not answer deletes it later with all the rest."""
+        self._pushed.discard(executable.sha256)
+        if self._ready and self._transport is not None:
+            with contextlib.suppress(DeviceError):
+                self._transport.remove(executable.path.name)
+
+    def close(self) -> None:
+        """Give the device back."""
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+        self._ready = False
+
+    def reference(
+        self, run: ReferenceRun, settings: MeasureSettings, stop: StopSignal
+    ) -> MeasureFailure | Measurement | None:
+        """Put the reference's outputs on the device, unless they are there.
+
+        Returns:
+            Why there are no outputs; or the reference's time; or None when there are outputs and timing it failed.
+
+        Raises:
+            DeviceError: the device cannot be used.
+        """
+        if run.file in self._references:
+            return next(iter(self._references[run.file]), None)
+        session = self._session(Tolerance())
+        name = run.executable.path.name
+        session.transport.push(run.executable.path, name)
+        failure = write_reference(session, name, run.symbol, run.file, run.limit_s, stop)
+        if failure is not None:
+            return self._heeded(failure)
+        symbols = (run.symbol, *run.others)
+        timed = _time_well(session, name, symbols, settings, stop)
+        if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
+            return self._heeded(timed)
+        self._references[run.file] = () if isinstance(timed, MeasureFailure) else timed
+        return next(iter(self._references[run.file]), None)
+
+    def others(self, run: ReferenceRun) -> tuple[Measurement, ...]:
+        """The times of the kernels that boards are compared by beside the reference, once that is timed."""
+        return self._references.get(run.file, ())[1:]
+
+    def measure(
+        self,
+        executable: Executable,
+        symbol: str,
+        settings: MeasureSettings,
+        reference: ReferenceRun | None,
+        tolerance: Tolerance,
+        stop: StopSignal,
+    ) -> Timing:
+        """Check and time one kernel. Trouble with the device is a result, too; what follows opens it anew."""
+        asked = (executable.sha256, symbol, reference is not None)
+        if asked in self._simulated:  # another turn would give the same time
+            return self._simulated[asked]
+        with self._turn:
+            try:
+                transport = self.open()
+                self._cool_down(stop)
+                compared = None if reference is None else self.reference(reference, settings, stop)
+                if executable.sha256 not in self._pushed:
+                    transport.push(executable.path, executable.path.name)
+                    self._pushed.add(executable.sha256)
+            except DeviceError as error:
+                self._forget_connection(error)
+                return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
+        if isinstance(compared, MeasureFailure):
+            return Timing(_no_reference(symbol, compared), 0.0)
+        started = time.monotonic()
+        file = None if reference is None else reference.file
+        result = measure_kernel(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
+        held_s = time.monotonic() - started
+        if isinstance(result, MeasureFailure):
+            self._heeded(result)
+        others = () if reference is None else self.others(reference)
+        timing = Timing(self._steady(result), held_s, self.era, compared, others)
+        if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
+            self._simulated[asked] = replace(timing, held_s=0.0)
+        return timing
+
+    def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
+        """The failure; after one of the device, what follows opens it anew."""
+        if failure.reason is MeasureFailureReason.DEVICE:
+            self._forget_connection(DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.sentence))
+        return failure
+
+    def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
+        """The result; or why it does not count: the device was not at its usual speed."""
+        if self._watch is None or not isinstance(result, Measurement) or self._watch.is_steady(result.canary_s):
+            return result
+        self._drifted = True
+        drift = self._watch.drift(result.canary_s)
+        trouble = DeviceTrouble(
+            TroubleKind.DRIFTED,
+            f"{self.device.name} computed {abs(drift):.0%} {'slower' if drift > 0 else 'faster'} than at the start"
+            " while this schedule was timed, so its time does not count.",
+        )
+        return device_failure(result.kernel, self.device.name, trouble, under_way=False)
+
+    def _cool_down(self, stop: StopSignal) -> None:
+        """After a drift, wait until the device is back at its usual speed.
+
+        Raises:
+            DeviceTrouble: it does not come back; a new baseline is taken when the station is opened again.
+        """
+        if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
+            return
+        until_s = time.monotonic() + _COOL_DOWN_LIMIT_S
+        while not self._watch.is_steady([self._transport.canary()]):
+            if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
+                self._watch = None
+                self._start_era()
+                raise DeviceTrouble(
+                    TroubleKind.DRIFTED,
+                    f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
+                    f" {_COOL_DOWN_LIMIT_S:.0f} s.",
+                    next_step="Look at its temperature and at what else runs on it.",
+                )
+        self._drifted = False
+
+
+def _time_well(
+    session: Session, executable: str, symbols: tuple[str, ...], settings: MeasureSettings, stop: StopSignal
+) -> tuple[Measurement, ...] | MeasureFailure:
+    """The times of the reference and of what goes with it, in that order.
+
+    On a remote device they set the scale of all others, so they are taken several times, in turns: a drift meets all
+    alike. One of the others that fails is left out.
+    """
+    turns: dict[str, list[Measurement]] = {symbol: [] for symbol in symbols}
+    for _ in range(_REFERENCE_TURNS if session.device.remote is not None else 1):
+        for symbol in list(turns):
+            timed = measure_kernel(session, executable, symbol, settings, None, stop)
+            if isinstance(timed, Measurement):
+                turns[symbol].append(timed)
+            elif symbol == symbols[0] or timed.reason in _NOT_THE_KERNELS_FAULT:
+                return timed
+            else:
+                del turns[symbol]
+    return tuple(_together(timed) for timed in turns.values())
+
+
+def _together(turns: list[Measurement]) -> Measurement:
+    """The middle turn, with the repetitions of all."""
+    middle = sorted(turns, key=lambda turn: turn.median_s)[len(turns) // 2]
+    return replace(middle, repetitions_s=tuple(time_s for turn in turns for time_s in turn.repetitions_s))
+
+
+_NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOPPED)
+
+
+def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:
+    """A schedule that could not be compared because the reference did not run on this device."""
+    if failure.reason in _NOT_THE_KERNELS_FAULT:
+        return MeasureFailure(symbol, failure.device, failure.reason, failure.sentence, failure.log, failure.trouble)
+    trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.sentence}")
+    return device_failure(symbol, failure.device, trouble, under_way=False)

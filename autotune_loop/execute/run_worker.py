@@ -1,0 +1,153 @@
+"""What a member keeps open for a run: the generator, the caches, the devices."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from autotune_loop.execute.device_session import Station
+from autotune_loop.specification.run_context import RunContext
+from devices.device import Device
+from devices.local.core_turns import CoreTurns
+from devices.transport import Transport
+from targets.cuda.device_code import CardCheck
+from targets.cuda.ptxas import find_ptxas
+from targets.errors import ToolchainError
+from targets.generator.open_generator import open_generator
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import GeneratorReference
+from targets.halide_install import HalideInstall, find_halide_install
+from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
+from targets.schedule.search_plugin import build_search_plugin
+from targets.toolchain.c_toolchain import CToolchain
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.toolchain.open_toolchain import open_toolchain
+
+_THREAD = threading.local()
+
+# From a device's name to the device and what makes its transport, not yet connected where it is a remote one.
+FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]
+
+
+class RunWorker:
+    """Opened lazily; shared by the threads that work for the run."""
+
+    def __init__(self, context: RunContext, find_device: FindDevice) -> None:
+        self.context = context
+        self.stop = StopSignal()
+        self.halide: HalideInstall = find_halide_install()
+        self.cache = ContentCache(context.cache_folder)
+        self._find_device = find_device
+        self._lock = threading.Lock()
+        self._turns = CoreTurns(context.lock_folder)
+        self._programs: dict[Path, GeneratorProgram] = {}
+        self._has_looked_for_plugin = False
+        self._stations: dict[str, Station] = {}
+        self._search_plugin: Path | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop what is under way and close everything."""
+        self._closed = True
+        self.stop.set()
+        with self._lock:
+            programs, stations = list(self._programs.values()), list(self._stations.values())
+        for program in programs:
+            program.close()
+        for station in stations:
+            station.close()
+
+    @property
+    def compiler(self) -> HostCppCompiler:
+        """The host's C++ compiler."""
+        return HostCppCompiler(self.halide, self.cache, self.context.environment)
+
+    @property
+    def toolchain(self) -> CToolchain:
+        """The target's C compiler and linker."""
+        context = self.context
+        return open_toolchain(context.profile, context.cache_folder, context.ndk_root, context.hexagon_sdk)
+
+    @property
+    def card_check(self) -> CardCheck | None:
+        """What kernels for a card are checked against; None where they run on a processor."""
+        card = self.context.profile.machine.gpu
+        return None if card is None else CardCheck(card, find_ptxas(self.context.environment))
+
+    @property
+    def search_plugin(self) -> Path | None:
+        """What ends a generator right after its search; None on a machine without a C++ compiler."""
+        with self._lock:
+            return self._find_search_plugin()
+
+    def program(self, reference: GeneratorReference) -> GeneratorProgram:
+        """One of the run's generators, opened at first use; those of one file are one program."""
+        with self._lock:
+            if reference.file not in self._programs:
+                plugins = [self.halide.plugin_path(self.context.profile.autoscheduler.name)]
+                if (search_plugin := self._find_search_plugin()) is not None:
+                    plugins.append(search_plugin)
+                self._programs[reference.file] = open_generator(
+                    reference, self.halide, self.compiler, self.context.environment, plugins
+                )
+            return self._programs[reference.file]
+
+    def _find_search_plugin(self) -> Path | None:
+        if not self._has_looked_for_plugin:
+            # Without a C++ compiler a search is slower; everything else is the same.
+            with contextlib.suppress(ToolchainError):
+                self._search_plugin = build_search_plugin(self.compiler)
+            self._has_looked_for_plugin = True
+        return self._search_plugin
+
+    def station(self, device_name: str) -> Station:
+        """A device in this run's service, not yet opened at first.
+
+        Raises:
+            DeviceError: there is no such device here.
+        """
+        with self._lock:
+            if device_name not in self._stations:
+                device, open_it = self._find_device(device_name)
+                self._stations[device_name] = Station(device, open_it, self.context.inputs)
+            return self._stations[device_name]
+
+    def interrupt(self) -> None:
+        """Kill what the tasks under way have started; tasks that start later are not affected."""
+        self.stop.set()
+        if not self._closed:
+            self.stop = StopSignal()
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[StopSignal]:
+        """Hold the build cores, where building and measuring take turns; yields the task's stop signal."""
+        stop = self.stop  # taken before the wait, so that an interrupt during it counts
+        with self._turns.building() if self.context.cores.take_turns else contextlib.nullcontext():
+            yield stop
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[StopSignal]:
+        """Hold the measuring cores, where building and measuring take turns; yields the task's stop signal."""
+        stop = self.stop
+        with self._turns.measuring() if self.context.cores.take_turns else contextlib.nullcontext():
+            yield stop
+
+
+@contextlib.contextmanager
+def working_for(worker: RunWorker) -> Iterator[None]:
+    """Within it, `current_run_worker` gives `worker` in this thread."""
+    _THREAD.worker = worker
+    try:
+        yield
+    finally:
+        del _THREAD.worker
+
+
+def current_run_worker() -> RunWorker:
+    """What is open for the run that the calling task works for."""
+    worker = _THREAD.worker
+    assert isinstance(worker, RunWorker)
+    return worker

@@ -1,0 +1,148 @@
+"""Keeping a lab host in a farm until it is told to stop: joining, and joining again when the scheduler was away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from distributed import Worker
+from distributed.core import rpc
+
+from autotune_loop.execute.worker import FarmMember
+from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.probe_scheduler import probe_scheduler
+from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
+from autotune_loop.farm.scheduler import VERSIONS_KEY
+from autotune_loop.farm.serve_scheduler import stopped
+from autotune_loop.farm.versions import own_versions
+from targets.errors import FarmError
+from targets.process.stop_signal import StopSignal
+
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+# A predecessor whose host vanished is forgotten by the scheduler after a minute.
+_TAKEN_LIMIT_S = 90.0
+_JOIN_LIMIT_S = 30.0
+_LEAVE_LIMIT_S = 5.0
+
+Tell = Callable[[str], None]
+
+
+class _TakenError(FarmError):
+    """The farm still has a member with one of these devices."""
+
+
+class _RefusedError(FarmError):
+    """The scheduler does not want this machine."""
+
+
+def serve_member(member: FarmMember, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
+    """Serve runs until `stop` is set, then give the devices back.
+
+    Args:
+        tell: a line for the log.
+
+    Raises:
+        FarmError: the scheduler cannot be reached at the start, or refuses this machine.
+        ToolchainError: Halide is not installed, so that its version cannot be compared.
+    """
+    from dask import config as dask_config
+
+    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(member.place.work_folder)}):
+        try:
+            asyncio.run(_serve(member, address, tell, stop))
+        finally:
+            member.close()
+
+
+async def _serve(member: FarmMember, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
+    stopping = asyncio.create_task(stopped(stop))
+    was_in, told, pause_s, waited_s = False, "", _FIRST_PAUSE_S, 0.0
+    while not stopping.done():
+        try:
+            workers = await _join(member, address)
+        except FarmError as error:
+            taken = isinstance(error, _TakenError)
+            may_pass = waited_s <= _TAKEN_LIMIT_S if taken else was_in and not isinstance(error, _RefusedError)
+            if not may_pass:
+                raise
+            if str(error) != told:
+                told = str(error)
+                tell(f"{told} Trying again.")
+            await asyncio.wait([stopping], timeout=pause_s)
+            waited_s += pause_s
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            continue
+        was_in, told, pause_s, waited_s = True, "", _FIRST_PAUSE_S, 0.0
+        tell(f"{_described(member)} is ready, in the farm of {address.address}.")
+        left = [asyncio.create_task(worker.finished()) for worker in workers]
+        await asyncio.wait([stopping, *left], return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            tell("The scheduler is gone. Trying again.")
+        await _leave(member, workers)
+        for task in left:
+            task.cancel()
+    tell(f"{member.name} has left the farm.")
+
+
+async def _join(member: FarmMember, address: FarmAddress) -> list[Worker]:
+    await asyncio.to_thread(probe_scheduler, address)
+    security = address.security()
+    options = member.worker_options()
+    versions = own_versions(builds=member.build_slots > 0).to_fields()
+    await _ask_admission(member.name, list(options), versions, address, security.get_connection_args("worker"))
+    workers: list[Worker] = []
+    try:
+        for each in options.values():
+            worker = PortlessWorker(address.address, security=security, dashboard=False, **each)
+            worker.startup_information[VERSIONS_KEY] = lambda _: versions
+            workers.append(worker)
+            await asyncio.wait_for(worker, _JOIN_LIMIT_S)
+    except (OSError, ValueError, RuntimeError, TimeoutError) as error:  # Dask wraps what a worker's start raises
+        await _leave(member, workers)
+        raise FarmError(
+            f"{member.name} could not join the farm of {address.address}: {error.__cause__ or error}."
+        ) from error
+    return workers
+
+
+async def _ask_admission(
+    name: str, workers: list[str], versions: dict[str, object], address: FarmAddress, connection: dict[str, Any]
+) -> None:
+    scheduler = rpc(address.address, connection_args=connection)
+    try:
+        answer = await asyncio.wait_for(
+            scheduler.farm_admission(name=name, workers=workers, versions=versions), _JOIN_LIMIT_S
+        )
+    except (OSError, TimeoutError) as error:
+        raise FarmError(f"The scheduler at {address.address} does not answer: {error}.") from error
+    finally:
+        await scheduler.close_rpc()
+    if not isinstance(answer, dict):
+        raise _RefusedError(
+            f"What answers at {address.address} is a Dask scheduler, but not a farm's.",
+            next_step="Start it with `sdk farm scheduler`.",
+        )
+    if "refused" in answer:
+        raise _RefusedError(str(answer["refused"]))
+    if "taken" in answer:
+        raise _TakenError(str(answer["taken"]))
+
+
+async def _leave(member: FarmMember, workers: list[Worker]) -> None:
+    """Without waiting for tasks: what they were doing is done again by others."""
+    for worker in workers:
+        with contextlib.suppress(OSError, TimeoutError, asyncio.TimeoutError):
+            await asyncio.wait_for(worker.close(executor_wait=False, timeout=_LEAVE_LIMIT_S), 2 * _LEAVE_LIMIT_S)
+    for run_id in member.runs:
+        await asyncio.to_thread(member.end_run, run_id)
+
+
+def _described(member: FarmMember) -> str:
+    names = member.device_names
+    parts = [f"{'device' if len(names) == 1 else 'devices'} {', '.join(names)}"] if names else []
+    if member.build_slots:
+        parts.append(f"{member.build_slots} build slot{'' if member.build_slots == 1 else 's'}")
+    return f"{member.name} ({'; '.join(parts)})"

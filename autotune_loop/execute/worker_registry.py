@@ -1,0 +1,150 @@
+"""Who is in the farm just now, as a run sees it, and where the run stands in the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from distributed import Client
+
+from autotune_loop.farm.device import FarmDevice
+from autotune_loop.farm.fair_share import FairShare
+from autotune_loop.farm.use import FarmUse
+from targets.errors import FarmError
+
+_BEAT_S = 0.5
+_FIRST_BEAT_S = 20.0
+_HEARD_S = 3.0
+_ANSWER_S = 5.0
+# A scheduler that does not answer for so long is taken for gone, and so are the devices.
+_SILENCE_S = 15.0
+
+# Told the names of devices that no member has any more, and None when nobody builds; runs on the client's loop.
+ResourcesLeft = Callable[[set[str | None]], Awaitable[None]]
+# Told how many tasks come before the run's next one, and the seconds until that begins.
+Queued = Callable[[int, float], None]
+
+
+class Roster:
+    """Asks the scheduler's ledger twice a second, on the client's loop.
+
+    Args:
+        share: the run's, which it tells the others' virtual time.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        run_id: str,
+        farm: FarmUse,
+        share: FairShare,
+        resources_left: ResourcesLeft,
+        queued: Queued = lambda position, start_s: None,
+    ) -> None:
+        self._client = client
+        self._run_id = run_id
+        self._farm = farm
+        self._share = share
+        self._resources_left = resources_left
+        self._queued = queued
+        self._lock = threading.Lock()
+        self._version = -1
+        self._devices: dict[str, FarmDevice] = {}
+        self._workers: dict[str, str] = {}
+        self._arrived: list[str] = []
+        self._heard_s = time.monotonic()
+        self._task: Any = None
+        self.build_slots = 0
+
+    def start(self) -> None:
+        """Join the queue, and see who is there.
+
+        Raises:
+            FarmError: the scheduler does not answer, or is none of ours.
+        """
+        loop = self._client.loop.asyncio_loop
+        try:
+            asyncio.run_coroutine_threadsafe(self._beat(), loop).result(_FIRST_BEAT_S)
+        except (OSError, TimeoutError, AttributeError, KeyError, ValueError) as error:
+            raise FarmError(
+                f"The scheduler at {self._farm.address.address} is none of `sdk farm scheduler`: {error}.",
+                next_step="Start one with `sdk farm scheduler`, of the same version as this SDK.",
+            ) from error
+        self._task = asyncio.run_coroutine_threadsafe(self._beat_on(), loop)
+
+    def stop(self) -> None:
+        """No beat begins any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def has(self, device_name: str) -> bool:
+        """Whether a member has the device."""
+        return device_name in self._devices
+
+    def arrivals(self) -> list[str]:
+        """Devices for the run that have come, or come back, since this was last asked."""
+        with self._lock:
+            arrived, self._arrived = self._arrived, []
+            return arrived
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the scheduler answers."""
+        return time.monotonic() - self._heard_s < _HEARD_S
+
+    def workers_by_member(self) -> dict[str, str]:
+        """The address of one worker of each member, by the members' ids."""
+        return dict(self._workers)
+
+    async def _beat_on(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            try:
+                await self._beat()
+            except (OSError, ValueError, RuntimeError):
+                if time.monotonic() - self._heard_s > _SILENCE_S:
+                    self._version = -1
+                    await self._take({})
+
+    async def _beat(self) -> None:
+        share = self._share
+        run = {
+            "run_id": self._run_id,
+            "client": self._client.id,
+            "user": self._farm.user,
+            "title": self._farm.title,
+            "priority": self._farm.priority.value,
+            "weight": self._farm.priority.weight,
+            "virtual_s": share.virtual_s,
+            "estimate_s": share.estimate_s,
+            "under_way": share.under_way,
+        }
+        beat = self._client.scheduler.sdk_beat(run=run, known=self._version)
+        answer = await asyncio.wait_for(beat, _ANSWER_S)
+        self._heard_s = time.monotonic()
+        share.others_are_at(answer["floor_s"])
+        if "members" in answer:
+            self._version = answer["version"]
+            await self._take(answer["members"])
+        if "position" in answer:
+            with contextlib.suppress(Exception):  # who shows it is not part of the run
+                self._queued(answer["position"], answer["start_s"])
+
+    async def _take(self, members: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put the members that are there in the place of those that were."""
+        devices = [FarmDevice.from_fields(told["device"]) for told in members.values() if told.get("device")]
+        wanted = {device.name: device for device in devices if self._farm.wish.takes(device)}
+        with self._lock:
+            gone: set[str | None] = {name for name in self._devices if name not in wanted}
+            self._arrived += [name for name in wanted if name not in self._devices]
+            self._devices = wanted
+            self._workers = {told["member_id"]: address for address, told in members.items()}
+            had_slots, self.build_slots = self.build_slots, sum(int(told["build_slots"]) for told in members.values())
+        if had_slots and not self.build_slots:
+            gone.add(None)
+        if gone:
+            await self._resources_left(gone)

@@ -1,0 +1,84 @@
+"""A device as a farm knows it: what can be chosen by, and what the search must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from devices.device import Clock, Device
+from devices.inventory.inventory import DeviceMachine, InventoryDevice
+
+# The key under which a worker tells the scheduler of itself, and the resource that builds take.
+ANNOUNCEMENT = "sdk"
+BUILD_RESOURCE = "build"
+
+
+@dataclass(frozen=True)
+class FarmDevice:
+    """One slot of one device, as its host announces it; plain values, so that it can be sent as such.
+
+    Attributes:
+        kind: 'ssh' or 'adb'.
+        core_count: the cores that kernels run on; 0 for all.
+        machine: what was probed, for the search.
+    """
+
+    name: str
+    profile_name: str
+    kind: str
+    labels: tuple[str, ...] = ()
+    clock: Clock = Clock.WALL
+    core_count: int = 0
+    machine: DeviceMachine = field(default_factory=DeviceMachine)
+
+    def to_fields(self) -> dict[str, Any]:
+        """As a message carries it."""
+        return {**asdict(self), "clock": self.clock.value, "labels": list(self.labels)}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> FarmDevice:
+        """Read what `to_fields` gave."""
+        given = dict(fields)
+        machine = DeviceMachine(**given.pop("machine"))
+        clock, labels = Clock(given.pop("clock")), tuple(given.pop("labels"))
+        return cls(clock=clock, labels=labels, machine=machine, **given)
+
+
+@dataclass(frozen=True)
+class ServedDevice:
+    """A device in the hands of the process that measures on it.
+
+    Attributes:
+        device: how it is reached; its threads are each run's own matter.
+    """
+
+    announced: FarmDevice
+    device: Device
+
+
+def served_devices(entries: Sequence[InventoryDevice]) -> tuple[ServedDevice, ...]:
+    """Every slot of the inventory's devices."""
+    served = []
+    for entry in entries:
+        for device in entry.devices(threads=1):
+            assert device.remote is not None, "devices of an inventory are remote"
+            announced = FarmDevice(
+                name=device.name,
+                profile_name=entry.profile_name,
+                kind=device.kind,
+                labels=entry.labels,
+                clock=device.clock,
+                core_count=len(device.remote.cores),
+                machine=entry.machine,
+            )
+            served.append(ServedDevice(announced, device))
+    return tuple(served)
+
+
+def devices_of_this_run(devices: Sequence[Device]) -> tuple[ServedDevice, ...]:
+    """Devices that a run has brought itself."""
+    return tuple(
+        ServedDevice(FarmDevice(device.name, device.profile_name, device.kind, clock=device.clock), device)
+        for device in devices
+    )

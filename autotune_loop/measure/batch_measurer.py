@@ -1,0 +1,124 @@
+"""Time a batch on the devices and record every result at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from autotune_loop.batch import BuiltBatch
+from autotune_loop.candidate import Candidate
+from autotune_loop.events import Listener, SampleMeasured
+from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.store.failure_log import FailureLog
+from autotune_loop.store.run_database import NOT_DONE
+from autotune_loop.store.run_store import RunStore
+from devices.timing.measure_settings import MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, Measurement
+
+# A schedule this many times slower than the best is timed just often enough to learn from.
+_HOPELESS_FACTOR = 4.0
+
+# With the seconds that it held the device.
+OnMeasured = Callable[[Candidate, Measurement, float], None]
+
+
+@dataclass(frozen=True)
+class ArgsetReference:
+    """The reference of an argument set.
+
+    Attributes:
+        run: how its outputs get onto a device; None when there is none to compare with.
+        tolerance: how far an output may be from it.
+        pipeline_id: what samples of this argument set are grouped by in training.
+    """
+
+    run: ReferenceRun | None
+    tolerance: Tolerance
+    pipeline_id: int
+
+
+class BatchMeasurer:
+    """Gives a batch to the crew and writes what comes back.
+
+    Args:
+        enough: asked before each measurement, with how many the batch has: true ends the batch early.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        store: RunStore,
+        settings: MeasureSettings,
+        listen: Listener,
+        enough: Callable[[int], bool],
+    ) -> None:
+        self._crew = crew
+        self._store = store
+        self._settings = settings
+        self._listen = listen
+        self._enough = enough
+        self._failures = FailureLog(store.database, listen)
+        self._best_s: dict[int, float] = {}
+
+    def measure(self, batch: BuiltBatch, reference: ArgsetReference, on_measured: OnMeasured) -> tuple[int, int]:
+        """Time the candidates of the batch; returns how many were timed and how many failed.
+
+        What is not begun when the batch is ended early is not counted.
+        """
+        if batch.executable is None:
+            return 0, 0
+        by_symbol = {candidate.symbol: candidate for candidate in batch.candidates}
+        counts = {"measured": 0, "failed": 0}
+
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+            candidate = by_symbol[job.symbol]
+            if isinstance(result, Measurement):
+                counts["measured"] += 1
+                self._keep(candidate, result, held_s, reference)
+                on_measured(candidate, result, held_s)
+                self._tell(candidate, result, sum(counts.values()), len(by_symbol))
+            else:
+                counts["failed"] += int(result.reason.value != NOT_DONE)
+                self._failures.candidate_failed(candidate, "measure", result.reason.value, result.sentence, result.log)
+                shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
+
+        executable, argset_index = batch.executable, batch.argset_index
+        jobs = [
+            MeasureJob(executable, symbol, argset_index, reference.run, reference.tolerance) for symbol in by_symbol
+        ]
+        self._crew.sense("before")
+        self._crew.run(jobs, self._settings_now, finish, lambda: self._enough(counts["measured"]))
+        self._crew.sense("after")
+        self._crew.forget(executable)
+        executable.path.unlink(missing_ok=True)
+        return counts["measured"], counts["failed"]
+
+    def _settings_now(self, job: MeasureJob) -> MeasureSettings:
+        best_s = self._best_s.get(job.argset_index)
+        return self._settings if best_s is None else replace(self._settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
+
+    def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference) -> None:
+        self._store.database.add_measurement(measurement, "sample", held_s)
+        place = (candidate.folder, candidate.round_index, candidate.sample_index)
+        self._store.write_sample(*place, measurement.comparable_median_s * 1e3, reference.pipeline_id)
+        best_s = self._best_s.get(candidate.argset_index)
+        if best_s is None or measurement.median_s < best_s:
+            self._best_s[candidate.argset_index] = measurement.median_s
+
+    def _tell(self, candidate: Candidate, measurement: Measurement, done: int, wanted: int) -> None:
+        event = SampleMeasured(
+            round_index=candidate.round_index,
+            argset_index=candidate.argset_index,
+            sample_index=candidate.sample_index,
+            origin=candidate.point.origin.value,
+            median_ms=measurement.comparable_median_s * 1e3,
+            predicted_ms=candidate.predicted_ms,
+            clock=measurement.clock.value,
+            device=measurement.device,
+            done=done,
+            wanted=wanted,
+        )
+        self._listen(event)

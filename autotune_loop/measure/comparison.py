@@ -1,0 +1,86 @@
+"""`sdk bench`: schedules of one generator checked and timed side by side, taking turns."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
+from devices.device import Device
+from devices.timing.measurement import MeasureFailure, Measurement
+
+
+@dataclass(frozen=True)
+class ComparedSchedule:
+    """One schedule's part in a comparison.
+
+    Attributes:
+        device: where it was timed.
+        label: as the user named it.
+        turns: its measurements, one a turn; empty when it failed.
+        failure: why it has no time.
+        reference: the autoscheduler whose output it was compared with; None when there was none.
+        toolchain: what it was linked with, in words.
+    """
+
+    device: str
+    label: str
+    turns: tuple[Measurement, ...]
+    failure: MeasureFailure | None
+    reference: str | None
+    toolchain: str = ""
+
+    @property
+    def median_ms(self) -> float | None:
+        """Median over the turns."""
+        return statistics.median(t.median_s for t in self.turns) * 1e3 if self.turns else None
+
+    @property
+    def minimum_ms(self) -> float | None:
+        """The fastest single repetition."""
+        return min(t.minimum_s for t in self.turns) * 1e3 if self.turns else None
+
+    @property
+    def spread_ms(self) -> float | None:
+        """Robust standard deviation of the repetitions within a turn, median over the turns."""
+        return statistics.median(t.spread_s for t in self.turns) * 1e3 if self.turns else None
+
+    @property
+    def repetitions(self) -> int:
+        """All that were timed."""
+        return sum(len(t.repetitions_s) for t in self.turns)
+
+
+def compare_schedules(plan: BenchPlan, turns: int, progress: Progress) -> list[ComparedSchedule]:
+    """Build every schedule and an independent reference, then check and time them in turns on each device.
+
+    Raises:
+        GeneratorError: a schedule cannot be built.
+        ToolchainError, DeviceError, EmulatorError: what is missing or broken.
+    """
+    with open_kernel_bench(plan, progress) as bench:
+        return [result for device in plan.devices for result in _time(plan, bench, device, turns, progress)]
+
+
+def _time(
+    plan: BenchPlan, bench: KernelBench, device: Device, turns: int, progress: Progress
+) -> list[ComparedSchedule]:
+    timed: dict[str, list[Measurement]] = {symbol: [] for symbol in bench.built.symbols}
+    failures: dict[str, MeasureFailure] = {}
+    for turn in range(turns):
+        for symbol in bench.built.symbols:
+            if symbol in failures:
+                continue
+            progress(f"timing on {device.name}, turn {turn + 1} of {turns}")
+            result = bench.measure(device, symbol)
+            if isinstance(result, Measurement):
+                timed[symbol].append(result)
+            else:
+                failures[symbol] = result
+                timed[symbol].clear()
+    reference = bench.built.reference if bench.checks_outputs_on(device) else None
+    toolchain = plan.tools.toolchain.describe()
+    return [
+        ComparedSchedule(device.name, schedule.label, tuple(timed[symbol]), failures.get(symbol), reference, toolchain)
+        for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True)
+    ]

@@ -1,0 +1,204 @@
+"""Schedules of one generator in one executable, ready to be checked and timed on devices, one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.specification.tune_request import Folders
+from autotune_loop.store.featurization import Featurization, read_featurization
+from devices.device import Device
+from devices.local.core_plan import plan_cores
+from devices.local.core_turns import CoreTurns
+from devices.remote.device_transport import device_transport
+from devices.remote_place import ConnectionSettings
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.transport import Transport
+from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, emit_featurization, link_kernels
+from targets.build.executable import Executable
+from targets.errors import DeviceError, GeneratorError, UsageError
+from targets.process.stop_signal import StopSignal
+from targets.schedule.choice import ScheduleChoice
+from targets.schedule.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from weights.network import Network
+
+_REFERENCE_LIMIT_S = 600.0
+_REFERENCE_FILE = "reference.raw"
+_TRIES = 3
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """What is timed, where and how.
+
+    Attributes:
+        recipe: the generator; its own schedule is replaced by each of `schedules`.
+        schedules: at least one.
+        devices: at least one.
+    """
+
+    recipe: KernelRecipe
+    schedules: Sequence[ScheduleChoice]
+    devices: Sequence[Device]
+    inputs: KernelInputs
+    settings: MeasureSettings
+    tools: BuildTools
+    folders: Folders
+    connections: ConnectionSettings | None
+
+
+@dataclass(frozen=True)
+class BuiltKernels:
+    """The schedules' kernels.
+
+    Attributes:
+        symbols: one for each schedule.
+        reference: the autoscheduler of the independent schedule that outputs are compared with; None without one.
+    """
+
+    executable: Executable
+    symbols: tuple[str, ...]
+    tolerance: Tolerance
+    reference: str | None
+
+
+@contextlib.contextmanager
+def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBench]:
+    """Build every schedule and an independent reference; devices are opened when they are first timed on.
+
+    Raises:
+        GeneratorError: a schedule cannot be built.
+        ToolchainError: what is missing or broken.
+    """
+    usable = frozenset(os.sched_getaffinity(0))
+    here = max((device.measuring_cores for device in plan.devices), default=0)
+    cores = plan_cores(usable, min(here, len(usable)))
+    turns = CoreTurns(plan.folders.locks) if cores.take_turns else None
+    with tempfile.TemporaryDirectory(prefix="sdk-bench-") as text:
+        folder = Path(text)
+        with turns.building() if turns else contextlib.nullcontext():
+            built = _build(plan, folder, progress)
+
+        def open_transport(device: Device) -> Transport:
+            environment, cache = plan.folders.environment, plan.tools.cache
+            return device_transport(
+                device, plan.recipe.profile, folder / "device", environment, cores.measure, plan.connections, cache
+            )
+
+        bench = KernelBench(plan, built, open_transport, turns, progress)
+        with contextlib.closing(bench):
+            yield bench
+
+
+class KernelBench:
+    """Times the kernels of a plan; used by one thread."""
+
+    def __init__(
+        self,
+        plan: BenchPlan,
+        built: BuiltKernels,
+        open_transport: Callable[[Device], Transport],
+        turns: CoreTurns | None,
+        progress: Progress,
+    ) -> None:
+        self.built = built
+        self._plan = plan
+        self._open_transport = open_transport
+        self._turns = turns
+        self._progress = progress
+        self._stations: dict[str, Station] = {}
+        self._references: dict[str, ReferenceRun | None] = {}
+
+    def measure(self, device: Device, symbol: str) -> Measurement | MeasureFailure:
+        """Check and time one kernel in a fresh process; a device's trouble is given a few chances to pass.
+
+        Raises:
+            DeviceError: the device cannot be used at all.
+            UsageError: the kernels cannot be called as asked.
+        """
+        with self._turns.measuring() if self._turns else contextlib.nullcontext():
+            station = self._station(device)
+            reference = self._references[device.name]
+            built, settings = self.built, self._plan.settings
+            for _ in range(_TRIES):
+                timing = station.measure(built.executable, symbol, settings, reference, built.tolerance, StopSignal())
+                result = timing.result
+                if isinstance(result, Measurement) or result.reason is not MeasureFailureReason.DEVICE:
+                    break
+            return result
+
+    def _station(self, device: Device) -> Station:
+        if device.name not in self._stations:
+            station = Station(device, lambda: self._open_transport(device), self._plan.inputs)
+            self._stations[device.name] = station
+            self._progress(f"opening {device.name}")
+            station.open()
+            self._references[device.name] = self._reference_run(station)
+        return self._stations[device.name]
+
+    def _reference_run(self, station: Station) -> ReferenceRun | None:
+        """Put the reference's outputs on the device; None when there are none."""
+        if self.built.reference is None:
+            return None
+        self._progress(f"running the reference on {station.device.name}")
+        executable = self.built.executable
+        run = ReferenceRun(executable, executable.kernels[-1], _REFERENCE_FILE, _REFERENCE_LIMIT_S)
+        failure = station.reference(run, self._plan.settings, StopSignal())
+        if isinstance(failure, MeasureFailure):
+            if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+                raise UsageError(f"The kernel cannot be called as asked. {failure.sentence}")
+            if failure.reason is MeasureFailureReason.DEVICE:
+                raise DeviceError(failure.sentence)
+            return None
+        return run
+
+    def checks_outputs_on(self, device: Device) -> bool:
+        """Whether outputs are compared with the reference's there."""
+        return self._references.get(device.name) is not None
+
+    def close(self) -> None:
+        """Give the devices back."""
+        for station in self._stations.values():
+            station.close()
+
+
+def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
+    recipe, tools = plan.recipe, plan.tools
+    progress("looking at the pipeline")
+    tolerance = output_tolerance(_features(plan, folder))
+    kernels, symbols = [], []
+    for index, schedule in enumerate(plan.schedules):
+        progress(f"building {schedule.label}")
+        symbols.append(f"{recipe.function_name}_{index}")
+        kernels.append(build_kernel(replace(recipe, schedule=schedule, function_name=symbols[-1]), folder))
+    reference = None
+    compiler = HostCppCompiler(tools.halide, tools.cache, plan.folders.environment)
+    for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, recipe.profile, compiler):
+        progress(f"building the reference with {request.name}")
+        choice = ScheduleChoice(request.name, request)
+        with contextlib.suppress(GeneratorError):
+            symbol = f"{recipe.function_name}_reference"
+            kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=symbol), folder))
+            reference = request.name
+            break
+    executable = link_kernels(kernels, recipe.profile, tools, folder / "bench")
+    return BuiltKernels(executable, tuple(symbols), tolerance, reference)
+
+
+def _features(plan: BenchPlan, folder: Path) -> Featurization:
+    """The pipeline's features, from a cheap search."""
+    threads = plan.devices[0].threads
+    greedy = profile_autoscheduler(plan.tools.halide, plan.recipe.profile, threads, {"beam_size": "1"})
+    recipe = replace(plan.recipe, schedule=ScheduleChoice(greedy.name, greedy))
+    return read_featurization(emit_featurization(recipe, folder), Network(greedy.name))

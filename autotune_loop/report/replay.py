@@ -1,0 +1,242 @@
+"""A recorded run gone through again without a device: other strategies of choosing and learning on the same times."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.process.model_process import ModelProcess
+from autotune_loop.cost_model.process.training_sample import TrainingSample
+from autotune_loop.cost_model.ranking import spearman
+from autotune_loop.report.recorded_run import RecordedRun, TimedSample, read_recorded_run
+from autotune_loop.search.selection import choose_batch
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.store.featurization import Featurization, read_featurization
+from targets.errors import RunFolderError, WeightsError
+from targets.process.stop_signal import StopSignal
+from weights.network import Network
+from weights.weights_file import Weights, read_weights, write_weights
+
+_SHUFFLES = 200
+
+
+@dataclass(frozen=True)
+class ReplayedRound:
+    """What one round of a replay found.
+
+    Attributes:
+        timed: schedules looked up so far, in all rounds.
+        best_ms: the fastest of them.
+        shuffled_best_ms: what as many schedules drawn at random hold on average.
+        correlation: Spearman's ρ of the round's predictions and times; None where there is none.
+        accepted: the training after the round gave weights that rank no worse.
+    """
+
+    round_index: int
+    argset_index: int
+    timed: int
+    best_ms: float
+    shuffled_best_ms: float
+    correlation: float | None
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A replay's outcome for one argument set.
+
+    Attributes:
+        recorded: schedules that the run holds.
+        best_ms: the fastest of all of them.
+    """
+
+    argset_index: int
+    recorded: int
+    best_ms: float
+    rounds: tuple[ReplayedRound, ...]
+    order_ms: tuple[float, ...] = field(repr=False)
+
+    def samples_until(self, share: float) -> int | None:
+        """How many schedules it took to come within `share` of the best; None when it never did."""
+        limit_ms = self.best_ms * (1 + share)
+        return next((count for count, ms in enumerate(self.order_ms, start=1) if ms <= limit_ms), None)
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """What a replay is asked.
+
+    Attributes:
+        weights: to start from; None takes those that the run's first round used.
+        rounds: at most so many a set of arguments; fewer when every schedule has been looked up.
+        environment: of the model's process.
+        scratch: an empty folder for it.
+    """
+
+    folder: Path
+    sampling: SamplingOptions
+    learning: LearningOptions
+    rounds: int
+    weights: Weights | None
+    environment: Mapping[str, str]
+    scratch: Path
+
+
+@dataclass
+class _Argset:
+    """What is left of one argument set's recorded schedules."""
+
+    index: int
+    left: list[tuple[TimedSample, Path, Featurization]]
+    shuffled_ms: list[float]
+    order_ms: list[float] = field(default_factory=list)
+    rounds: list[ReplayedRound] = field(default_factory=list)
+
+
+def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop: StopSignal) -> list[Replay]:
+    """Choose batches from the recorded schedules, look their times up, learn, and go on.
+
+    A pool is drawn at random from the schedules that are left, as large as a search's would be (`pool_factor`), and the
+    model chooses from it. What a search guided by other weights would have found beside them is not in a recording.
+
+    Raises:
+        RunFolderError: the folder holds no run, no timed schedule, or is damaged.
+        WeightsError: the weights are missing, damaged or for another network.
+        ModelProcessError: the model's process ended.
+    """
+    run = read_recorded_run(request.folder)
+    network = _network(run)
+    argsets = [_argset(run, index, network, request.sampling.seed) for index in sorted(_indices(run))]
+    if not any(argset.left for argset in argsets):
+        raise RunFolderError(
+            f"{request.folder} holds no timed schedule that still has its features.",
+            next_step="Give a run that has timed some.",
+        )
+    total_ms = {argset.index: [sample.median_ms for sample, _, _ in argset.left] for argset in argsets}
+    weights_path = request.scratch / "start.weights"
+    write_weights(_start_weights(request, network), weights_path)
+    with _model(run, request, weights_path) as model:
+        for round_index in range(request.rounds):
+            for argset in (a for a in argsets if a.left and not stop.is_set()):
+                listen(_replay_round(model, argset, round_index, request))
+    return [
+        Replay(a.index, len(total_ms[a.index]), min(total_ms[a.index]), tuple(a.rounds), tuple(a.order_ms))
+        for a in argsets
+        if total_ms[a.index]
+    ]
+
+
+def _replay_round(model: ModelProcess, argset: _Argset, round_index: int, request: ReplayRequest) -> ReplayedRound:
+    sampling = request.sampling
+    seed = sampling.seed + round_index
+    pool_size = min(len(argset.left), max(sampling.batch_size, round(sampling.batch_size * sampling.pool_factor)))
+    places = sorted(random.Random(seed).sample(range(len(argset.left)), pool_size))
+    pool = [argset.left[place] for place in places]
+    predicted_ms = model.predict([path for _, path, _ in pool])
+    chosen = choose_batch(
+        [features.schedule_features for _, _, features in pool],
+        predicted_ms,
+        min(sampling.batch_size, pool_size),
+        sampling.random_share,
+        sampling.diversity,
+        seed,
+    )
+    taken = {places[i] for i in chosen}
+    argset.left = [entry for place, entry in enumerate(argset.left) if place not in taken]
+    argset.order_ms += [pool[i][0].median_ms for i in chosen]
+    accepted = _learn(model, [(pool[i][0], pool[i][1]) for i in chosen], request)
+    known = [(predicted_ms[i], pool[i][0].median_ms) for i in chosen if predicted_ms[i] is not None]
+    done = ReplayedRound(
+        round_index=round_index,
+        argset_index=argset.index,
+        timed=len(argset.order_ms),
+        best_ms=min(argset.order_ms),
+        shuffled_best_ms=argset.shuffled_ms[len(argset.order_ms) - 1],
+        correlation=spearman(np.array([p for p, _ in known], dtype=float), np.array([m for _, m in known])),
+        accepted=accepted,
+    )
+    argset.rounds.append(done)
+    return done
+
+
+def _learn(model: ModelProcess, timed: Sequence[tuple[TimedSample, Path]], request: ReplayRequest) -> bool:
+    # The pipeline's features tell pipelines apart; an id of its own is not needed.
+    model.add_samples([TrainingSample(path, sample.median_ms, sample.argset_index) for sample, path in timed])
+    output = request.scratch / "trained.weights"
+    report = model.train(
+        output,
+        epochs=request.learning.epochs,
+        learning_rate=request.learning.learning_rate,
+        loss=Loss(request.learning.loss),
+        held_out_share=request.learning.held_out_share,
+        seed=request.sampling.seed,
+    )
+    if report.accepted:
+        model.load_weights(output)
+    return report.accepted
+
+
+def _network(run: RecordedRun) -> Network:
+    name = run.record.identity.get("autoscheduler", Network.ADAMS2019.value)
+    try:
+        return Network(name)
+    except ValueError as error:
+        raise RunFolderError(
+            f"{run.folder} was searched with {name}, which has no cost model to learn.",
+            next_step=f"Give a run of {' or '.join(Network)}.",
+        ) from error
+
+
+def _indices(run: RecordedRun) -> set[int]:
+    return {sample.argset_index for sample in run.samples}
+
+
+def _argset(run: RecordedRun, index: int, network: Network, seed: int) -> _Argset:
+    entries = []
+    for sample in run.samples:
+        if sample.argset_index == index:
+            for path in sorted((run.folder / "samples" / sample.sample).glob("*.featurization")):
+                try:
+                    entries.append((sample, path, read_featurization(path, network)))
+                except WeightsError:
+                    continue  # damaged: it is as if it had never been sampled
+    return _Argset(index, entries, _shuffled_best_ms([sample.median_ms for sample, _, _ in entries], seed))
+
+
+def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:
+    """For every count the mean best of so many schedules drawn at random."""
+    if not times_ms:
+        return []
+    source = np.random.default_rng(seed)
+    orders = np.stack([source.permutation(np.array(times_ms)) for _ in range(_SHUFFLES)])
+    means: list[float] = np.minimum.accumulate(orders, axis=1).mean(axis=0).tolist()
+    return means
+
+
+def _start_weights(request: ReplayRequest, network: Network) -> Weights:
+    weights = request.weights or read_weights(request.folder / "samples" / "batch_0_0" / "used.weights")
+    if weights.network is not network:
+        raise WeightsError(
+            f"The weights are for {weights.network}, but the run used {network}.",
+            next_step=f"Name weights for {network}.",
+        )
+    return weights
+
+
+def _model(run: RecordedRun, request: ReplayRequest, weights_path: Path) -> ModelProcess:
+    text = run.record.identity.get("parallelism", "")
+    if not text.isdecimal() or int(text) < 1:
+        raise RunFolderError(f"{run.folder / 'run.toml'} says parallelism {text!r}; a whole number was expected.")
+    return ModelProcess(
+        python=Path(sys.executable),
+        num_cores=int(text),
+        weights_path=weights_path,
+        log_path=request.scratch / "model.log",
+        environment={**request.environment, "TMPDIR": str(request.scratch)},
+    )

@@ -1,0 +1,70 @@
+"""Going on with a run folder: what was measured counts, what was under way is recorded as interrupted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from autotune_loop.candidate import Origin
+from autotune_loop.cost_model.learner import Learner
+from autotune_loop.events import Listener, Notice
+from autotune_loop.run.task_state import LEARN_STAGE, ArgsetState, Timed
+from autotune_loop.store.run_database import NOT_DONE, RunDatabase
+from autotune_loop.store.run_store import RunStore
+from targets.errors import WeightsError
+
+
+def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, listen: Listener) -> int:
+    """Bring back every measurement and batch of the folder; returns the newest round (0 in a new run).
+
+    A `.sample` that was not written before the process was killed is written now, from the database.
+    """
+    database = store.database
+    account_for_unfinished(database)
+    lost = 0
+    measured = database.measured()
+    for row in measured:
+        folder = store.candidate_folder(row.round_index, row.argset_index, row.sample_index)
+        state = states[row.argset_index]
+        is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
+        state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default, row.device))
+        pipeline_id = state.reference.pipeline_id
+        try:
+            if not store.sample_path(folder).exists():
+                store.write_sample(folder, row.round_index, row.sample_index, row.median_ms, pipeline_id)
+            learner.add_sample(store.featurization_path(folder), row.median_ms, pipeline_id)
+        except WeightsError:
+            lost += 1
+    if measured:
+        listen(Notice(f"Resumed with {len(measured)} timed schedules."))
+    if lost:
+        listen(Notice(f"{lost} of them have lost their featurization and are not learnt from.", warning=True))
+    _recover_histories(database, states)
+    return max(0, database.next_round() - 1)
+
+
+def _recover_histories(database: RunDatabase, states: Sequence[ArgsetState]) -> None:
+    """What each batch has brought, for the task that gets the next one; what was begun is not begun again."""
+    for argset_index, next_round in database.next_rounds().items():
+        states[argset_index].history.started = next_round
+    best_ms: dict[tuple[int, int], float] = {}
+    for row in database.measured():
+        key = (row.argset_index, row.round_index)
+        best_ms[key] = min(row.median_ms, best_ms.get(key, math.inf))
+    for argset_index, round_index, stages_s in database.batches():
+        batch_s = sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE)
+        states[argset_index].history.add(best_ms.get((argset_index, round_index), math.inf), batch_s)
+
+
+def account_for_unfinished(database: RunDatabase) -> None:
+    """Record the candidates that the end of a process has left with neither a time nor a failure."""
+    for symbol, round_index, argset_index in database.unfinished():
+        database.add_failure(
+            "interrupted",
+            NOT_DONE,
+            "The run ended before this candidate was timed.",
+            "",
+            round_index=round_index,
+            argset_index=argset_index,
+            symbol=symbol,
+        )

@@ -1,0 +1,260 @@
+"""Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device.
+
+The reference is an independent schedule, which may win. Where vectors are in doubt it is in plain loops, and the one
+that is the reference elsewhere is its rival: it may win, too, where its output is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+
+from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.events import Listener, Notice
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.measure.batch_measurer import ArgsetReference
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.play_off.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
+from autotune_loop.run.task_state import ArgsetState, Timed
+from autotune_loop.search.board_references import built_kernels, submit_board_references
+from autotune_loop.search.hvx_floats import check_hvx_floats
+from autotune_loop.search.plan import greedy_point
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.featurization import Featurization, read_featurization, uses_float
+from autotune_loop.store.run_store import RunStore
+from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable, KernelObject
+from targets.errors import DeviceError, GeneratorError, SdkError, UsageError
+from targets.generator.run import GeneratorFailure
+from targets.process.stop_signal import StopSignal
+
+_REFERENCE = "reference"
+_RIVAL = "rival"
+
+Built = tasks.BuiltReference | GeneratorFailure | None
+
+
+def prepare_references(
+    engine: Engine,
+    crew: Crew,
+    store: RunStore,
+    context: RunContext,
+    settings: MeasureSettings,
+    listen: Listener,
+    stop: StopSignal,
+) -> list[ArgsetState]:
+    """One state for each argument set, its reference outputs computed on the device.
+
+    Raises:
+        GeneratorError: the generator cannot be scheduled at all, or not for this target; the sentence shows the fix.
+        UsageError: sizes, scalars or inputs that its kernel has no arguments for.
+    """
+    preparations = [
+        _Preparation(engine, crew, store, context, settings, index, listen, stop) for index in range(len(context.tasks))
+    ]
+    probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
+    references = [preparation.submit(_REFERENCE) for preparation in preparations]
+    # What comes after the reference in plain loops, where that is the first.
+    rivals = [p.submit(_RIVAL, skip=1) if context.profile.has_doubtful_vectors else None for p in preparations]
+    others = [submit_board_references(engine, store, context, index) for index in range(len(context.tasks))]
+    submitted = [
+        None if task.incumbent is None else submit_incumbent(engine, store, context, index, task.incumbent)
+        for index, task in enumerate(context.tasks)
+    ]
+    incumbents = [_incumbent(store, context, index, built, stop) for index, built in enumerate(submitted)]
+    states = []
+    for index, (probe, reference) in enumerate(zip(probes, references, strict=True)):
+        features = _probe_features(probe.result(), context, stop)
+        built = reference.result()
+        if features is None or stop.is_set():
+            return []
+        if uses_float(features):
+            check_hvx_floats(engine, store, context, index)
+        kernels = built_kernels(others[index])
+        state, is_plain = preparations[index].state(features, built, kernels)
+        rival = rivals[index]
+        if is_plain and rival is not None:
+            preparations[index].add_rival(state, rival.result())
+        state.incumbent = incumbents[index]
+        states.append(state)
+    return [] if stop.is_set() else states
+
+
+def _incumbent(
+    store: RunStore, context: RunContext, index: int, built: IncumbentBuild | None, stop: StopSignal
+) -> Incumbent | None:
+    header = context.tasks[index].incumbent
+    if header is None or built is None:
+        return None
+    result = built.result()
+    return None if stop.is_set() else keep_incumbent(store, index, header, result)
+
+
+def _submit_probe(
+    engine: Engine, store: RunStore, context: RunContext, index: int
+) -> Future[SearchedSchedule | SearchFailure]:
+    """A cheap search: fails at once where every search would, and gives the pipeline's features."""
+    point = greedy_point(0, store.updated_weights)
+    folder = context.work_folder / "probe" / str(index)
+    return engine.submit_build(tasks.search, point, index, folder)
+
+
+def _probe_features(
+    result: SearchedSchedule | SearchFailure, context: RunContext, stop: StopSignal
+) -> Featurization | None:
+    if isinstance(result, SearchedSchedule):
+        features = read_featurization(result.featurization_path, context.network)
+        shutil.rmtree(result.folder, ignore_errors=True)
+        return features
+    if stop.is_set():
+        return None
+    raise GeneratorError(result.failure.sentence)
+
+
+@dataclass(frozen=True)
+class _Preparation:
+    """Of one argument set."""
+
+    engine: Engine
+    crew: Crew
+    store: RunStore
+    context: RunContext
+    settings: MeasureSettings
+    index: int
+    listen: Listener
+    stop: StopSignal
+
+    def submit(self, kind: str, skip: int = 0) -> Future[Built]:
+        """Begin to build the first of those that may make a reference, but for so many."""
+        symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
+        return self.engine.submit_build(tasks.build_reference, self.index, self.store.objects / symbol, symbol, skip)
+
+    def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[ArgsetState, bool]:
+        """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
+
+        The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
+        """
+        task = self.context.tasks[self.index]
+        reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
+        state = ArgsetState(self.index, task, reference, autoscheduler=self.context.network.value)
+        trouble = ""
+        while isinstance(built, tasks.BuiltReference):
+            run = self._reference_run(built, others)
+            timing = self.crew.prepare(run, self.index, self.settings, self.stop.is_set)
+            if timing is None or isinstance(timing.result, Measurement):
+                state.reference = replace(reference, run=run)
+                if self.context.profile.has_doubtful_vectors and not built.is_plain:
+                    self._warn_of_vectors(built, trouble)
+                if timing is not None and isinstance(timing.result, Measurement) and built.ships:
+                    self._let_compete(_REFERENCE, state, built, timing.result)
+                return state, built.is_plain
+            result = timing.result
+            _check_reference_failure(result, self.stop)
+            trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
+            built = self.submit(_REFERENCE, built.position + 1).result()
+        if isinstance(built, GeneratorFailure):
+            trouble += f" {built.sentence}"
+        self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
+        return state, False
+
+    def _warn_of_vectors(self, built: tasks.BuiltReference, trouble: str) -> None:
+        text = (
+            f"Outputs are compared with those of {built.autoscheduler}'s schedule, not of plain loops: where Halide's"
+            f" vector code is wrong, that may be, too.{trouble}"
+        )
+        self.listen(Notice(text, warning=True))
+
+    def add_rival(self, state: ArgsetState, built: Built) -> None:
+        """Time the first of those that are the reference elsewhere whose output is the reference's."""
+        while isinstance(built, tasks.BuiltReference) and not self.stop.is_set():
+            result = self._checked(built.kernel, state.reference)
+            if isinstance(result, Measurement):
+                if built.ships:
+                    self._let_compete(_RIVAL, state, built, result)
+                return
+            if result is not None:
+                self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.sentence}"))
+            built = self.submit(_RIVAL, built.position + 1).result()
+
+    def _checked(self, kernel: KernelObject, reference: ArgsetReference) -> Measurement | MeasureFailure | None:
+        """Time a kernel whose output is compared with the reference's; None where the run ends before."""
+        executable = self._link(_RIVAL, [kernel])
+        results: list[Measurement | MeasureFailure] = []
+        self.crew.run(
+            [MeasureJob(executable, kernel.name, self.index, reference.run, reference.tolerance)],
+            lambda job: self.settings,
+            lambda job, result, held_s: results.append(result),
+            self.stop.is_set,
+        )
+        self.crew.forget(executable)
+        return results[0] if results else None
+
+    def _let_compete(
+        self, kind: str, state: ArgsetState, built: tasks.BuiltReference, measurement: Measurement
+    ) -> None:
+        self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
+        folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
+        time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
+        who = f"{built.autoscheduler}'s schedule"
+        if kind == _REFERENCE:
+            who = f"The reference, {who},"
+        self.listen(Notice(f"{who} takes {time_text}; it may win, too."))
+        state.add_timed(
+            Timed(
+                symbol=built.kernel.name,
+                folder=folder,
+                origin=built.autoscheduler,
+                median_ms=measurement.comparable_median_s * 1e3,
+                spread_ms=measurement.spread_s * measurement.factor * 1e3,
+                is_default=False,
+                device=measurement.device,
+            )
+        )
+
+    def _reference_run(self, built: tasks.BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
+        """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
+        executable = self._link(_REFERENCE, [built.kernel, *others])
+        file, limit_s = f"reference_{self.index}.raw", self.context.limits.reference_run_s
+        return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
+
+    def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
+        output = self.context.work_folder / "executables" / f"{kind}_{self.index}"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        executable = self.engine.submit_here(tasks.link, kernels, output).result()
+        if isinstance(executable, SdkError):
+            raise executable
+        return executable
+
+
+def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
+    """Raise what another reference would not mend.
+
+    Raises:
+        UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
+        DeviceError: no device is left.
+    """
+    if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+        raise UsageError(
+            f"The kernel cannot be called as asked. {failure.sentence}",
+            next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
+        )
+    if failure.reason is MeasureFailureReason.DEVICE and not stop.is_set():
+        raise DeviceError(failure.sentence)
+
+
+def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:
+    """What samples are grouped by in training: one number for one pipeline with one set of parameters.
+
+    Halide's tools take whatever id they are given and mix pipelines whose ids collide, so it is a hash.
+    """
+    text = json.dumps([features.pipeline_id, sorted(argset.items())])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") >> 1 or 1

@@ -1,0 +1,338 @@
+"""The rounds of a run: building a batch overlaps timing the one before; then the winner is decided."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+
+from autotune_loop.batch import BuiltBatch
+from autotune_loop.candidate import Candidate
+from autotune_loop.cost_model.learner import Learner
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
+from autotune_loop.execute.engine import Engine
+from autotune_loop.measure.batch_measurer import BatchMeasurer
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
+from autotune_loop.play_off.run_play_off import RunPlayOff
+from autotune_loop.run.nothing_timed import nothing_timed
+from autotune_loop.run.recovery import account_for_unfinished, recover
+from autotune_loop.run.references import prepare_references
+from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.setup import measure_settings
+from autotune_loop.run.task_scheduler import next_task
+from autotune_loop.run.task_state import LEARN_STAGE, ArgsetState
+from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.specification.objective import ObjectiveKind
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.tune_request import TuneRequest
+from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.run_store import RunStore
+from devices.timing.measurement import Measurement
+from targets.errors import GeneratorError, SdkError
+from targets.process.stop_signal import StopSignal
+
+# So many schedules that fail, and none that does not, are no accident.
+_HOPELESS_AFTER = 16
+# However short the budget, so many schedules of a batch that is built are timed.
+_MIN_TIMED = 4
+_POLL_S = 0.2
+_ABANDON_POLL_S = 0.05
+# A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
+_REPEAT_FULL_SEARCH_BELOW_S = 10.0
+
+
+@dataclass
+class Rounds:
+    """The rounds of one run; `run` is called once."""
+
+    request: TuneRequest
+    store: RunStore
+    context: RunContext
+    engine: Engine
+    crew: Crew
+    learner: Learner
+    deadline: Deadline
+    listen: Listener
+    stop: StopSignal
+    builder_stop: StopSignal = field(default_factory=StopSignal)
+    states: list[ArgsetState] = field(default_factory=list)
+    finished: threading.Event = field(default_factory=threading.Event)
+    batches_done: int = 0
+    newest_round: int = 0
+    reserve: PlayOffReserve = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reserve = PlayOffReserve(self.request.clock)
+
+    def run(self, started_s: float) -> TuneResult:
+        """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
+        threading.Thread(target=self._watch_stop, daemon=True, name="stop-watch").start()
+        try:
+            return self._run(started_s)
+        finally:
+            self.finished.set()
+
+    def _watch_stop(self) -> None:
+        """Once the run is stopped, kill what is under way, and what still starts, until it has ended."""
+        while not self.finished.is_set():
+            if self.stop.wait(_POLL_S):
+                self.builder_stop.set()
+                self.engine.interrupt()
+                self.finished.wait(_POLL_S)
+
+    def _run(self, started_s: float) -> TuneResult:
+        try:
+            outcome = self._rounds()
+        except KeyboardInterrupt:
+            self.stop.set()
+            outcome = Outcome.INTERRUPTED
+        if self.stop.is_set():
+            outcome = Outcome.INTERRUPTED
+        try:
+            tuned = tuple(self._decide(state) for state in self.states)
+        except KeyboardInterrupt:
+            self.stop.set()
+            outcome = Outcome.INTERRUPTED
+            tuned = tuple(self._decide(state) for state in self.states)
+        try:
+            self._learn()  # last: a winner is worth more than what the next run starts from
+        except KeyboardInterrupt:
+            outcome = Outcome.INTERRUPTED
+        return self._result(outcome, tuned, time.monotonic() - started_s)
+
+    def _rounds(self) -> Outcome:
+        settings = measure_settings(self.request)
+        self.crew.open(self.stop.is_set)
+        self.states = prepare_references(
+            self.engine, self.crew, self.store, self.context, settings, self.listen, self.stop
+        )
+        if self.stop.is_set():
+            return Outcome.INTERRUPTED
+        self.newest_round = recover(self.store, self.states, self.learner, self.listen)
+        for state in self.states:
+            state.failures = None if self.request.resume else 0
+            state.unlike_devices = self.request.objective.kind is not ObjectiveKind.MEAN
+            self._publish_first(state)
+        measurer = BatchMeasurer(self.crew, self.store, settings, self.listen, self._measured_enough)
+        builder = BatchBuilder(
+            self.engine,
+            self.store,
+            self.context,
+            self.request.sampling,
+            self.learner.predict,
+            self.deadline,
+            self.listen,
+            self.builder_stop,
+        )
+        with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
+            upcoming: ThreadFuture[BuiltBatch] | None = None
+
+            def start_next() -> ThreadFuture[BuiltBatch] | None:
+                nonlocal upcoming
+                upcoming = self._start_build(builder, producer)
+                return upcoming
+
+            try:
+                outcome = self._pipeline(start_next, measurer)
+            finally:
+                if upcoming is not None:
+                    self._abandon(upcoming)
+        hopeless = next((state for state in self.states if state.failures), None)
+        if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
+            raise self._nothing_timed(hopeless)
+        return outcome
+
+    def _pipeline(self, start_next: Callable[[], ThreadFuture[BuiltBatch] | None], measurer: BatchMeasurer) -> Outcome:
+        """Measure batch n here while batch n + 1 is built in the producer's thread."""
+        upcoming = start_next()
+        while upcoming is not None:
+            batch = self._await(upcoming)
+            if batch is None:
+                return Outcome.BUDGET_SPENT
+            self.states[batch.argset_index].history.is_exhausted |= batch.exhausted
+            upcoming = start_next()
+            self._measure(batch, measurer)
+            if self.stop.is_set():
+                return Outcome.INTERRUPTED
+            if self.crew.is_lost:
+                return Outcome.DEVICES_LOST
+        if all(state.history.is_exhausted for state in self.states):
+            self.listen(Notice("Every schedule that the search still finds has been tried."))
+            return Outcome.EXHAUSTED
+        return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
+
+    def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
+        histories = [state.history for state in self.states]
+        argset_index = next_task(histories, self.request.rounds * len(histories))
+        is_first = not any(history.started for history in histories)
+        if argset_index is None or (not is_first and self.deadline.within(self._reserve_s())):
+            return None
+        round_index = histories[argset_index].started
+        histories[argset_index].started += 1
+        full_search_s = self.states[argset_index].full_search_s
+        full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
+        return producer.submit(self._learn_and_build, builder, round_index, argset_index, full)
+
+    def _learn_and_build(self, builder: BatchBuilder, round_index: int, argset_index: int, full: bool) -> BuiltBatch:
+        """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
+        learn_s = self._learn()
+        waiting = max(1, sum(1 for state in self.states if not state.history.best_ms))
+        batch = builder.build(round_index, argset_index, self.store.updated_weights, full_search=full, waiting=waiting)
+        return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
+
+    def _learn(self) -> float:
+        """Train on what has been timed since the last training; returns the seconds that it took."""
+        if not self.learner.has_new_samples or self.stop.is_set():
+            return 0.0
+        started_s = time.monotonic()
+        self.learner.train(self.newest_round)
+        duration_s = time.monotonic() - started_s
+        self.reserve.add_training(duration_s)
+        return duration_s
+
+    def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
+        """The batch, or None when the run was stopped or the budget ran out first."""
+        while True:
+            try:
+                return upcoming.result(_POLL_S)
+            except TimeoutError:
+                # The first batch is always finished: a run without any time would say nothing.
+                spent = self.batches_done > 0 and self.deadline.within(self._reserve_s())
+                if spent or self.stop.is_set():
+                    return None
+
+    def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
+        """Give up a batch under construction."""
+        self.builder_stop.set()
+        while not upcoming.done():
+            # Again and again: tasks that waited for a core start when those before them are killed.
+            self.engine.interrupt()
+            wait([upcoming], _ABANDON_POLL_S)
+
+    def _measured_enough(self, measured: int) -> bool:
+        """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
+        nothing_to_come = measured >= _MIN_TIMED or not self.crew.in_service
+        spent = nothing_to_come and self.deadline.within(self._reserve_s())
+        return spent or self.stop.is_set()
+
+    def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
+        state = self.states[batch.argset_index]
+        if batch.full_search_s is not None:
+            state.full_search_s = batch.full_search_s
+        started = time.monotonic()
+
+        def on_measured(candidate: Candidate, measurement: Measurement, held_s: float) -> None:
+            self._measured(state, candidate, measurement, held_s)
+
+        measured, failed = measurer.measure(batch, state.reference, on_measured)
+        stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
+        self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
+        state.add_batch(stages_s)
+        state.prune(self.store, PLAY_OFF_CONTENDERS)
+        self.batches_done += 1
+        self.newest_round = batch.round_index
+        self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
+        if measured or state.failures is None:
+            state.failures = None
+            return
+        state.failures += batch.failed + failed
+        if state.failures >= _HOPELESS_AFTER and not (self.stop.is_set() or self.crew.is_lost):
+            raise self._nothing_timed(state)
+
+    def _nothing_timed(self, state: ArgsetState) -> GeneratorError:
+        return nothing_timed(
+            state.task.generator_name,
+            self.request.profile,
+            self.store.database.failure_counts(),
+            state.last_failure(self.store),
+        )
+
+    def _publish_first(self, state: ArgsetState) -> None:
+        """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
+        clock = self.request.clock.value
+        state.publish_best(self.store, clock)
+        if state.timed and not self.request.resume:
+            best = state.timed[0]
+            self.listen(BestImproved(state.argset_index, best.sample, best.median_ms, state.default_ms, clock))
+
+    def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
+        median_ms = measurement.comparable_median_s * 1e3
+        self.reserve.add_timing(measurement, held_s)
+        self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
+        spread_ms = measurement.spread_s * measurement.factor * 1e3
+        if not state.add(candidate, median_ms, spread_ms, measurement.device):
+            return
+        state.publish_best(self.store, measurement.clock.value)
+        sample = state.timed[0].sample
+        self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
+
+    def _reserve_s(self) -> float:
+        """Time that the play-offs at the end will need."""
+        with_incumbent = sum(1 for state in self.states if state.incumbent is not None)
+        return self.reserve.needed_s(len(self.states), with_incumbent)
+
+    def _budget_s(self) -> float | None:
+        """Each task's share."""
+        return None if self.request.budget_s is None else self.request.budget_s / len(self.states)
+
+    def _decide(self, state: ArgsetState) -> TunedSchedule:
+        """Time the best again beside the default and publish the winner."""
+        entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
+        clock = self.request.clock.value
+        if self.stop.is_set() or self.crew.is_lost or entries is None:
+            return state.unconfirmed(self.store, clock)
+        play_off = RunPlayOff(
+            engine=self.engine,
+            crew=self.crew,
+            store=self.store,
+            settings=measure_settings(self.request),
+            objective=self.request.objective,
+            most_turns=self.request.play_off_turns,
+            seed=self.request.sampling.seed,
+            deadline=self.reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
+            listen=self.listen,
+            stop=self.stop,
+        )
+        try:
+            result = play_off.hold(entries, state.reference, state.argset_index)
+        except SdkError as error:
+            self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
+            return state.unconfirmed(self.store, clock)
+        return state.decide(self.store, result, clock)
+
+    def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
+        database = self.store.database
+        account_for_unfinished(database)
+        return TuneResult(
+            outcome=outcome,
+            generator=self.request.generator_names,
+            target=self.request.profile.name,
+            device=self.request.device_names,
+            clock=self.request.clock.value,
+            tuned=tuned,
+            run_folder=self.store.folder,
+            weights=self.store.updated_weights,
+            rounds=database.next_round(),
+            samples_timed=len(database.measured()),
+            failures=database.failure_counts(),
+            incidents=database.incident_counts(),
+            devices=_device_use(database),
+            not_done=database.not_done_count(),
+            stages_s=database.stage_totals_s(),
+            duration_s=duration_s,
+        )
+
+
+def _device_use(database: RunDatabase) -> tuple[DeviceUse, ...]:
+    used, boards = database.device_use(), database.board_factors()
+    rows = []
+    for name in dict.fromkeys([*used, *boards]):
+        board = boards.get(name)
+        told = () if board is None else (board.factor, board.spread, board.fits)
+        rows.append(DeviceUse(name, *used.get(name, (0, 0.0)), *told))
+    return tuple(rows)

@@ -1,0 +1,236 @@
+"""What a run knows of one argument set: its reference, its default, its best."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune_loop.candidate import Candidate, Origin
+from autotune_loop.measure.batch_measurer import ArgsetReference
+from autotune_loop.play_off.course import PlayOffResult
+from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
+from autotune_loop.play_off.incumbent import Incumbent
+from autotune_loop.play_off.run_play_off import PlayOffEntries
+from autotune_loop.play_off.verdict import Verdict
+from autotune_loop.run.result import TunedSchedule
+from autotune_loop.run.task_scheduler import TaskHistory
+from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.run_store import RunStore
+from targets.build.executable import KernelObject
+from weights.network import Network
+
+# The stage of a batch that is about all batches before it.
+LEARN_STAGE = "learn"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A candidate with its time as a sample."""
+
+    symbol: str
+    folder: Path
+    origin: str
+    median_ms: float
+    spread_ms: float
+    is_default: bool
+    device: str = ""
+
+    @property
+    def sample(self) -> str:
+        """As the layout names it: batch_<round>_<argset>/<sample>."""
+        return f"{self.folder.parent.name}/{self.folder.name}"
+
+
+@dataclass
+class ArgsetState:
+    """Grows with every measurement.
+
+    Attributes:
+        reference: what outputs are compared with, and what samples are grouped by.
+        timed: every timed candidate, fastest first.
+        incumbent: what is to be beaten; None where none was given.
+        unlike_devices: a schedule's time on one device says little of another; each sends its best into the play-off.
+        full_search_s: how long the last full beam search took.
+        history: what each of its batches has brought.
+        autoscheduler: which one searches.
+        failures: schedules that failed before the first was timed; None once one is.
+    """
+
+    argset_index: int
+    task: TuningTask
+    reference: ArgsetReference
+    timed: list[Timed] = field(default_factory=list)
+    incumbent: Incumbent | None = None
+    unlike_devices: bool = False
+    full_search_s: float | None = None
+    history: TaskHistory = field(default_factory=TaskHistory)
+    autoscheduler: str = Network.ADAMS2019.value
+    failures: int | None = 0
+
+    @property
+    def default(self) -> Timed | None:
+        """The schedule that a user gets without tuning, once it is timed."""
+        return next((timed for timed in self.timed if timed.is_default), None)
+
+    @property
+    def default_ms(self) -> float | None:
+        """The default schedule's time as a sample."""
+        return None if self.default is None else self.default.median_ms
+
+    def add(self, candidate: Candidate, median_ms: float, spread_ms: float, device: str) -> bool:
+        """Record a time; true when it is the best so far."""
+        is_default = candidate.round_index == 0 and candidate.point.origin is not Origin.RANDOM
+        origin = candidate.point.origin.value
+        return self.add_timed(
+            Timed(candidate.symbol, candidate.folder, origin, median_ms, spread_ms, is_default, device)
+        )
+
+    def add_timed(self, timed: Timed) -> bool:
+        """Record a time; true when it is the best so far."""
+        best = not self.timed or timed.median_ms < self.timed[0].median_ms
+        self.timed.append(timed)
+        self.timed.sort(key=lambda t: t.median_ms)
+        return best
+
+    def add_batch(self, stages_s: Mapping[str, float]) -> None:
+        """A batch has ended; `stages_s` says what its time went into, learning from others included."""
+        best_ms = self.timed[0].median_ms if self.timed else math.inf
+        self.history.add(best_ms, sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE))
+
+    def publish_best(self, store: RunStore, clock: str) -> None:
+        """Write the header of the best so far whose schedule is there, with its time; nothing before the first."""
+        for timed in self.timed:
+            schedule = store.schedule_path(timed.folder)
+            if schedule.is_file():
+                benchmark = f"{timed.median_ms:.6g} ms ({clock} time, median) for {timed.sample}\n"
+                store.write_best(self.argset_index, schedule, benchmark)
+                return
+
+    def _best(self) -> list[Timed]:
+        """The best first; of unlike devices each one's best, then each one's second, and so on."""
+        if not self.unlike_devices:
+            return self.timed
+        place: Counter[str] = Counter()
+        ranked = []
+        for timed in self.timed:
+            ranked.append((place[timed.device], timed))
+            place[timed.device] += 1
+        return [timed for _, timed in sorted(ranked, key=lambda item: item[0])]
+
+    def _kept(self, count: int) -> list[Timed]:
+        kept = self._best()[: count - 1]
+        if self.default is not None and self.default not in kept:
+            kept = [*kept, self.default]
+        return kept
+
+    def prune(self, store: RunStore, count: int) -> None:
+        """Delete the objects of all but the best and the default."""
+        kept = {timed.symbol for timed in self._kept(count)}
+        for timed in self.timed:
+            if timed.symbol not in kept:
+                shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)
+
+    def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
+        """The default, the best others and the incumbent, those whose objects are there; None where none is."""
+        found = [(KernelObject(t.symbol, store.object_path(t.symbol)), self._label(t)) for t in self._kept(count)]
+        if self.incumbent is not None:
+            found.append((KernelObject(self.incumbent.symbol, store.object_path(self.incumbent.symbol)), INCUMBENT))
+        present = [(kernel, label) for kernel, label in found if kernel.object_path.is_file()]
+        if not present:
+            return None
+        symbols = {kernel.name for kernel, _ in present}
+        default = None if self.default is None or self.default.symbol not in symbols else self.default.symbol
+        incumbent = None if self.incumbent is None or self.incumbent.symbol not in symbols else self.incumbent.symbol
+        return PlayOffEntries(
+            kernels=[kernel for kernel, _ in present],
+            labels=[label for _, label in present],
+            stayer=incumbent or default,
+            companion=default,
+        )
+
+    @staticmethod
+    def _label(timed: Timed) -> str:
+        return "the default" if timed.is_default else timed.sample
+
+    def last_failure(self, store: RunStore) -> str:
+        """The sentence of the newest failure."""
+        return store.database.last_failure(self.argset_index)
+
+    def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:
+        """Publish what the play-off says is to ship."""
+        verdict = result.verdict
+        store.database.add_verdict(self.argset_index, verdict.to_dict())
+        if not verdict.is_decided:
+            return self.unconfirmed(store, clock, verdict)
+        won = result.times[verdict.winner]
+        default = {} if self.default is None else result.times.get(self.default.symbol, {})
+        lead = next(iter(won))
+        sample, folder = self._winner(verdict.winner)
+        low_ms, high_ms = won[lead].range_ms
+        benchmark = (
+            f"{won[lead].median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
+            f"{len(won[lead].turns_s)} processes took {low_ms:.6g} to {high_ms:.6g} ms\n"
+            f"{verdict.sentence}\n"
+        )
+        header = store.write_best(self.argset_index, store.schedule_path(folder), benchmark)
+        return TunedSchedule(
+            argset=dict(self.task.parameters),
+            generator=self.task.generator_name,
+            header=header,
+            sample=sample,
+            default_description=self._default_description(),
+            default_ms=default[lead].median_ms if lead in default else None,
+            tuned_ms=won[lead].median_ms,
+            default_spread_ms=default[lead].spread_ms if lead in default else None,
+            tuned_spread_ms=won[lead].spread_ms,
+            confirmed=True,
+            by_device={
+                device: (default[device].median_ms if device in default else None, times.median_ms)
+                for device, times in won.items()
+            },
+            tuned_range_ms=(low_ms, high_ms),
+            verdict=verdict,
+        )
+
+    def _winner(self, symbol: str) -> tuple[str, Path]:
+        """What a result calls it, and the folder of its header."""
+        if self.incumbent is not None and symbol == self.incumbent.symbol:
+            return "incumbent", self.incumbent.folder
+        timed = next(timed for timed in self.timed if timed.symbol == symbol)
+        return "default" if timed.is_default else timed.sample, timed.folder
+
+    def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
+        """The best so far as it was timed once; an incumbent that it has not beaten stays."""
+        best = self.timed[0] if self.timed else None
+        default = self.default
+        header = None if best is None else store.best_schedule(self.argset_index)
+        if self.incumbent is not None:
+            benchmark = f"not timed ({clock} time): no play-off has decided against the incumbent\n"
+            header = store.write_best(self.argset_index, store.schedule_path(self.incumbent.folder), benchmark)
+        return TunedSchedule(
+            argset=dict(self.task.parameters),
+            generator=self.task.generator_name,
+            header=header,
+            sample=self._unconfirmed_sample(best),
+            default_description=self._default_description(),
+            default_ms=self.default_ms,
+            tuned_ms=None if best is None or self.incumbent is not None else best.median_ms,
+            default_spread_ms=None if default is None else default.spread_ms,
+            tuned_spread_ms=None if best is None or self.incumbent is not None else best.spread_ms,
+            confirmed=False,
+            verdict=verdict,
+        )
+
+    def _unconfirmed_sample(self, best: Timed | None) -> str:
+        if self.incumbent is not None:
+            return "incumbent"
+        return "" if best is None else "default" if best.is_default else best.sample
+
+    def _default_description(self) -> str:
+        if self.default is None:
+            return "none could be timed"
+        return f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"

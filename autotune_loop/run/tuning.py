@@ -1,0 +1,101 @@
+"""`tune`: one run of the loop, from a request to a result."""
+
+from __future__ import annotations
+
+import time
+
+from autotune_loop.cost_model.learner import Learner
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import Listener, Notice
+from autotune_loop.execute.engine import Engine
+from autotune_loop.farm.use import FARM_AHEAD_S
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.run.result import TuneResult
+from autotune_loop.run.rounds import Rounds
+from autotune_loop.run.setup import (
+    assembler_notice,
+    own_weights,
+    prepare_toolchain,
+    run_context,
+    run_record,
+    run_started,
+    start_weights,
+    toolchain_notice,
+)
+from autotune_loop.specification.tune_request import Folders, TuneRequest
+from autotune_loop.specification.tuning_task import published_names, sample_file_name
+from autotune_loop.store.run_store import RunStore
+from devices.local.core_turns import CoreTurns
+from targets.errors import RunFolderError, SdkError
+from targets.process.stop_signal import StopSignal
+
+# Their results come faster than a disk takes them one by one.
+_MANY_DEVICES = 16
+
+
+def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSignal) -> TuneResult:
+    """Run the loop to its end: rounds done, budget spent, nothing new to find, or stopped.
+
+    Setting `stop` ends the run cleanly with the best so far; so does a KeyboardInterrupt.
+
+    Raises:
+        GeneratorError: the generator cannot be tuned at all; the sentence shows the fix.
+        RunFolderError: the run folder is in use, damaged, full, or of another run.
+        ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
+    """
+    started_s = time.monotonic()
+    weights = start_weights(request)
+    record = run_record(request, folders, weights)
+    try:
+        network = weights.network
+        store = RunStore(
+            request.run_folder,
+            sample_file_name(request.tasks),
+            record,
+            resume=request.resume,
+            names=published_names(request.tasks),
+            network=network,
+        )
+        try:
+            context, build_slots = run_context(request, folders, store.work)
+            listen(run_started(request, store.folder))
+            for notice in (toolchain_notice(request, folders), assembler_notice(request, folders)):
+                if notice:
+                    listen(Notice(notice))
+            started_s += prepare_toolchain(request, folders, listen, stop)
+            turns = CoreTurns(folders.locks) if context.cores.take_turns else None
+            with (
+                Learner(
+                    store,
+                    weights,
+                    request,
+                    folders.environment,
+                    turns,
+                    listen,
+                    own_weights(request),
+                    is_transferred=request.is_transferred,
+                ) as learner,
+                Engine(context, build_slots, request.farm, listen) as engine,
+            ):
+                deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
+                names = [device.name for device in request.devices]
+                ahead_s = 0.0 if request.farm is None else FARM_AHEAD_S
+                if len(names) > _MANY_DEVICES:
+                    store.database.trust_the_machine()
+                at_once = min(device.at_once for device in request.devices)
+                crew = Crew(
+                    engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
+                )
+                rounds = Rounds(request, store, context, engine, crew, learner, deadline, listen, stop)
+                return rounds.run(started_s)
+        except SdkError:
+            store.discard_if_unused()
+            raise
+        finally:
+            store.close()
+    except OSError as error:
+        raise RunFolderError(
+            f"The run in {request.run_folder} cannot go on: {error.strerror or error}"
+            + (f" ({error.filename})." if error.filename else "."),
+            next_step="Mend that (free disk space, if the disk is full), then go on with --resume.",
+        ) from error

@@ -1,0 +1,217 @@
+"""From a round's number to an executable with a batch of new schedules: search, choose, generate code, link."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from autotune_loop.batch import BatchInProgress, BuiltBatch
+from autotune_loop.candidate import BuiltObject, Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import BuildProgress, Listener, Notice
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.search.plan import full_beam_point, greedy_point
+from autotune_loop.search.pool import MIN_SCHEDULES, PoolSearch
+from autotune_loop.search.selection import choose_batch
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.store.failure_log import FailureLog
+from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.run_store import RunStore
+from targets.build.executable import Executable, KernelObject
+from targets.errors import GeneratorError, SdkError
+from targets.generator.run import GeneratorFailure
+from targets.process.stop_signal import StopSignal
+from weights.weights_file import read_weights
+
+# Shares of the time left, after which a batch is content with few schedules: of searching, then of building.
+_SEARCH_SHARE = 0.25
+_BUILD_SHARE = 0.4
+
+Predict = Callable[[Sequence[Path]], list[float | None]]
+BuiltCandidate = tuple[Candidate, KernelObject]
+
+
+class BatchBuilder:
+    """Builds one batch at a time, in the calling thread, with the work submitted to the engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: RunStore,
+        context: RunContext,
+        sampling: SamplingOptions,
+        predict: Predict,
+        deadline: Deadline,
+        listen: Listener,
+        stop: StopSignal,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._context = context
+        self._sampling = sampling
+        self._predict = predict
+        self._deadline = deadline
+        self._listen = listen
+        self._stop = stop
+        self._failures = FailureLog(store.database, listen)
+        self._pool_search = PoolSearch(engine, context, sampling.seed, self._failures, listen, stop)
+
+    def build(
+        self, round_index: int, argset_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
+    ) -> BuiltBatch:
+        """Sample, choose, build and link one batch.
+
+        Args:
+            weights_path: the cost model of this batch's searches.
+            full_search: the batch's first sample is a full beam search.
+            waiting: tasks that share the time that is left, because they have had no batch yet, at least this one.
+
+        Raises:
+            GeneratorError: no schedule of this generator can ever be built; the sentence shows the fix.
+        """
+        work = BatchInProgress(round_index, argset_index)
+        text = " ".join(f"{key}={value}" for key, value in self._context.tasks[argset_index].parameters.items())
+        used = self._store.start_batch(round_index, argset_index, read_weights(weights_path), text)
+        # In the first round that is the default, what a user gets without tuning, whatever the run started from.
+        guide = self._store.default_weights if round_index == 0 else used
+        full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
+        count = self._sampling.batch_size - int(full_search)
+        pool_size = max(count, round(count * self._sampling.pool_factor))
+        with _timed(work, "search"):
+            known = self._store.database.known_schedules(argset_index)
+            search_until = self._deadline.share(_SEARCH_SHARE / waiting)
+            pool = self._pool_search.search(work, used, pool_size, known, search_until)
+        with _timed(work, "choose"):
+            chosen = self._choose(work, pool, count)
+        with _timed(work, "generate code"):
+            built = self._build_all(work, chosen, self._deadline.share(_BUILD_SHARE / waiting))
+            first = self._await_full(work, full, guide) if full is not None else []
+        with _timed(work, "link"):
+            executable = self._link(work, first + built)
+        was_full = bool(first) and first[0][0].point.origin is Origin.FULL_BEAM
+        return BuiltBatch(
+            round_index=round_index,
+            argset_index=argset_index,
+            candidates=tuple(candidate for candidate, _ in first + built) if executable else (),
+            executable=executable,
+            exhausted=not chosen and not first and not self._stop.is_set(),
+            failed=work.failed,
+            full_search_s=first[0][0].search_s if was_full else None,
+            stages_s=work.stages_s,
+        )
+
+    def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
+        name = self._context.tasks[work.argset_index].function_name
+        return f"{name}_r{work.round_index}_a{work.argset_index}_s{sample_index}"
+
+    def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
+        label = f"{work.round_index}_{work.argset_index}_beam{point.beam_size}"
+        folder = self._context.work_folder / "search" / label
+        symbol = self._symbol(work, 0)
+        return self._engine.submit_build(tasks.search_and_build, point, work.argset_index, folder, symbol)
+
+    def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
+        if not pool or self._stop.is_set():
+            return []
+        network = self._context.network
+        features = [read_featurization(s.featurization_path, network).schedule_features for s in pool]
+        predicted_ms = self._predict([s.featurization_path for s in pool])
+        sampling = self._sampling
+        seed = sampling.seed + work.round_index
+        indices = choose_batch(features, predicted_ms, count, sampling.random_share, sampling.diversity, seed)
+        first = sampling.batch_size - count
+        candidates = [
+            self._keep(work, pool[i], first + position, predicted_ms[i]) for position, i in enumerate(indices)
+        ]
+        for searched in pool:
+            shutil.rmtree(searched.folder, ignore_errors=True)
+        return candidates
+
+    def _keep(
+        self, work: BatchInProgress, searched: SearchedSchedule, sample_index: int, predicted_ms: float | None
+    ) -> Candidate:
+        place = (work.round_index, work.argset_index, sample_index)
+        return self._store.keep(searched, *place, self._symbol(work, sample_index), predicted_ms)
+
+    def _submit_build(self, candidate: Candidate, work: BatchInProgress) -> Future[BuiltObject | GeneratorFailure]:
+        folder = self._store.objects / candidate.symbol
+        return self._engine.submit_build(tasks.build_object, candidate, work.argset_index, folder)
+
+    def _await_full(
+        self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
+    ) -> list[BuiltCandidate]:
+        """The full beam search's candidate; a greedy one in its place where that failed in the first round."""
+        result = full.result()
+        if isinstance(result, SearchFailure) and not self._stop.is_set():
+            self._full_failed(work, result)
+            if work.round_index > 0:
+                return []
+            text = f"The full beam search failed: {result.failure.sentence} A greedy search takes its place."
+            self._listen(Notice(text, warning=True))
+            result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
+            if isinstance(result, SearchFailure) and not self._stop.is_set():
+                self._full_failed(work, result)
+        if isinstance(result, SearchFailure):
+            return []
+        known = self._store.database.known_schedules(work.argset_index)
+        if work.round_index > 0 and result.schedule_sha256 in known:
+            shutil.rmtree(result.folder, ignore_errors=True)
+            return []
+        predicted_ms = self._predict([result.featurization_path])[0]
+        candidate = self._keep(work, result, 0, predicted_ms)
+        assert result.built is not None
+        kernel = self._store.keep_build(candidate, result.built)
+        shutil.rmtree(result.folder, ignore_errors=True)
+        return [(candidate, kernel)]
+
+    def _full_failed(self, work: BatchInProgress, result: SearchFailure) -> None:
+        if result.failure.reason.concerns_every_candidate:
+            raise GeneratorError(result.failure.sentence)
+        self._failures.search_failed(work.round_index, work.argset_index, result)
+
+    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[BuiltCandidate]:
+        """Those that could be built, in order; past `until` a few are enough, past the run's deadline one is."""
+        built: list[BuiltCandidate] = []
+        waiting = deque(chosen)
+        under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
+        while True:
+            few = MIN_SCHEDULES if not self._deadline.within(0.0) else 1
+            enough = self._stop.is_set() or (len(built) >= few and until.within(0.0))
+            while waiting and len(under_way) < 2 * self._engine.build_slots and not enough:
+                under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
+            if not under_way:
+                return built
+            candidate, future = under_way.popleft()
+            result = future.result()
+            if isinstance(result, GeneratorFailure):
+                work.failed += 1
+                reason = result.reason.value
+                self._failures.candidate_failed(candidate, "build", reason, result.sentence, result.log)
+            else:
+                built.append((candidate, self._store.keep_build(candidate, result)))
+            place = (work.round_index, work.argset_index)
+            self._listen(BuildProgress(*place, len(built), work.failed, len(chosen)))
+
+    def _link(self, work: BatchInProgress, built: list[BuiltCandidate]) -> Executable | None:
+        if not built or self._stop.is_set():
+            return None
+        output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.argset_index}"
+        result = self._engine.submit_here(tasks.link, [kernel for _, kernel in built], output).result()
+        if isinstance(result, SdkError):
+            raise result
+        assert isinstance(result, Executable)
+        return result
+
+
+@contextlib.contextmanager
+def _timed(work: BatchInProgress, stage: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    work.stages_s[stage] = time.monotonic() - started

@@ -1,0 +1,119 @@
+"""Many cheap searches for one batch: distinct schedules that the run has not seen yet."""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+from autotune_loop.batch import BatchInProgress
+from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import Listener, SearchProgress
+from autotune_loop.execute import tasks
+from autotune_loop.execute.engine import Engine
+from autotune_loop.search.plan import random_points
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.failure_log import FailureLog
+from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailureReason
+from targets.process.stop_signal import StopSignal
+
+# Small pipelines have few schedules: give up on new ones after this many searches for each one wanted.
+_MAX_SEARCHES_PER_WANTED = 6
+# However short the time, a batch has so many schedules.
+MIN_SCHEDULES = 4
+
+
+class PoolSearch:
+    """Samples the pool that a batch is chosen from.
+
+    Args:
+        seed: of the run.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        context: RunContext,
+        seed: int,
+        failures: FailureLog,
+        listen: Listener,
+        stop: StopSignal,
+    ) -> None:
+        self._engine = engine
+        self._context = context
+        self._seed = seed
+        self._failures = failures
+        self._listen = listen
+        self._stop = stop
+
+    def search(
+        self, work: BatchInProgress, weights: Path, size: int, known: set[str], until: Deadline
+    ) -> list[SearchedSchedule]:
+        """Up to `size` schedules, in the order of their points, so that equal seeds give equal pools.
+
+        Args:
+            weights: the cost model that guides the searches.
+            known: schedules that count as duplicates; those found are added.
+            until: past it, a few schedules are enough.
+
+        Raises:
+            GeneratorError: every search failed, or one failed in a way that every other will.
+        """
+        pool: list[SearchedSchedule] = []
+        duplicates = failed = 0
+        sentence = ""
+        points = random_points(self._seed, work.round_index, work.argset_index, weights)
+
+        def enough() -> bool:
+            return len(pool) >= size or (len(pool) >= MIN_SCHEDULES and until.within(0.0))
+
+        for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, enough):
+            if isinstance(result, SearchFailure):
+                failed += self._failed(work, result)
+                sentence = sentence or result.failure.sentence
+            elif result.schedule_sha256 in known or len(pool) >= size:
+                duplicates += int(result.schedule_sha256 in known)
+                shutil.rmtree(result.folder, ignore_errors=True)
+            else:
+                known.add(result.schedule_sha256)
+                pool.append(result)
+            place = (work.round_index, work.argset_index)
+            self._listen(SearchProgress(*place, len(pool), size, duplicates, failed))
+        if not pool and failed and not duplicates and not self._stop.is_set():
+            raise GeneratorError(f"Not one of {failed} searches gave a schedule. {sentence}")
+        return pool
+
+    def _stream(
+        self, work: BatchInProgress, points: Iterator[SearchPoint], at_most: int, enough: Callable[[], bool]
+    ) -> Iterator[SearchedSchedule | SearchFailure]:
+        """Results in the order of the points, a window of searches under way at any time."""
+        under_way: deque[Future[SearchedSchedule | SearchFailure]] = deque()
+        submitted = 0
+        while True:
+            while (
+                len(under_way) < 2 * self._engine.build_slots
+                and submitted < at_most
+                and not (enough() or self._stop.is_set())
+            ):
+                folder = self._folder(work, str(submitted))
+                under_way.append(self._engine.submit_build(tasks.search, next(points), work.argset_index, folder))
+                submitted += 1
+            if not under_way:
+                return
+            yield under_way.popleft().result()
+
+    def _folder(self, work: BatchInProgress, label: str) -> Path:
+        return self._context.work_folder / "search" / f"{work.round_index}_{work.argset_index}_{label}"
+
+    def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
+        """Record a failure; 0 for a search that was only stopped."""
+        if result.failure.reason is GeneratorFailureReason.STOPPED:
+            return 0
+        if result.failure.reason.concerns_every_candidate:
+            raise GeneratorError(result.failure.sentence)
+        self._failures.search_failed(work.round_index, work.argset_index, result)
+        return 1

@@ -1,0 +1,93 @@
+"""The Funcs of a pipeline: names behind indices, and hashes of what they compute."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets.errors import GeneratorError
+from targets.generator.program import GeneratorProgram
+from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, run_generator
+from targets.process.outcome import ProcessLimits
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+_SOURCE = Path(__file__).parent / "func_table_plugin.cpp"
+_AUTOSCHEDULER = "SdkFuncTable"
+_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
+_MAXIMUM_FUNCS = 100_000
+_SHOWN_CHARACTERS = 80
+_ROW = re.compile(r"([A-Za-z0-9_.$]+)\t([0-9a-f]{16})\t([0-9a-f]{16})")
+
+
+@dataclass(frozen=True)
+class FuncRow:
+    """One Func of a pipeline.
+
+    Attributes:
+        name: without the numbers by which Halide tells apart what has one name in one process.
+        definition: hash of its definitions as text; 0 where that would be too long to be compared.
+        domains: hash of what its reductions run over; 0 as above.
+    """
+
+    name: str
+    definition: int
+    domains: int
+
+
+def read_func_table(
+    program: GeneratorProgram,
+    generator_name: str,
+    parameters: Mapping[str, str],
+    halide_target: str,
+    compiler: HostCppCompiler,
+) -> tuple[FuncRow, ...]:
+    """The rows in the order of `Pipeline::get_func`. The generator is run, and nothing is compiled but our plug-in.
+
+    Raises:
+        GeneratorError: the generator fails.
+        ToolchainError: no C++ compiler is installed.
+    """
+    plugin = compiler.build_plugin(_SOURCE)
+    with tempfile.TemporaryDirectory(prefix="sdk-funcs-") as folder:
+        table = Path(folder) / "funcs.schedule.h"
+        request = GeneratorRequest(
+            generator_name=generator_name,
+            function_name="funcs",
+            base_name="funcs",
+            output_folder=Path(folder),
+            # The plug-in writes it, and ends the generator before Halide would.
+            emit=("schedule",),
+            halide_target=halide_target,
+            parameters=parameters,
+            autoscheduler=AutoschedulerRequest(_AUTOSCHEDULER, (plugin,), {"table_path": str(table)}),
+        )
+        result = run_generator(program, request, _LIMITS)
+        if isinstance(result, GeneratorFailure):
+            raise GeneratorError(result.sentence)
+        return _rows(table.read_text(encoding="utf-8", errors="replace"), generator_name)
+
+
+def _rows(text: str, generator_name: str) -> tuple[FuncRow, ...]:
+    rows = []
+    for line in text.splitlines()[:_MAXIMUM_FUNCS]:
+        row = _ROW.fullmatch(line)
+        if row is None:
+            name = line.partition("\t")[0][:_SHOWN_CHARACTERS]
+            raise GeneratorError(
+                f"Generator {generator_name} has a Func named {name!r}, which cannot be told in a shipped header.",
+                next_step="Name it with letters, digits, underscores and dots, and tune again.",
+            )
+        rows.append(FuncRow(row[1], int(row[2], 16), int(row[3], 16)))
+    if not rows:
+        raise GeneratorError(f"Generator {generator_name} has no Funcs.")
+    return tuple(rows)
+
+
+def algorithm_hash(rows: tuple[FuncRow, ...]) -> str:
+    """One hash of a whole table, 16 hexadecimal digits."""
+    text = "\n".join(f"{row.name} {row.definition:016x} {row.domains:016x}" for row in rows)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,104 @@
+"""A C header that calls the tuned kernel where its schedule takes the size, and another kernel where it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from autotune_loop.shipping.files.kernel_signature import KernelArgument
+
+_MAXIMUM_DIMENSIONS = 8
+
+
+def guard_file(name: str) -> str:
+    """The file's name."""
+    return f"{name}_guard.h"
+
+
+def print_guard_header(name: str, signature: Sequence[KernelArgument]) -> str:
+    """A header with `<name>_guarded`, which takes the arguments of the kernels `<name>_tuned` and `<name>_fallback`.
+
+    Which of them is called is asked by a bounds query: the tuned kernel is called without memory and answers with the
+    regions that it would touch. That computes nothing, and is right for whatever schedule the kernel has.
+    """
+    arguments = [_Argument(index, argument) for index, argument in enumerate(signature)]
+    parameters = ", ".join(argument.declaration for argument in arguments)
+    buffers = [argument for argument in arguments if argument.is_buffer]
+    listed = ", ".join(argument.name for argument in buffers)
+    places = {argument.name: place for place, argument in enumerate(buffers)}
+    asked = ", ".join(f"&asked[{places[a.name]}]" if a.is_buffer else a.name for a in arguments)
+    passed = ", ".join(argument.name for argument in arguments)
+    return (
+        _TEMPLATE.replace("@NAME@", name)
+        .replace("@PARAMETERS@", parameters)
+        .replace("@COUNT@", str(len(buffers)))
+        .replace("@DIMENSIONS@", str(_MAXIMUM_DIMENSIONS))
+        .replace("@BUFFERS@", listed)
+        .replace("@ASKED@", asked)
+        .replace("@PASSED@", passed)
+    )
+
+
+class _Argument:
+    """An argument under a name that no other has and that C takes."""
+
+    def __init__(self, index: int, argument: KernelArgument) -> None:
+        self.name = f"a{index}_" + re.sub(r"[^A-Za-z0-9_]", "_", argument.name)
+        self.is_buffer = argument.is_buffer
+        c_type = "struct halide_buffer_t *" if argument.is_buffer else argument.c_type
+        self.declaration = f"{c_type}{'' if c_type.endswith('*') else ' '}{self.name}"
+
+
+_TEMPLATE = """\
+#ifndef @NAME@_GUARD_H
+#define @NAME@_GUARD_H
+
+/* MACHINE GENERATED -- DO NOT EDIT
+ *
+ * Build the generator twice: as @NAME@_tuned with its shipped schedule, and as @NAME@_fallback with one that takes
+ * every size. @NAME@_guarded calls the first wherever it can. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "@NAME@_fallback.h"
+#include "@NAME@_tuned.h"
+#include "HalideRuntime.h"
+
+/* Whether the tuned kernel takes these buffers as they are. */
+static inline bool @NAME@_takes(@PARAMETERS@) {
+    struct halide_buffer_t *given[] = {@BUFFERS@};
+    struct halide_buffer_t asked[@COUNT@];
+    halide_dimension_t dimensions[@COUNT@][@DIMENSIONS@];
+    for (int i = 0; i < @COUNT@; i++) {
+        asked[i] = *given[i];
+        asked[i].host = NULL;
+        asked[i].device = 0;
+        asked[i].device_interface = NULL;
+        asked[i].dim = dimensions[i];
+        if (given[i]->dimensions > @DIMENSIONS@) return false;
+        for (int d = 0; d < given[i]->dimensions; d++) {
+            dimensions[i][d] = given[i]->dim[d];
+        }
+    }
+    /* Without memory it writes the regions that it would touch into the buffers. */
+    if (@NAME@_tuned(@ASKED@) != 0) return false;
+    for (int i = 0; i < @COUNT@; i++) {
+        for (int d = 0; d < given[i]->dimensions; d++) {
+            const int64_t min = given[i]->dim[d].min, end = min + given[i]->dim[d].extent;
+            const int64_t asked_min = dimensions[i][d].min, asked_end = asked_min + dimensions[i][d].extent;
+            if (asked_min < min || asked_end > end) return false;
+        }
+    }
+    return true;
+}
+
+/* The tuned kernel where it takes the size, else the fallback; returns Halide's error code, 0 when all is well. */
+static inline int @NAME@_guarded(@PARAMETERS@) {
+    if (@NAME@_takes(@PASSED@)) return @NAME@_tuned(@PASSED@);
+    return @NAME@_fallback(@PASSED@);
+}
+
+#endif
+"""

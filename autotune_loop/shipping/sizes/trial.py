@@ -1,0 +1,162 @@
+"""A schedule at other sizes than its estimates: does it run, and is its output that of the plainest schedule?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.shipping.files.kernel_signature import KernelArgument, read_signature
+from autotune_loop.shipping.proven_schedule import ProvenSchedule
+from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
+from autotune_loop.shipping.sizes.request import OutputSize, argument_sizes, neighbouring_sizes
+from autotune_loop.shipping.trial_place import TrialPlace
+from autotune_loop.store.featurization import read_featurization
+from devices.local.core_plan import plan_cores
+from devices.local.core_turns import CoreTurns
+from devices.remote.device_transport import device_transport
+from devices.timing.measure import Session, check_output, list_kernels, write_reference
+from devices.timing.measure_settings import KernelInputs, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization, link_kernels
+from targets.build.executable import Executable
+from targets.errors import DeviceError
+from targets.schedule.choice import ScheduleChoice
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.plugin import schedule_autoscheduler
+from weights.network import Network
+
+_CALL_LIMIT_S = 300.0
+_LIST_LIMIT_S = 60.0
+_REFERENCE_FILE = "size_reference.raw"
+_TUNED, _PLAIN = "tuned", "plain"
+# Everything at root, without a split: it takes every size that the algorithm takes.
+_PLAIN_HEADER = """\
+#include "Halide.h"
+
+inline void apply_schedule_plain(::Halide::Pipeline pipeline, ::Halide::Target target) {
+    for (size_t index = 0; index < @COUNT@; index++) {
+        pipeline.get_func(index).compute_root();
+    }
+}
+"""
+# What the runner says before Halide's own words.
+_PREAMBLE = re.compile(r"^The runner reports: (?:The call of '\w+' ended with error -?\d+: )?")
+_VERDICTS = {
+    MeasureFailureReason.HALIDE_ERROR: SizeVerdict.REFUSED,
+    MeasureFailureReason.WRONG_OUTPUT: SizeVerdict.WRONG_OUTPUT,
+}
+
+
+@dataclass(frozen=True)
+class TriedSizes:
+    """What came of it.
+
+    Attributes:
+        signature: of the kernel.
+        outcomes: the sizes that were asked for, then the neighbours.
+        asked: how many of them were asked for.
+    """
+
+    signature: tuple[KernelArgument, ...]
+    outcomes: tuple[SizeOutcome, ...]
+    asked: int
+
+
+def try_sizes(
+    proven: ProvenSchedule,
+    asked: Sequence[OutputSize],
+    place: TrialPlace,
+    progress: Callable[[str], None],
+    *,
+    neighbours: bool,
+) -> TriedSizes:
+    """Call the schedule at every size, and compare with the plain schedule's output at that size.
+
+    Raises:
+        GeneratorError: a schedule cannot be built.
+        UsageError: a size has too many dimensions.
+        DeviceError, EmulatorError, ToolchainError: what is missing or broken.
+    """
+    usable = frozenset(os.sched_getaffinity(0))
+    cores = plan_cores(usable, len(usable) if place.device.uses_host_cores else 0)
+    turns = CoreTurns(place.folders.locks) if cores.take_turns else None
+    with (
+        tempfile.TemporaryDirectory(prefix="sdk-sizes-") as text,
+        # Nothing is timed: others may build meanwhile, and nobody measures.
+        turns.building() if turns else contextlib.nullcontext(),
+    ):
+        folder = Path(text)
+        progress("building for other sizes")
+        executable, tolerance = _build(proven, place, folder)
+        transport = device_transport(
+            place.device,
+            place.profile,
+            folder / "device",
+            place.folders.environment,
+            cores.measure,
+            place.connections,
+            place.tools.cache,
+        )
+        with contextlib.closing(transport):
+            transport.push(executable.path, executable.path.name)
+            session = Session(place.device, transport, KernelInputs(scalars=proven.run.inputs.scalars), tolerance)
+            signature = read_signature(list_kernels(session, executable.path.name, _LIST_LIMIT_S), _TUNED)
+            sizes = dict.fromkeys([*asked, *(neighbouring_sizes(signature) if neighbours else ())])
+            outcomes = []
+            for size in sizes:
+                progress(f"trying {size.text}")
+                inputs = replace(session.inputs, sizes=argument_sizes(signature, size), exact_outputs=True)
+                outcomes.append(_try(replace(session, inputs=inputs), executable.path.name, size))
+    return TriedSizes(signature, tuple(outcomes), len(set(asked)))
+
+
+def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Executable, Tolerance]:
+    task = proven.run.task
+    threads = place.device.threads
+    greedy = profile_autoscheduler(place.tools.halide, place.profile, threads, {"beam_size": "1"})
+    recipe = KernelRecipe(
+        proven.program,
+        task.generator,
+        _TUNED,
+        task.parameters,
+        place.profile,
+        ScheduleChoice(greedy.name, greedy),
+        place.ptxas,
+    )
+    tolerance = output_tolerance(read_featurization(emit_featurization(recipe, folder), Network(greedy.name)))
+    headers = {
+        _TUNED: proven.header_text,
+        _PLAIN: _PLAIN_HEADER.replace("@COUNT@", str(len(proven.shipped.funcs))),
+    }
+    kernels = []
+    for name, header in headers.items():
+        choice = ScheduleChoice(name, schedule_autoscheduler(header, place.compiler))
+        kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=name), folder / name))
+    return link_kernels(kernels, place.profile, place.tools, folder / "sizes"), tolerance
+
+
+def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
+    failure = write_reference(session, executable, _PLAIN, _REFERENCE_FILE, _CALL_LIMIT_S)
+    prefix = "" if failure is None else "no schedule runs at this size: "
+    if failure is None:
+        failure = check_output(session, executable, _TUNED, _REFERENCE_FILE, _CALL_LIMIT_S)
+    if failure is None:
+        return SizeOutcome(size.text, SizeVerdict.ACCEPTED, "")
+    return SizeOutcome(size.text, _verdict(failure), prefix + _PREAMBLE.sub("", failure.sentence))
+
+
+def _verdict(failure: MeasureFailure) -> SizeVerdict:
+    """Only the schedule's own failures are verdicts.
+
+    Raises:
+        DeviceError: the device failed.
+    """
+    if failure.reason is MeasureFailureReason.DEVICE:
+        raise DeviceError(failure.sentence)
+    return _VERDICTS.get(failure.reason, SizeVerdict.FAILED)

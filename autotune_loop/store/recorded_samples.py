@@ -1,0 +1,132 @@
+"""The samples of recorded runs, for training without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.store.run_record import FILE_NAME, read_run_record
+from autotune_loop.store.sample_file import Sample, read_sample
+from targets.errors import RunFolderError, WeightsError
+from weights.network import Network
+
+
+@dataclass(frozen=True)
+class RecordedSamples:
+    """Samples that may be trained on together.
+
+    Attributes:
+        samples: all that could be read.
+        unreadable: one sentence for each that could not.
+        parallelism: cores of the device they were timed on; None when no run says.
+        clock: what they were timed with; None when no run says.
+        profile, device: what they were timed for and on; None when no run says.
+    """
+
+    samples: tuple[Sample, ...]
+    unreadable: tuple[str, ...]
+    parallelism: int | None
+    clock: str | None
+    profile: str | None = None
+    device: str | None = None
+
+
+def load_recorded_samples(
+    folders: Sequence[Path], profile_name: str | None, network: Network = Network.ADAMS2019
+) -> RecordedSamples:
+    """Every `.sample` below the folders, which are run folders, or folders of samples made by Halide's loop.
+
+    Args:
+        profile_name: the runs must be of this profile; None takes whatever they are of.
+        network: the cost model that the samples were made for; bare ones of another are left out as unreadable.
+
+    Raises:
+        RunFolderError: a folder holds no sample, a run is for another network, or the runs are of different
+            profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
+            one training.
+    """
+    identities = [_identity(folder) for folder in folders]
+    for folder, identity in zip(folders, identities, strict=True):
+        made_for = identity.get("autoscheduler", network.value)
+        if made_for != network.value:
+            raise RunFolderError(
+                f"The samples of {folder} are for the cost model of {made_for}, the weights for that of {network}.",
+                next_step=f"Name weights for {made_for}, or none to take Halide's own.",
+            )
+    _check_alike(folders, identities, profile_name)
+    samples: list[Sample] = []
+    unreadable: list[str] = []
+    for folder in folders:
+        paths = sorted(folder.rglob("*.sample")) if folder.is_dir() else []
+        if not paths:
+            raise RunFolderError(
+                f"{folder} holds no .sample files.",
+                next_step="Give the folder of a run, or its samples/ folder.",
+            )
+        for path in paths:
+            try:
+                samples.append(read_sample(path, network))
+            except WeightsError as error:
+                unreadable.append(str(error))
+    known = next((identity for identity in identities if identity), {})
+    return RecordedSamples(
+        tuple(samples),
+        tuple(unreadable),
+        _parallelism(known),
+        known.get("clock"),
+        known.get("profile"),
+        known.get("device"),
+    )
+
+
+def recorded_network(folders: Sequence[Path]) -> Network:
+    """The cost model that the runs' samples were made for; Adams2019's where none says.
+
+    Raises:
+        RunFolderError: a run's record is damaged.
+    """
+    told = [_identity(folder).get("autoscheduler") for folder in folders]
+    return next((network for text in told for network in Network if network.value == text), Network.ADAMS2019)
+
+
+def _parallelism(identity: dict[str, str]) -> int | None:
+    text = identity.get("parallelism")
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise RunFolderError(
+            f"The {FILE_NAME} of the runs says parallelism {text!r}; a whole number from 1 was expected.",
+            next_step="Mend the file, or leave the run out.",
+        )
+    return int(text)
+
+
+def _identity(folder: Path) -> dict[str, str]:
+    """What a run folder says it is of; empty for a folder of bare samples."""
+    if not (folder / FILE_NAME).exists():
+        return {}
+    record = read_run_record(folder)
+    # A run may be resumed on other boards of the inventory, but two boards have each a scale of its own.
+    return {**record.identity, "device": record.settings.get("devices", record.identity.get("device", ""))}
+
+
+def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], profile_name: str | None) -> None:
+    first: tuple[Path, dict[str, str]] | None = None
+    for folder, identity in zip(folders, identities, strict=True):
+        if not identity:
+            continue
+        if profile_name is not None and identity.get("profile") != profile_name:
+            raise RunFolderError(
+                f"{folder} is a run for profile {identity.get('profile')}, not {profile_name}.",
+                next_step=f"Leave it out, or give --target {identity.get('profile')}.",
+            )
+        if first is None:
+            first = (folder, identity)
+        for key in ("profile", "device", "clock", "clock_model_sha256", "clock_model", "parallelism"):
+            if identity.get(key) != first[1].get(key):
+                raise RunFolderError(
+                    f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "
+                    "their times cannot be trained on together.",
+                    next_step="Retrain from runs of one kind at a time.",
+                )

@@ -1,0 +1,403 @@
+"""`tuning.db`: every candidate, build, measurement, failure and set of weights of a run; rows are only ever added."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.candidate import Candidate
+from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
+from devices.timing.measurement import MeasureFailure, Measurement
+from targets.errors import RunFolderError
+
+SCHEMA_VERSION = 3
+# A damaged file may hold text that is none, even in SQLite's own messages.
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
+# Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
+NOT_DONE = "stopped"
+
+_LOST_STEP = "Restore it from a copy, or start a new run folder; `sdk retrain` can still learn from this one's samples."
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS candidates (
+    candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, argset INTEGER NOT NULL, sample INTEGER NOT NULL,
+    symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER NOT NULL, beam_size INTEGER NOT NULL,
+    random_dropout INTEGER NOT NULL, weights_noise REAL NOT NULL, schedule_sha256 TEXT NOT NULL,
+    predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS builds (
+    symbol TEXT NOT NULL, build_s REAL NOT NULL, object_bytes INTEGER NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS measurements (
+    symbol TEXT NOT NULL, purpose TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL,
+    median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
+    stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
+    factor REAL NOT NULL, canary_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS failures (
+    symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, sentence TEXT NOT NULL, log TEXT NOT NULL,
+    round INTEGER NOT NULL, argset INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS incidents (
+    symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, sentence TEXT NOT NULL,
+    under_way INTEGER NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS calibrations (
+    argset INTEGER NOT NULL, device TEXT NOT NULL, era TEXT NOT NULL, factor REAL NOT NULL, spread REAL NOT NULL,
+    noise REAL NOT NULL, schedules INTEGER NOT NULL, furthest TEXT NOT NULL, fits INTEGER NOT NULL,
+    times_ms TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS device_states (
+    device TEXT NOT NULL, moment TEXT NOT NULL, state TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS weights (
+    round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
+    report TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS verdicts (
+    argset INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+    round INTEGER NOT NULL, argset INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class MeasuredCandidate:
+    """A candidate with its time, as the database has it."""
+
+    symbol: str
+    round_index: int
+    argset_index: int
+    sample_index: int
+    origin: str
+    schedule_sha256: str
+    predicted_ms: float | None
+    median_ms: float
+    spread_ms: float
+    clock: str
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class CalibrationRow:
+    """How times of a device in an era compare with the run's scale.
+
+    Attributes:
+        times: reference schedule → its time there.
+    """
+
+    argset_index: int
+    device: str
+    era: str
+    board: BoardFactor
+    times: Mapping[str, ReferenceTime]
+
+
+class RunDatabase:
+    """One run's database; safe to use from several threads, each call is one committed transaction.
+
+    Args:
+        holds_results: the run has results already: an empty file must not take the place of the one they were in.
+
+    Raises:
+        RunFolderError: the file is damaged, lost, of another version, or the disk is full.
+    """
+
+    def __init__(self, path: Path, *, holds_results: bool = False) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        if holds_results and not (path.exists() and path.stat().st_size):
+            raise RunFolderError(f"{path} is lost: the times of the run's samples were in it.", next_step=_LOST_STEP)
+        try:
+            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        except _TROUBLE as error:
+            raise self._trouble(error) from error
+        try:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, SCHEMA_VERSION):
+                raise RunFolderError(
+                    f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
+                    next_step="Use the SDK version that made the run folder.",
+                )
+            if version == SCHEMA_VERSION:
+                self._check_tables()
+            self._connection.executescript(_SCHEMA)
+            self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        except _TROUBLE as error:
+            self._connection.close()
+            raise self._trouble(error) from error
+        except RunFolderError:
+            self._connection.close()
+            raise
+
+    def _check_tables(self) -> None:
+        there = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
+        lost = [name for name in re.findall(r"EXISTS (\w+)", _SCHEMA) if name not in there]
+        if lost:
+            raise RunFolderError(f"{self._path} is damaged: it has lost its table {lost[0]}.", next_step=_LOST_STEP)
+
+    def trust_the_machine(self) -> None:
+        """Do not wait for the disk after each result, which would be most of what a farm of many devices does.
+
+        A process that is killed still loses nothing; a power cut may lose the last results, which are timed again.
+        """
+        self._rows("PRAGMA synchronous=NORMAL")
+
+    def _trouble(self, error: Exception) -> RunFolderError:
+        return RunFolderError(
+            f"{self._path} cannot be used: {error}.",
+            next_step="Free disk space if the disk is full; otherwise the file is damaged: start a new run folder.",
+        )
+
+    def _add(self, sql: str, values: Sequence[object]) -> None:
+        try:
+            with self._lock:
+                self._connection.execute(sql, values)
+        except _TROUBLE as error:
+            raise self._trouble(error) from error
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        try:
+            with self._lock:
+                return self._connection.execute(sql, values).fetchall()
+        except _TROUBLE as error:
+            raise self._trouble(error) from error
+
+    @contextlib.contextmanager
+    def _converting(self) -> Iterator[None]:
+        """Around what is made of rows: SQLite notices damage to its pages, not to what is stored in them."""
+        try:
+            yield
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self._trouble(error) from error
+
+    def add_candidate(self, candidate: Candidate) -> None:
+        """A schedule was chosen for a batch."""
+        point = candidate.point
+        self._add(
+            "INSERT INTO candidates VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                candidate.round_index,
+                candidate.argset_index,
+                candidate.sample_index,
+                candidate.symbol,
+                point.origin.value,
+                point.seed,
+                point.beam_size,
+                point.random_dropout,
+                point.weights_noise,
+                candidate.schedule_sha256,
+                candidate.predicted_ms,
+                candidate.search_s,
+                time.time(),
+            ),
+        )
+
+    def add_build(self, symbol: str, build_s: float, object_bytes: int) -> None:
+        """A candidate's code was generated."""
+        self._add("INSERT INTO builds VALUES (?,?,?,?)", (symbol, build_s, object_bytes, time.time()))
+
+    def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
+        """A kernel was timed; `purpose` is 'sample' or 'play-off'."""
+        self._add(
+            "INSERT INTO measurements VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                measurement.kernel,
+                purpose,
+                measurement.device,
+                measurement.clock.value,
+                measurement.median_s * 1e3,
+                measurement.minimum_s * 1e3,
+                measurement.spread_s * 1e3,
+                json.dumps(measurement.repetitions_s),
+                measurement.stopped_by,
+                int(measurement.output_checked),
+                device_held_s,
+                measurement.factor,
+                json.dumps(measurement.canary_s),
+                time.time(),
+            ),
+        )
+
+    def add_failure(
+        self,
+        stage: str,
+        reason: str,
+        sentence: str,
+        log: str,
+        *,
+        round_index: int,
+        argset_index: int,
+        symbol: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Something of a candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
+        self._add(
+            "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?,?)",
+            (symbol, stage, reason, sentence, log, round_index, argset_index, seed, time.time()),
+        )
+
+    def add_incident(self, failure: MeasureFailure) -> None:
+        """A device failed under a schedule, which is handed out again."""
+        trouble = "" if failure.trouble is None else failure.trouble.value
+        values = (failure.kernel, failure.device, trouble, failure.sentence, int(failure.under_way), time.time())
+        self._add("INSERT INTO incidents VALUES (?,?,?,?,?,?)", values)
+
+    def add_calibration(self, row: CalibrationRow) -> None:
+        """A device's reference schedules were timed."""
+        board = row.board
+        times_ms = {name: (one.time_ms, one.spread_ms) for name, one in row.times.items()}
+        numbers = (board.factor, board.spread, board.noise, board.schedules, board.furthest, int(board.fits))
+        values = (row.argset_index, row.device, row.era, *numbers, json.dumps(times_ms), time.time())
+        self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?,?,?,?,?)", values)
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All of them, oldest first."""
+        rows = self._rows(
+            "SELECT argset, device, era, factor, spread, noise, schedules, furthest, times_ms"
+            " FROM calibrations ORDER BY rowid"
+        )
+        with self._converting():
+            return [_calibration(row) for row in rows]
+
+    def board_factors(self) -> dict[str, BoardFactor]:
+        """Device → its newest factor, of the last argument set that it timed."""
+        return {row.device: row.board for row in self.calibrations()}
+
+    def add_device_state(self, device: str, moment: str, state: object) -> None:
+        """What a device's sensors said at a moment, 'before' or 'after' a batch."""
+        self._add("INSERT INTO device_states VALUES (?,?,?,?)", (device, moment, json.dumps(state), time.time()))
+
+    def incident_counts(self) -> dict[str, int]:
+        """Devices' troubles by 'device: trouble'."""
+        rows = self._rows("SELECT device || ': ' || trouble, count(*) FROM incidents GROUP BY 1 ORDER BY 2 DESC")
+        return {str(kind): int(str(count)) for kind, count in rows}
+
+    def device_use(self) -> dict[str, tuple[int, float]]:
+        """Device → schedules timed on it and the seconds that they held it."""
+        rows = self._rows("SELECT device, count(*), sum(device_held_s) FROM measurements GROUP BY device")
+        with self._converting():
+            return {str(device): (int(str(count)), float(str(held_s))) for device, count, held_s in rows}
+
+    def add_weights(self, round_index: int, sha256: str, accepted: bool, reason: str, report: object) -> None:
+        """A training ended."""
+        values = (round_index, sha256, int(accepted), reason, json.dumps(report), time.time())
+        self._add("INSERT INTO weights VALUES (?,?,?,?,?,?)", values)
+
+    def add_batch(self, round_index: int, argset_index: int, stages_s: dict[str, float]) -> None:
+        """A batch is complete; `stages_s` says how long each of its stages took."""
+        values = (round_index, argset_index, json.dumps(stages_s), time.time())
+        self._add("INSERT INTO batches VALUES (?,?,?,?)", values)
+
+    def add_verdict(self, argset_index: int, verdict: Mapping[str, object]) -> None:
+        """A play-off ended; `verdict` is JSON-ready."""
+        self._add("INSERT INTO verdicts VALUES (?,?,?)", (argset_index, json.dumps(verdict), time.time()))
+
+    def last_verdict(self, argset_index: int) -> dict[str, object] | None:
+        """The verdict of the newest play-off of an argument set; None before the first."""
+        rows = self._rows("SELECT verdict FROM verdicts WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
+        with self._converting():
+            return dict(json.loads(str(rows[0][0]))) if rows else None
+
+    def known_schedules(self, argset_index: int) -> set[str]:
+        """The hashes of every schedule ever chosen for an argument set."""
+        rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE argset=?", (argset_index,))
+        return {str(row[0]) for row in rows}
+
+    def measured(self, argset_index: int | None = None) -> list[MeasuredCandidate]:
+        """Every candidate that was timed as a sample, in the order of timing."""
+        rows = self._rows(
+            "SELECT c.symbol, c.round, c.argset, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
+            " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock, m.device"
+            " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+            " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
+            (argset_index, argset_index),
+        )
+        with self._converting():
+            return [_measured(row) for row in rows]
+
+    def unfinished(self) -> list[tuple[str, int, int]]:
+        """Symbol, round and argument set of candidates with neither a time nor a failure."""
+        rows = self._rows(
+            "SELECT symbol, round, argset FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
+            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
+        )
+        with self._converting():
+            return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
+
+    def next_round(self) -> int:
+        """The first round that no candidate belongs to."""
+        newest = self._rows("SELECT max(round) FROM candidates")[0][0]
+        with self._converting():
+            return 0 if newest is None else int(str(newest)) + 1
+
+    def next_rounds(self) -> dict[int, int]:
+        """Argument set → the first round that none of its candidates belongs to; those without any are left out."""
+        rows = self._rows("SELECT argset, max(round) FROM candidates GROUP BY argset")
+        with self._converting():
+            return {int(str(argset)): int(str(newest)) + 1 for argset, newest in rows}
+
+    def batches(self) -> list[tuple[int, int, dict[str, float]]]:
+        """Argument set, round and the seconds of its stages of every complete batch, oldest first."""
+        rows = self._rows("SELECT argset, round, stages_s FROM batches ORDER BY rowid")
+        with self._converting():
+            return [
+                (int(str(argset)), int(str(r)), {str(k): float(s) for k, s in json.loads(str(text)).items()})
+                for argset, r, text in rows
+            ]
+
+    def failure_counts(self) -> dict[str, int]:
+        """Failures by 'stage: reason', without what was only not done because the run ended."""
+        rows = self._rows(
+            "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC",
+            (NOT_DONE,),
+        )
+        return {str(kind): int(str(count)) for kind, count in rows}
+
+    def last_failure(self, argset_index: int) -> str:
+        """The sentence of the newest failure of an argument set, empty when there is none."""
+        rows = self._rows("SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
+        return str(rows[0][0]) if rows else ""
+
+    def not_done_count(self) -> int:
+        """Candidates that were chosen and not timed because the run ended."""
+        return int(str(self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,))[0][0]))
+
+    def stage_totals_s(self) -> dict[str, float]:
+        """Seconds spent in each stage, over all batches."""
+        totals: dict[str, float] = {}
+        rows = self._rows("SELECT stages_s FROM batches")
+        with self._converting():
+            for (text,) in rows:
+                for stage, seconds in json.loads(str(text)).items():
+                    totals[stage] = totals.get(stage, 0.0) + float(seconds)
+        return totals
+
+    def close(self) -> None:
+        """Close the file; everything is on disk already."""
+        self._connection.close()
+
+
+def _calibration(row: tuple[object, ...]) -> CalibrationRow:
+    argset, device, era, factor, spread, noise, schedules, furthest, times_ms = row
+    times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
+    board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
+    return CalibrationRow(int(str(argset)), str(device), str(era), board, times)
+
+
+def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
+    symbol, round_index, argset, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock, device = row
+    return MeasuredCandidate(
+        symbol=str(symbol),
+        round_index=int(str(round_index)),
+        argset_index=int(str(argset)),
+        sample_index=int(str(sample)),
+        origin=str(origin),
+        schedule_sha256=str(sha256),
+        predicted_ms=None if predicted_ms is None else float(str(predicted_ms)),
+        median_ms=float(str(median_ms)),
+        spread_ms=float(str(spread_ms)),
+        clock=str(clock),
+        device=str(device),
+    )

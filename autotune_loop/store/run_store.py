@@ -1,0 +1,260 @@
+"""The run folder: Halide's layout of samples, the record of what was asked, the database, a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autotune_loop.candidate import BuiltObject, Candidate, SearchedSchedule
+from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
+from autotune_loop.store.sample_file import Sample, write_sample
+from targets.build.executable import KernelObject
+from targets.errors import RunFolderError
+from targets.process.atomic_write import write_atomically
+from weights.network import Network
+from weights.weights_file import Weights, write_weights
+
+_SCHEDULE_ID_ROUND = 10_000
+
+
+class RunStore:
+    """One run's folder, held by one process.
+
+    Everything is on disk when a method returns; a process killed at any moment leaves a folder that `resume` opens.
+
+    Args:
+        file_name: what the files of samples are called, without their suffixes.
+        names: of the best headers, one for each tuning task; None takes `file_name` for them.
+        network: the cost model that the run's featurizations are for.
+
+    Raises:
+        RunFolderError: another process holds the folder; it holds a run already (without resume), none (with
+            resume), or a run of something else; it cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        file_name: str,
+        record: RunRecord,
+        *,
+        resume: bool,
+        names: Sequence[str] | None = None,
+        network: Network = Network.ADAMS2019,
+    ) -> None:
+        self.folder = folder.resolve()
+        self._network = network
+        self._name = file_name
+        self._published = tuple(names or (file_name,))
+        self.samples = self.folder / "samples"
+        self.work = self.folder / "work"
+        self.objects = self.folder / "objects"
+        if resume and not self._holds_something():
+            raise RunFolderError(
+                f"{folder} holds no run to go on with.",
+                next_step="Leave --resume out to start one there.",
+            )
+        self._was_there = self.folder.exists() and any(self.folder.iterdir())
+        try:
+            for made in (self.samples, self.work, self.objects):
+                made.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise RunFolderError(
+                f"{folder}: the run folder cannot be made: {error.strerror}.",
+                next_step="Choose another --run-dir.",
+            ) from error
+        try:
+            self._hold()
+            self._check(record, resume)
+            shutil.rmtree(self.work, ignore_errors=True)
+            self.work.mkdir()
+            timed = any(self.samples.glob("batch_*/*/*.sample"))
+            self.database = RunDatabase(self.folder / "tuning.db", holds_results=timed)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _holds_something(self) -> bool:
+        return any((self.folder / name).exists() for name in (FILE_NAME, "tuning.db"))
+
+    def _hold(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunFolderError(
+                f"{self.folder} is in use by another process.",
+                next_step="Wait for it to end, or choose another --run-dir.",
+            ) from error
+
+    def _check(self, record: RunRecord, resume: bool) -> None:
+        exists = (self.folder / FILE_NAME).exists()
+        if not exists:
+            if self._holds_something():
+                raise RunFolderError(
+                    f"{self.folder} is damaged: it has lost its {FILE_NAME}.",
+                    next_step="Restore it from a copy, or start a new run folder.",
+                )
+            record.write(self.folder)
+            return
+        if not resume:
+            raise RunFolderError(
+                f"{self.folder} holds a run already.",
+                next_step="Go on with it with --resume, or choose another --run-dir.",
+            )
+        changed = differences(read_run_record(self.folder), record)
+        if changed:
+            raise RunFolderError(
+                f"{self.folder} holds a run of something else:\n" + "\n".join(changed) + "\n",
+                next_step="Give what the run was made with, or choose another --run-dir.",
+            )
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunFolderError(
+                f"{self.folder} cannot be written: {error.strerror or error}.",
+                next_step="Free disk space, then go on with --resume.",
+            ) from error
+
+    @property
+    def start_weights(self) -> Path:
+        """The weights that the run started from."""
+        return self.samples / "start.weights"
+
+    @property
+    def default_weights(self) -> Path:
+        """Halide's own weights, which the default schedule is searched with."""
+        return self.samples / "default.weights"
+
+    @property
+    def updated_weights(self) -> Path:
+        """The newest weights that were accepted."""
+        return self.samples / "updated.weights"
+
+    def best_schedule(self, argset_index: int) -> Path:
+        """Where the winner's header goes."""
+        return self.samples / f"best.{self._published[argset_index]}.schedule.h"
+
+    def batch_folder(self, round_index: int, argset_index: int) -> Path:
+        """samples/batch_<round>_<argset>, as Halide's loop calls it."""
+        return self.samples / f"batch_{round_index}_{argset_index}"
+
+    def start_batch(self, round_index: int, argset_index: int, weights: Weights, argset_text: str) -> Path:
+        """Make a batch's folder; returns its used.weights."""
+        folder = self.batch_folder(round_index, argset_index)
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
+        used = folder / "used.weights"
+        write_weights(weights, used)
+        return used
+
+    def keep(
+        self,
+        searched: SearchedSchedule,
+        round_index: int,
+        argset_index: int,
+        sample_index: int,
+        symbol: str,
+        predicted_ms: float | None,
+    ) -> Candidate:
+        """Put a chosen schedule's features into the batch's folder and record it."""
+        folder = self.batch_folder(round_index, argset_index) / str(sample_index)
+        featurization_path = self.featurization_path(folder)
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(featurization_path, searched.featurization_path.read_bytes())
+        candidate = Candidate(
+            round_index=round_index,
+            argset_index=argset_index,
+            sample_index=sample_index,
+            symbol=symbol,
+            point=searched.point,
+            folder=folder,
+            featurization_path=featurization_path,
+            schedule_sha256=searched.schedule_sha256,
+            search_s=searched.duration_s,
+            predicted_ms=predicted_ms,
+        )
+        self.database.add_candidate(candidate)
+        return candidate
+
+    def keep_build(self, candidate: Candidate, built: BuiltObject) -> KernelObject:
+        """Put a built candidate's header into its folder and its object where it stays while it may win."""
+        text = mend_header(built.schedule_path.read_text(), self._name)
+        target = self.object_path(candidate.symbol)
+        with self._writing():
+            write_atomically(self.schedule_path(candidate.folder), text.encode())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(built.object_path, target)
+        self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
+        return KernelObject(candidate.symbol, target)
+
+    def keep_header(self, kind: str, argset_index: int, header_text: str) -> Path:
+        """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
+        folder = self.samples / kind / str(argset_index)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = mend_header(header_text, self._name)
+        write_atomically(self.schedule_path(folder), text.encode())
+        return folder
+
+    def write_sample(
+        self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int
+    ) -> None:
+        """The `.sample` of a timed candidate, as Halide's tools read it. Failed candidates get none."""
+        featurization = read_featurization(self.featurization_path(candidate_folder), self._network)
+        schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index
+        write_sample(Sample(featurization, ms, pipeline_id, schedule_id), self.sample_path(candidate_folder))
+
+    def write_best(self, argset_index: int, schedule_path: Path, benchmark: str) -> Path:
+        """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
+        name = self._published[argset_index]
+        text = mend_header(schedule_path.read_text(), name)
+        with self._writing():
+            write_atomically(self.best_schedule(argset_index), text.encode())
+            write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
+        return self.best_schedule(argset_index)
+
+    def object_path(self, symbol: str) -> Path:
+        """Where a candidate's kernel object lies while it may still win."""
+        return self.objects / symbol / f"{self._name}.o"
+
+    def schedule_path(self, candidate_folder: Path) -> Path:
+        """A candidate's header."""
+        return candidate_folder / f"{self._name}.schedule.h"
+
+    def featurization_path(self, candidate_folder: Path) -> Path:
+        """A candidate's features."""
+        return candidate_folder / f"{self._name}.featurization"
+
+    def sample_path(self, candidate_folder: Path) -> Path:
+        """A timed candidate's sample."""
+        return candidate_folder / f"{self._name}.sample"
+
+    def candidate_folder(self, round_index: int, argset_index: int, sample_index: int) -> Path:
+        """Where a candidate's files lie."""
+        return self.batch_folder(round_index, argset_index) / str(sample_index)
+
+    def discard_if_unused(self) -> None:
+        """After a run that was refused before its first candidate: leave nothing that a next try would stumble on."""
+        if not self._was_there and self.database.next_round() == 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the database, clear the scratch space and let go of the folder; once is enough."""
+        if self._lock < 0:
+            return
+        self.database.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.close(self._lock)
+        self._lock = -1

@@ -1,0 +1,127 @@
+"""Files to and from an Android device: the sync service's SEND and RECV."""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import BinaryIO
+
+from devices.adb.limits import AdbLimits
+from devices.adb.packets import AdbPackets
+from devices.adb.service import AdbService
+from devices.device_trouble import DeviceTrouble, TroubleKind
+
+MAX_FILE_BYTES = 4 * 2**30
+_HEAD = struct.Struct("<4sI")
+# The most that adbd takes in one DATA message.
+_MAX_DATA_BYTES = 64 * 1024
+# One packet is what must get through before a slow link counts as silent; bigger ones are no faster.
+_MAX_PACKET_BYTES = 256 * 1024
+_MAX_REASON_BYTES = 64 * 1024
+_REASON_CHARACTERS = 200
+# A regular file of its owner's. adbd gives the owner's rights to everybody; the agent takes them away again.
+_MODE = 0o100700
+_FULL_WORDS = ("no space left", "quota exceeded", "file too large")
+
+
+class AdbFileTransfer:
+    """One file over one sync service.
+
+    The device's complaint may come while a file is still being sent: it is looked for after every message.
+
+    Args:
+        max_payload_bytes: the most the device takes in one packet.
+    """
+
+    def __init__(
+        self, service: AdbService, packets: AdbPackets, max_payload_bytes: int, label: str, limits: AdbLimits
+    ) -> None:
+        self._service = service
+        self._packets = packets
+        self._packet_bytes = min(max_payload_bytes, _MAX_PACKET_BYTES)
+        self._label = label
+        self._limits = limits
+        self._received = bytearray()
+
+    def send(self, source: BinaryIO, path: str, modified_s: int) -> None:
+        """Copy all of `source` to `path`; adbd makes the folders above it.
+
+        Raises:
+            DeviceTrouble: FULL; BROKEN with the device's reason; LOST, SILENT or GARBLED.
+            OSError: `source` cannot be read.
+        """
+        target = f"{path},{_MODE}".encode()
+        pending = bytearray(_HEAD.pack(b"SEND", len(target)) + target)
+        data_bytes = min(_MAX_DATA_BYTES, self._packet_bytes) - _HEAD.size
+        while data := source.read(data_bytes):
+            if len(pending) + _HEAD.size + len(data) > self._packet_bytes:
+                self._write_more(pending, path)
+            pending += _HEAD.pack(b"DATA", len(data)) + data
+        if len(pending) + _HEAD.size > self._packet_bytes:
+            self._write_more(pending, path)
+        pending += _HEAD.pack(b"DONE", modified_s & 0xFFFFFFFF)
+        self._service.write(bytes(pending))
+        kind, size_bytes = self._head()
+        if kind != b"OKAY":
+            raise self._failure(kind, size_bytes, path)
+
+    def receive(self, path: str, sink: BinaryIO) -> int:
+        """Copy `path` into `sink`; returns its bytes.
+
+        Raises:
+            DeviceTrouble: BROKEN with the device's reason, or more than 4 GiB come; LOST, SILENT or GARBLED.
+            OSError: `sink` cannot be written.
+        """
+        target = path.encode()
+        self._service.write(_HEAD.pack(b"RECV", len(target)) + target)
+        file_bytes = 0
+        while True:
+            kind, size_bytes = self._head()
+            if kind == b"DONE":
+                return file_bytes
+            if kind != b"DATA":
+                raise self._failure(kind, size_bytes, path)
+            if size_bytes > _MAX_DATA_BYTES:
+                raise self._garbled()
+            file_bytes += size_bytes
+            if file_bytes > MAX_FILE_BYTES:
+                message = f"{self._label} sends more than {MAX_FILE_BYTES // 2**30} GiB for {path}."
+                raise DeviceTrouble(TroubleKind.BROKEN, message)
+            sink.write(self._take(size_bytes))
+
+    def _write_more(self, pending: bytearray, path: str) -> None:
+        self._service.write(bytes(pending))
+        pending.clear()
+        if self._service.has_data or self._service.ended:
+            raise self._failure(*self._head(), path)
+
+    def _head(self) -> tuple[bytes, int]:
+        kind, size_bytes = _HEAD.unpack(self._take(_HEAD.size))
+        return kind, size_bytes
+
+    def _take(self, size_bytes: int) -> bytes:
+        while len(self._received) < size_bytes:
+            data = self._service.read()
+            self._received += data
+            if not data and self._service.ended:
+                raise DeviceTrouble(TroubleKind.LOST, f"{self._label} broke off a file transfer.")
+            if not data and time.monotonic() - self._packets.last_byte_s > self._limits.silence_s:
+                message = f"{self._label} stopped in a file transfer: not a byte for {self._limits.silence_s:g} s."
+                raise DeviceTrouble(TroubleKind.SILENT, message)
+        taken = bytes(self._received[:size_bytes])
+        del self._received[:size_bytes]
+        return taken
+
+    def _failure(self, kind: bytes, size_bytes: int, path: str) -> DeviceTrouble:
+        """The device's FAIL as what it means; GARBLED when it is something else."""
+        if kind != b"FAIL" or size_bytes > _MAX_REASON_BYTES:
+            return self._garbled()
+        text = self._take(size_bytes).decode("utf-8", "replace")
+        reason = "".join(character if character.isprintable() else " " for character in text)[:_REASON_CHARACTERS]
+        if any(words in reason.lower() for words in _FULL_WORDS):
+            message = f"{self._label} has no room for {path}: {reason}."
+            return DeviceTrouble(TroubleKind.FULL, message, next_step="Free some storage on the device.")
+        return DeviceTrouble(TroubleKind.BROKEN, f"{self._label} does not transfer {path}: {reason}.")
+
+    def _garbled(self) -> DeviceTrouble:
+        return DeviceTrouble(TroubleKind.GARBLED, f"{self._label} sent what is no part of a file transfer.")

@@ -1,0 +1,96 @@
+"""ADB packets over a wire."""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+
+from devices.adb.wire import AdbWire
+from devices.device_trouble import DeviceTrouble, TroubleKind
+
+# The biggest payload that is announced to a device, and so the biggest it may send.
+MAX_PAYLOAD_BYTES = 1024 * 1024
+COMMANDS = frozenset((b"AUTH", b"CLSE", b"CNXN", b"OKAY", b"OPEN", b"STLS", b"SYNC", b"WRTE"))
+_HEADER = struct.Struct("<4s5I")
+_ALL_BITS = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class AdbPacket:
+    """One packet of a device; what its two arguments mean depends on the command."""
+
+    command: bytes
+    argument0: int
+    argument1: int
+    payload: bytes
+
+
+class AdbPackets:
+    """Sends and receives packets; what has come of one stays until the rest comes, however long that takes.
+
+    Attributes:
+        last_byte_s: when the wire last took or gave a byte, on the monotonic clock.
+    """
+
+    def __init__(self, wire: AdbWire, label: str) -> None:
+        self._wire = wire
+        self._label = label
+        self._header = bytearray()
+        self._payload = bytearray()
+        self.last_byte_s = time.monotonic()
+
+    def send(self, command: bytes, argument0: int, argument1: int, payload: bytes = b"") -> None:
+        """Send one packet.
+
+        Raises:
+            DeviceTrouble: LOST or SILENT.
+        """
+        from adb_shell.adb_message import AdbMessage
+
+        self._wire.write(AdbMessage(command, argument0, argument1, payload).pack(), payload)
+        self.last_byte_s = time.monotonic()
+
+    def receive(self, wait_s: float) -> AdbPacket | None:
+        """The next packet; None when it is not complete within `wait_s`.
+
+        Raises:
+            DeviceTrouble: LOST; GARBLED, what came is no packet.
+        """
+        deadline_s = time.monotonic() + wait_s
+        while not self._fill(self._header, _HEADER.size, deadline_s):
+            if time.monotonic() >= deadline_s:
+                return None
+        command, argument0, argument1, size_bytes, checksum, magic = _HEADER.unpack(self._header)
+        if command not in COMMANDS or magic != int.from_bytes(command, "little") ^ _ALL_BITS:
+            raise self._garbled("bytes that are no ADB packet")
+        if size_bytes > MAX_PAYLOAD_BYTES:
+            raise self._garbled(f"a packet of {size_bytes} bytes, more than was agreed on")
+        while not self._fill(self._payload, size_bytes, deadline_s):
+            if time.monotonic() >= deadline_s:
+                return None
+        payload = bytes(self._payload)
+        self._header.clear()
+        self._payload.clear()
+        # The TLS upgrade belongs to a later version of the protocol, which has no checksums.
+        if payload and command != b"STLS" and sum(payload) & _ALL_BITS != checksum:
+            raise self._garbled("a packet whose checksum is wrong")
+        return AdbPacket(command, argument0, argument1, payload)
+
+    def close(self) -> None:
+        """Close the wire."""
+        self._wire.close()
+
+    def _fill(self, part: bytearray, size_bytes: int, deadline_s: float) -> bool:
+        missing_bytes = size_bytes - len(part)
+        if missing_bytes and (data := self._wire.read(missing_bytes, deadline_s - time.monotonic())):
+            self.last_byte_s = time.monotonic()
+            part += data
+        return len(part) == size_bytes
+
+    def _garbled(self, what: str) -> DeviceTrouble:
+        return DeviceTrouble(
+            TroubleKind.GARBLED,
+            f"{self._label} sent {what}.",
+            next_step="Check that the port is the device's ADB port, and its cable or network.",
+        )

@@ -1,0 +1,108 @@
+"""ADB over TCP."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+
+from devices.adb.limits import AdbLimits
+from devices.device_trouble import DeviceTrouble, TroubleKind
+
+# A device that loses power says nothing: after this much silence the kernel asks it, and gives up soon.
+_KEEPALIVE_IDLE_S = 10
+_KEEPALIVE_INTERVAL_S = 5
+_KEEPALIVE_PROBES = 4
+
+
+class AdbTcpWire:
+    """A TCP connection to a device's adbd.
+
+    adb-shell's own transport drops what a full socket buffer does not take, spins on a closed connection, and leaves
+    Nagle's algorithm on, which costs 40 ms a packet; none of this can be set from outside.
+
+    Args:
+        label: how messages call the device.
+
+    Raises:
+        DeviceTrouble: UNREACHABLE.
+    """
+
+    def __init__(self, host: str, port: int, label: str, limits: AdbLimits) -> None:
+        self._label = label
+        self._silence_s = limits.silence_s
+        self._socket = _connect(host, port, label, limits.connect_s)
+        self._readable = select.poll()
+        self._readable.register(self._socket, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(self._socket, select.POLLOUT)
+
+    def read(self, size_bytes: int, wait_s: float) -> bytes:
+        """See `AdbWire.read`."""
+        if not self._readable.poll(max(0.0, wait_s) * 1000):
+            return b""
+        try:
+            data = self._socket.recv(size_bytes)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            raise self._lost(error) from error
+        if not data:
+            raise self._lost(None)
+        return data
+
+    def write(self, header: bytes, payload: bytes) -> None:
+        """See `AdbWire.write`. Header and payload leave together: one packet on the network where they fit."""
+        rest = memoryview(header + payload)
+        last_progress_s = time.monotonic()
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest) :]
+                last_progress_s = time.monotonic()
+            except BlockingIOError:
+                left_s = last_progress_s + self._silence_s - time.monotonic()
+                if left_s <= 0:
+                    message = f"{self._label} has taken no data for {self._silence_s:g} s."
+                    raise DeviceTrouble(TroubleKind.SILENT, message) from None
+                self._writable.poll(left_s * 1000)
+            except OSError as error:
+                raise self._lost(error) from error
+
+    def close(self) -> None:
+        """See `AdbWire.close`."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _lost(self, error: OSError | None) -> DeviceTrouble:
+        reason = "" if error is None else f": {error.strerror or error}"
+        return DeviceTrouble(TroubleKind.LOST, f"{self._label} closed the connection{reason}.")
+
+
+def _connect(host: str, port: int, label: str, connect_s: float) -> socket.socket:
+    advice = "Check that the device is switched on and in the same network."
+    try:
+        connected = socket.create_connection((host, port), timeout=connect_s)
+    except (socket.gaierror, UnicodeError) as error:
+        message = f"{label} is not found: no address is known for the name {host!r}."
+        raise DeviceTrouble(
+            TroubleKind.UNREACHABLE, message, next_step="Check the name, or give an address."
+        ) from error
+    except ConnectionRefusedError as error:
+        message = f"{label} refuses connections: no adbd listens on port {port}."
+        advice = f"Connect the device by USB and run 'adb tcpip {port}'; that is lost when it restarts."
+        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
+    except TimeoutError as error:
+        message = f"{label} did not take the connection within {connect_s:g} s."
+        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
+    except OSError as error:
+        message = f"{label} cannot be reached: {error.strerror or error}."
+        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
+    connected.setblocking(False)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    return connected

@@ -1,0 +1,198 @@
+"""The devices a user has: what `devices.toml` says, as plain frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from devices.device import Clock, Device
+from devices.remote_place import AdbAddress, RemotePlace, SshAddress
+from targets.errors import UsageError
+from targets.profile.fields import nearest
+from targets.profile.profile import TargetProfile
+
+Fact = bool | int | float | str | tuple[bool | int | float | str, ...]
+
+
+@dataclass(frozen=True)
+class DeviceMachine:
+    """What a device's own hardware says about its profile's machine parameters; None keeps the profile's."""
+
+    parallelism: int | None = None
+    l1_data_cache_bytes: int | None = None
+    l2_cache_bytes: int | None = None
+    last_level_cache_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class InventoryDevice:
+    """One device of the inventory.
+
+    Attributes:
+        name: as the user calls it.
+        profile_name: the target profile it has.
+        address: an SSH server or an Android device.
+        labels: words that choose several devices at once.
+        slots: kernels that may be timed on it at the same time, each on its own share of `cores`.
+        cores: the cores that kernels run on; empty for all.
+        environment: what kernels see beside the session's own environment.
+        folder, lease_folder: where the SDK works on it, and where its leases lie; None for the usual places.
+        emulated: its times are an emulator's.
+        performance_mode: ask for the performance governor while it is in use.
+        machine: what was probed, for the search.
+        probed: what was probed, for people.
+    """
+
+    name: str
+    profile_name: str
+    address: SshAddress | AdbAddress
+    labels: tuple[str, ...] = ()
+    slots: int = 1
+    cores: tuple[int, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    folder: str | None = None
+    lease_folder: str | None = None
+    emulated: bool = False
+    performance_mode: bool = True
+    machine: DeviceMachine = DeviceMachine()
+    probed: tuple[tuple[str, Fact], ...] = field(default=(), repr=False)
+
+    @property
+    def transport(self) -> str:
+        """'ssh' or 'adb'."""
+        return "ssh" if isinstance(self.address, SshAddress) else "adb"
+
+    def places(self) -> tuple[tuple[str, RemotePlace], ...]:
+        """Return each slot's name and place: `pi5` alone, else `pi5.1`, `pi5.2` …, each with its share of the cores."""
+        return tuple(
+            (self.name if self.slots == 1 else f"{self.name}.{slot + 1}", self._place(slot))
+            for slot in range(self.slots)
+        )
+
+    def devices(self, threads: int) -> tuple[Device, ...]:
+        """Return each slot as a device that times kernels.
+
+        Args:
+            threads: Halide threads a kernel runs with.
+        """
+        clock = Clock.EMULATED if self.emulated else Clock.WALL
+        return tuple(
+            Device(name, self.transport, self.profile_name, clock, threads, uses_host_cores=False, remote=place)
+            for name, place in self.places()
+        )
+
+    def _place(self, slot: int) -> RemotePlace:
+        share = len(self.cores) // self.slots
+        return RemotePlace(
+            address=self.address,
+            folder=self.folder,
+            lease_folder=self.lease_folder,
+            slot=slot,
+            cores=self.cores[slot * share : (slot + 1) * share],
+            environment=self.environment,
+            performance_mode=self.performance_mode,
+        )
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All devices, in the order of the file.
+
+    Attributes:
+        file: where they are written; it need not exist when there are none.
+    """
+
+    file: Path
+    devices: tuple[InventoryDevice, ...] = ()
+
+    def find(self, name: str) -> InventoryDevice:
+        """Return the device of that name.
+
+        Raises:
+            UsageError: there is none.
+        """
+        for device in self.devices:
+            if device.name == name:
+                return device
+        if not self.devices:
+            raise UsageError(
+                f"There is no device {name[:80]!r}: {self.file} names none.", next_step="Add it: `sdk devices add`."
+            )
+        close = nearest(name, [device.name for device in self.devices])
+        hint = f"; the nearest is '{close}'" if close else ""
+        raise UsageError(
+            f"There is no device {name[:80]!r} in {self.file}{hint}.", next_step="`sdk devices` lists them."
+        )
+
+    def find_slots(self, name: str) -> tuple[InventoryDevice, tuple[RemotePlace, ...]]:
+        """Return the device and the slots that the name of a device (all of them) or of one slot means.
+
+        Raises:
+            UsageError: it means none.
+        """
+        for device in self.devices:
+            for slot_name, place in device.places():
+                if slot_name == name:
+                    return device, (place,)
+        device = self.find(name)
+        return device, tuple(place for _, place in device.places())
+
+    def choose(self, words: Sequence[str]) -> tuple[InventoryDevice, ...]:
+        """Return the devices that names and `label:LABEL` mean, each once, in the order asked for.
+
+        Raises:
+            UsageError: a word means none.
+        """
+        chosen: dict[str, InventoryDevice] = {}
+        for word in words:
+            label = word.removeprefix("label:")
+            for device in self.with_label(label) if label != word else (self.find(word),):
+                chosen[device.name] = device
+        return tuple(chosen.values())
+
+    def with_label(self, label: str) -> tuple[InventoryDevice, ...]:
+        """Return the devices that have the label.
+
+        Raises:
+            UsageError: there is none.
+        """
+        found = tuple(device for device in self.devices if label in device.labels)
+        if not found:
+            close = nearest(label, {label for device in self.devices for label in device.labels})
+            hint = f"; the nearest is '{close}'" if close else ""
+            raise UsageError(
+                f"No device in {self.file} has the label {label[:80]!r}{hint}.", next_step="`sdk devices` lists them."
+            )
+        return found
+
+
+def machine_profile(profile: TargetProfile, device: InventoryDevice) -> TargetProfile:
+    """Return the profile with what the device's own hardware says laid over it: see `fitted_profile`."""
+    return fitted_profile(profile, device.machine, len(device.cores) // device.slots)
+
+
+def fitted_profile(profile: TargetProfile, known: DeviceMachine, slot_cores: int) -> TargetProfile:
+    """Return the profile with what a device's own hardware says laid over it.
+
+    The search sees no more cores than a slot of the device has. What was probed is a processor's: of a card, which is
+    asked when a run begins, it says nothing.
+
+    Args:
+        slot_cores: the cores that one slot's kernels run on; 0 for all.
+    """
+    if profile.machine.gpu is not None:
+        return profile
+    usual = profile.machine
+    machine = replace(
+        usual,
+        parallelism=known.parallelism or usual.parallelism,
+        l1_data_cache_bytes=known.l1_data_cache_bytes or usual.l1_data_cache_bytes,
+        l2_cache_bytes=known.l2_cache_bytes or usual.l2_cache_bytes,
+        last_level_cache_bytes=known.last_level_cache_bytes or usual.last_level_cache_bytes,
+    )
+    if slot_cores:
+        # Without a probe the profile's figure is of another machine, and the cores say how many there are.
+        cores = slot_cores if known.parallelism is None else min(slot_cores, machine.parallelism)
+        machine = replace(machine, parallelism=cores)
+    return replace(profile, machine=machine)

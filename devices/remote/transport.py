@@ -1,0 +1,357 @@
+"""Programs on a device behind a wire, run by the agent there."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from devices.agent.back_off import PASSING_KINDS, with_back_off
+from devices.agent.program import AgentProgram
+from devices.agent.session import AgentError, AgentSession, Reply
+from devices.device import Device
+from devices.device_link import DeviceLink
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.file_name import check_name
+from devices.health.probe import DeviceProbe, probe_device
+from devices.health.sense import DeviceSense, core_list, sense_device, time_canary
+from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
+from devices.remote.program_starter import ProgramStarter
+from devices.remote.session_files import SessionFiles
+from devices.remote.shared_connection import SharedConnection
+from devices.transport import RunOutcome
+from targets.errors import DeviceError, SdkError
+from targets.process.stop_signal import StopSignal
+
+_KERNEL_MEMORY_BYTES = 8 * 2**30
+_LONGEST_RUN_S = 30 * 24 * 3600.0
+# What the agent may take beside the program itself: an earlier run to end, two canaries, a slow line.
+_RUN_SPARE_S = 120.0
+_RECONNECTIONS = 3
+_CLOSING_S = 10.0
+_KILLED = -9
+
+
+@dataclass(frozen=True)
+class OpenedDevice:
+    """What opening a device tells.
+
+    Attributes:
+        boot: identifies the time since it was last switched on.
+        free_bytes: of the storage that the SDK works in.
+        architecture: as `uname -m` says.
+        governor_set: its cores run with the performance governor while it is open.
+    """
+
+    boot: str
+    free_bytes: float
+    architecture: str
+    governor_set: bool
+
+
+class AgentTransport:
+    """The transport of a device behind SSH or ADB; holds the lease of its slot from `open` to `close`.
+
+    Looking at the device (`probe`, `sense`, `canary`, `lease_show`) takes no lease and makes no folder. Connections
+    are made when they are needed and made again when they were lost; a run is never repeated.
+
+    Args:
+        link: the wire; used by nobody else.
+        agent: gives the agent's program for what the device's `uname -m` says.
+        owner: who holds the lease, for people.
+        token: a lease taken before; without one the lease is this transport's own, and ends with `close`.
+        own_token: the secret of its own lease, by which a process takes over that of its dead predecessor.
+        lease_ttl_s: how long the lease outlives this process.
+        starter: what programs are started by; None where they are the processor's own.
+    """
+
+    def __init__(
+        self,
+        link: DeviceLink,
+        device: Device,
+        agent: Callable[[str], AgentProgram],
+        owner: str,
+        token: str | None = None,
+        *,
+        own_token: str | None = None,
+        lease_ttl_s: float = 120.0,
+        starter: ProgramStarter | None = None,
+    ) -> None:
+        if device.remote is None:
+            raise ValueError(f"{device.name} is not behind a link")
+        place = device.remote
+        secret = token or own_token or secrets.token_hex(16)
+        claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
+        connection = SharedConnection(AgentSession(link, device, agent), claim, own_lease=token is None)
+        self._begin(connection, device, starter)
+
+    def _begin(self, connection: SharedConnection, device: Device, starter: ProgramStarter | None) -> None:
+        assert device.remote is not None, "the device is behind a link"
+        self._device = device
+        self._starter = starter
+        self._place = device.remote
+        self._connection = connection
+        self._session, self._claim, self._lock = connection.session, connection.claim, connection.lock
+        with self._lock:
+            connection.users += 1
+            self._heard_of_loss = connection.lost_lease
+        self._name = secrets.token_hex(8)
+        self._files = SessionFiles(self._session, device.name, self._name, self._claim.fields())
+        self._opened: OpenedDevice | None = None
+        self._generation = -1
+        self._closed = False
+
+    def sharing(self) -> AgentTransport:
+        """Another user's transport, with files of its own, over the same connection and under the same lease.
+
+        The lease ends with the last of them. Programs of one must not run beside those of another.
+        """
+        other: AgentTransport = object.__new__(AgentTransport)
+        other._begin(self._connection, self._device, self._starter)
+        return other
+
+    def open(self) -> OpenedDevice:
+        """Connect, take the lease, make the folder, and ask for the performance governor where that is wanted.
+
+        The device is asked every time: what it says was so just now.
+
+        Raises:
+            DeviceTrouble: LEASED, someone else holds the slot; UNREACHABLE and the like after four attempts.
+        """
+        with self._operation():
+            with_back_off(self._open_once)
+            self._connection.keep_lease()
+            assert self._opened is not None  # set by what has just succeeded
+            return self._opened
+
+    def push(self, source: Path, name: str) -> None:
+        """See `Transport.push`; a connection lost on the way is made again up to three times."""
+        check_name(name)
+        with self._operation():
+            for reconnections_left in range(_RECONNECTIONS, -1, -1):
+                try:
+                    self._stay_open()
+                    return self._files.push(source, name)
+                except DeviceTrouble as trouble:
+                    # A link that is down gets connected anew; one that is up has done all it can.
+                    passing = trouble.kind in PASSING_KINDS and not isinstance(trouble, AgentError)
+                    if not passing or trouble.kind is TroubleKind.GARBLED or not reconnections_left:
+                        raise
+            raise AssertionError("the last attempt returns or raises")
+
+    def pull(self, name: str, destination: Path) -> None:
+        """See `Transport.pull`."""
+        check_name(name)
+        with self._operation():
+            self._stay_open()
+            self._files.pull(name, destination)
+
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
+        """See `Transport.run`; the time limit is kept by the agent, on the device."""
+        check_name(name)
+        if self._starter is not None:
+            name, arguments = self._starter.name, [name, *arguments]
+        with self._operation():
+            self._stay_open()
+            started_s = time.monotonic()
+            limit_s = min(max(time_s, 0.0), _LONGEST_RUN_S)
+            fields = [
+                ("session", self._name),
+                *self._claim.fields(),
+                ("program", name),
+                *(("arg", argument) for argument in arguments),
+                *(("env", f"{key}={value}") for key, value in self._place.environment),
+                ("time_s", f"{limit_s:.3f}"),
+                ("memory_bytes", str(_KERNEL_MEMORY_BYTES)),
+                ("cores", core_list(self._place.cores)),
+                ("canary", "1" if self._device.has_canary else "0"),
+            ]
+            reply = self._session.call("run", fields, stop=stop, limit_s=limit_s + _RUN_SPARE_S)
+            if reply is None:
+                self._halt()
+                return RunOutcome(_KILLED, False, True, "", time.monotonic() - started_s)
+            return _run_outcome(reply)
+
+    def remove(self, name: str) -> None:
+        """See `Transport.remove`."""
+        check_name(name)
+        with self._operation():
+            self._stay_open()
+            self._files.remove(name)
+
+    def probe(self) -> DeviceProbe:
+        """What the device is.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return probe_device(session)
+
+    def sense(self) -> DeviceSense:
+        """The state of the device just now, and of the cores that kernels run on.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return sense_device(session, self._place.cores)
+
+    def canary(self) -> float:
+        """Seconds of a fixed piece of work on the cores that kernels run on: how fast the device is just now.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return time_canary(session, self._place.cores)
+
+    def clear(self) -> None:
+        """Delete the files of this session.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            self._files.forget()
+            session.ask("clear", [("session", self._name)])
+
+    def lease_show(self) -> tuple[SlotLease, ...]:
+        """The leases of the device's slots that are held, by whomever.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return show_leases(session, self._place)
+
+    def lease_take(self, force: bool = False) -> SlotLease:
+        """Take or renew the slot's lease with this transport's token; `force` takes it from whoever holds it.
+
+        Raises:
+            DeviceTrouble: LEASED, another one holds it; or of any kind.
+        """
+        with self._looking() as session:
+            return take_lease(session, self._claim, force=force)
+
+    def lease_release(self) -> bool:
+        """Give the slot's lease up; false when this transport's token did not hold it.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._looking() as session:
+            return release_lease(session, self._claim)
+
+    def close(self) -> None:
+        """See `Transport.close`: leaves the device as it was. Quiet, and soon over, when it is dead."""
+        until_s = time.monotonic() + _CLOSING_S
+        held = self._lock.acquire(timeout=_CLOSING_S)
+        try:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.users -= 1
+            is_last = self._connection.users == 0
+            if is_last:
+                self._connection.end_heartbeat(_CLOSING_S)
+            if self._opened is not None or (is_last and self._connection.opened):
+                # One failure is enough: each would wait for the same silent device.
+                with contextlib.suppress(SdkError):
+                    self._tidy_up(until_s, is_last)
+            if is_last:
+                self._session.close()
+        finally:
+            if held:
+                self._lock.release()
+
+    def _tidy_up(self, until_s: float, is_last: bool) -> None:
+        session, lease, name = self._session, self._claim.fields(), [("session", self._name)]
+
+        def left_s() -> float:
+            return max(0.5, until_s - time.monotonic())
+
+        session.connect()
+        if self._opened is not None:
+            session.ask("clear", name, limit_s=left_s())
+        if not is_last:
+            return
+        if self._connection.governor_touched:
+            session.ask("governor", [*lease, ("set", "restore"), ("cores", "")], limit_s=left_s())
+        if self._connection.own_lease:
+            release_lease(session, self._claim, limit_s=left_s())
+
+    @contextlib.contextmanager
+    def _operation(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise DeviceError(f"{self._device.name} has been closed.")
+            loss = self._connection.lost_lease
+            if loss is not None and loss is not self._heard_of_loss:
+                self._heard_of_loss = loss
+                raise loss
+            try:
+                yield
+            except DeviceTrouble as trouble:
+                if trouble.kind is TroubleKind.LEASED:
+                    self._heard_of_loss = self._connection.lose_lease(trouble)
+                raise
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[AgentSession]:
+        with self._operation():
+            with_back_off(self._session.connect)
+            yield self._session
+
+    def _stay_open(self) -> None:
+        if not (self._opened and self._session.connected and self._generation == self._session.generation):
+            self.open()
+
+    def _open_once(self) -> None:
+        self._session.connect()
+        fields = self._session.ask("open", [("session", self._name), *self._claim.fields()])
+        boot = fields.text("boot")
+        if self._opened is not None and self._opened.boot != boot:
+            self._files.forget()
+        governor_set = self._place.performance_mode and self._set_performance()
+        free_bytes, architecture = fields.number("free_bytes"), fields.text("architecture")
+        if self._starter is not None:
+            for path, name in self._starter.files(architecture):
+                self._files.push(path, name)
+        self._opened = OpenedDevice(boot, free_bytes, architecture, governor_set)
+        self._generation = self._session.generation
+
+    def _set_performance(self) -> bool:
+        """Whether the cores run with the performance governor now; a device need not allow it."""
+        fields = [*self._claim.fields(), ("set", "performance"), ("cores", core_list(self._place.cores))]
+        try:
+            reply = self._session.ask("governor", fields)
+        except AgentError as error:
+            if error.kind is TroubleKind.LEASED:
+                raise
+            return False
+        self._connection.governor_touched = True
+        return reply.flag("permitted")
+
+    def _halt(self) -> None:
+        """Hanging up has told the agent already; this waits for it."""
+        with contextlib.suppress(DeviceError):
+            self._session.ask("halt", self._claim.fields(), limit_s=_CLOSING_S)
+
+
+def _run_outcome(reply: Reply) -> RunOutcome:
+    fields = reply.fields
+    signal_number = fields.integer("signal")
+    canary_s = (fields.optional_number("canary_before_s"), fields.optional_number("canary_after_s"))
+    return RunOutcome(
+        exit_code=-signal_number if signal_number else fields.integer("exit_code"),
+        timed_out=fields.flag("timed_out"),
+        stopped=False,
+        output=reply.output.decode("utf-8", "replace"),
+        duration_s=fields.number("duration_s"),
+        canary_s=tuple(time_s for time_s in canary_s if time_s is not None),
+        boot=fields.text("boot"),
+    )

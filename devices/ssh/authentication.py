@@ -1,0 +1,176 @@
+"""Logging in to an SSH server: with nothing, with keys, with a password."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.ssh.key_file import UnusableKeyError, load_key, public_blob
+from devices.ssh.route import DEFAULT_PORT, SshHop
+from devices.ssh.secrets import SshSecrets
+from targets.errors import DeviceError
+
+_TIMED_OUT = "Authentication timeout."
+# Servers hang up after a few (sshd's MaxAuthTries is 6); after fewer it is more likely the connection.
+_MANY_ATTEMPTS = 3
+
+
+class SshAuthentication:
+    """One attempt to log in to one server whose host key is trusted.
+
+    Keys come first: those of the agent that belong to the hop's identity files, the agent's others, then the files.
+
+    Args:
+        transport: a paramiko.Transport after its key exchange.
+        hop: the server.
+        secrets: for encrypted keys and for a password.
+    """
+
+    def __init__(self, transport: Any, hop: SshHop, secrets: SshSecrets) -> None:
+        self._transport = transport
+        self._hop = hop
+        self._secrets = secrets
+        self._tried: list[str] = []
+        self._next_step = ""
+        # What the server takes; None once it let us in.
+        self._methods: Sequence[str] | None = ()
+
+    def log_in(self) -> None:
+        """Return when the server let us in.
+
+        Raises:
+            DeviceTrouble: nothing was accepted (REFUSED), or the connection ended (LOST, SILENT).
+        """
+        self._attempt(lambda: self._transport.auth_none(self._hop.user))
+        if self._methods is not None and "publickey" in self._methods:
+            self._try_keys()
+        if self._methods is not None:
+            self._try_password()
+        if self._methods is not None:
+            self._secrets.forget()
+            raise self._refused()
+
+    def _attempt(self, request: Any) -> bool:
+        """Whether the server accepted it, be it as one of several steps."""
+        from paramiko import AuthenticationException, BadAuthenticationType, SSHException
+
+        try:
+            self._methods = request() or None
+            return True
+        except BadAuthenticationType as error:
+            self._methods = error.allowed_types
+            return False
+        except AuthenticationException as error:
+            if str(error) == _TIMED_OUT:
+                raise self._ended(TroubleKind.SILENT, "does not answer") from error
+            if not self._transport.is_active():
+                if len(self._tried) >= _MANY_ATTEMPTS:
+                    raise self._refused("ends the connection after so many attempts") from error
+                raise self._ended(TroubleKind.LOST, "ended the connection") from error
+            return False
+        except (SSHException, OSError, EOFError) as error:
+            if not self._transport.is_active():
+                raise self._refused(f"cannot be logged in to ({_printable(str(error))})") from error
+            return False
+
+    def _try_keys(self) -> None:
+        with self._agent_keys() as agent_keys:
+            for label, key in self._keys(agent_keys):
+                self._tried.append(label)
+                if self._attempt(lambda key=key: self._transport.auth_publickey(self._hop.user, key)):
+                    return
+
+    def _keys(self, agent_keys: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        files = {blob: path for path in self._hop.identity_files if (blob := public_blob(path)) is not None}
+        matching = [key for key in agent_keys if key.asbytes() in files]
+        others = [] if self._hop.identities_only else [key for key in agent_keys if key.asbytes() not in files]
+        for key in (*matching, *others):
+            yield f"the agent's key {key.comment or key.get_name()!r}", key
+        done = {files[key.asbytes()] for key in matching}
+        for path in self._hop.identity_files:
+            if path in done or path.suffix == ".pub" or not (path.exists() or self._hop.identities_named):
+                continue
+            if (key := self._load(path)) is not None:
+                yield str(path), key
+
+    def _load(self, path: Path) -> Any:
+        try:
+            return load_key(path, lambda: self._secrets.passphrase(path, self._hop))
+        except UnusableKeyError as error:
+            self._tried.append(f"{path} ({error})")
+        except DeviceError as error:
+            self._tried.append(f"{path} (encrypted: {error.message})")
+            self._next_step = error.next_step
+        return None
+
+    @contextlib.contextmanager
+    def _agent_keys(self) -> Iterator[Sequence[Any]]:
+        from paramiko import Agent, SSHException
+
+        if not self._hop.use_agent:
+            yield ()
+            return
+        try:
+            agent = Agent()
+        except (SSHException, OSError) as error:
+            self._tried.append(f"the agent ({error})")
+            yield ()
+            return
+        try:
+            yield agent.get_keys()
+        finally:
+            agent.close()
+
+    def _try_password(self) -> None:
+        methods = self._methods or ()
+        if "password" not in methods and "keyboard-interactive" not in methods:
+            return
+        try:
+            password = self._secrets.password(self._hop)
+        except DeviceError as error:
+            self._tried.append(f"a password ({error.message})")
+            self._next_step = error.next_step
+            return
+        if password is None:
+            return
+        self._tried.append("a password")
+        user = self._hop.user
+        if "password" in methods:
+            self._attempt(lambda: self._transport.auth_password(user, password, fallback=False))
+        else:
+            self._attempt(lambda: self._transport.auth_interactive(user, _Answer(password)))
+
+    def _refused(self, how: str = "does not let us in") -> DeviceTrouble:
+        hop = self._hop
+        tried = "; ".join(_printable(text) for text in self._tried) or "nothing, as there is no key and no password"
+        takes = f"; it takes {' or '.join(_printable(name) for name in self._methods)}" if self._methods else ""
+        port = "" if hop.port == DEFAULT_PORT else f"-p {hop.port} "
+        next_step = self._next_step or (
+            f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name the right one, "
+            "or give the device password = 'prompt' in the inventory."
+        )
+        message = f"{hop.place} {how}{takes}. Tried: {tried}."
+        return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)
+
+    def _ended(self, kind: TroubleKind, how: str) -> DeviceTrouble:
+        return DeviceTrouble(kind, f"{self._hop.place} {how} while logging in.", next_step="Try again.")
+
+
+class _Answer:
+    """Answers one hidden question, once: a second one is not about the password."""
+
+    def __init__(self, password: str) -> None:
+        self._password: str | None = password
+
+    def __call__(self, title: str, instructions: str, questions: Sequence[tuple[str, bool]]) -> list[str]:
+        if len(questions) == 1 and not questions[0][1] and self._password is not None:
+            answer, self._password = self._password, None
+            return [answer]
+        return [""] * len(questions)
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text[:200])

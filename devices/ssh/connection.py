@@ -1,0 +1,209 @@
+"""An authenticated SSH connection, through jump hosts where there are any."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.ssh.authentication import SshAuthentication
+from devices.ssh.host_key import SshHostKeyCheck
+from devices.ssh.route import SshHop
+from devices.ssh.secrets import SshSecrets
+from devices.ssh.watched_socket import WatchedSocket
+
+_LOGIN_TIMEOUT_S = 30.0
+# Paramiko's codes of RFC 4254, section 5.1.
+_OPEN_PROHIBITED = 1
+_VERDICT_S = 0.5
+_HERE = ("127.0.0.1", 0)
+
+
+class SshConnection:
+    """Connects at once; host keys are checked at every hop before anything is sent there.
+
+    A peer that is silent for an interval is asked for a sign of life, and given up after another one: the
+    connection then ends by itself, with whatever waits on it.
+
+    Args:
+        hops: the servers, outermost first; the last one is the device.
+        secrets: for logging in.
+
+    Raises:
+        DeviceTrouble: UNREACHABLE, REFUSED, LOST, SILENT or BROKEN.
+    """
+
+    def __init__(self, hops: Sequence[SshHop], secrets: SshSecrets) -> None:
+        _silence_paramiko()
+        self._transports: list[Any] = []
+        self._closed = threading.Event()
+        self._device = hops[-1].place
+        try:
+            for hop in hops:
+                self._extend(hop, secrets)
+        except BaseException:
+            self.close()
+            raise
+        self._keep_alive(hops[-1].alive_interval_s)
+
+    @property
+    def transport(self) -> Any:
+        """The paramiko.Transport of the device."""
+        return self._transports[-1]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether nothing is known to be wrong with it."""
+        return not self._closed.is_set() and all(transport.is_active() for transport in self._transports)
+
+    @property
+    def was_silent(self) -> bool:
+        """Whether it ended because the device, or a jump host, said nothing more."""
+        return any(transport.sock.gave_up for transport in self._transports)
+
+    def open_session(self, timeout_s: float) -> Any:
+        """A new paramiko.Channel for a program or for SFTP.
+
+        Raises:
+            DeviceTrouble: the server refuses another session (BROKEN).
+            TimeoutError: it does not answer.
+            Exception: whatever paramiko and sockets raise when the connection fails.
+        """
+        from paramiko import ChannelException, SSHException
+
+        try:
+            return self.transport.open_session(timeout=timeout_s)
+        except ChannelException as error:
+            raise DeviceTrouble(
+                TroubleKind.BROKEN,
+                f"{self._device} refuses to open a session.",
+                next_step="Allow this user several sessions there: MaxSessions in sshd_config.",
+            ) from error
+        except SSHException as error:
+            if self.ends_soon():
+                raise
+            raise TimeoutError from error
+
+    def ends_soon(self) -> bool:
+        """Whether it has ended; paramiko says so a little later than it ends what waits on the connection."""
+        deadline_s = time.monotonic() + _VERDICT_S
+        while self.is_alive:
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def close(self) -> None:
+        """End it; quiet when it has ended."""
+        self._closed.set()
+        # The outermost first: what is inside has nobody to wait for then.
+        for transport in self._transports:
+            with contextlib.suppress(Exception):
+                transport.close()
+
+    def _extend(self, hop: SshHop, secrets: SshSecrets) -> None:
+        from paramiko import Transport
+
+        check = SshHostKeyCheck(hop)
+        carrier = _open_channel(self._transports[-1], hop) if self._transports else _open_socket(hop)
+        transport = Transport(WatchedSocket(carrier, hop.alive_interval_s))
+        self._transports.append(transport)
+        transport.banner_timeout = hop.connect_timeout_s
+        transport.handshake_timeout = hop.connect_timeout_s
+        transport.auth_timeout = _LOGIN_TIMEOUT_S
+        options = transport.get_security_options()
+        options.key_types = check.order_algorithms(options.key_types)
+        _exchange_keys(transport, hop)
+        key = transport.get_remote_server_key()
+        check.check(key.get_name(), key.asbytes())
+        SshAuthentication(transport, hop, secrets).log_in()
+
+    def _keep_alive(self, interval_s: float) -> None:
+        transport = self.transport
+        watched: WatchedSocket = transport.sock
+        closed = self._closed
+
+        def ask() -> None:
+            while not closed.wait(interval_s) and transport.is_active():
+                if watched.quiet_s >= interval_s / 2:
+                    watched.expect_answer()
+                    with contextlib.suppress(Exception):
+                        transport.global_request("keepalive@openssh.com", wait=True)
+
+        threading.Thread(target=ask, name="ssh-keep-alive", daemon=True).start()
+
+
+def _open_socket(hop: SshHop) -> socket.socket:
+    try:
+        opened = socket.create_connection((hop.host, hop.port), hop.connect_timeout_s)
+    except (OSError, UnicodeError) as error:
+        raise _unreachable(hop, _cause(error, hop)) from error
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
+
+
+def _open_channel(carrier: Any, hop: SshHop) -> Any:
+    from paramiko import ChannelException, SSHException
+
+    via = hop.behind[-1]
+    try:
+        return carrier.open_channel("direct-tcpip", (hop.host, hop.port), _HERE, timeout=hop.connect_timeout_s)
+    except ChannelException as error:
+        if error.code == _OPEN_PROHIBITED:
+            raise DeviceTrouble(
+                TroubleKind.REFUSED,
+                f"The jump host {via} does not forward connections to {hop.host}:{hop.port}.",
+                next_step="Allow it there: AllowTcpForwarding and PermitOpen in sshd_config.",
+            ) from error
+        raise _unreachable(hop, f"the jump host {via} cannot connect to it") from error
+    except (SSHException, EOFError, OSError) as error:
+        raise _unreachable(hop, f"the jump host {via} does not answer") from error
+
+
+def _exchange_keys(transport: Any, hop: SshHop) -> None:
+    from paramiko import SSHException
+    from paramiko.ssh_exception import IncompatiblePeer
+
+    try:
+        transport.start_client(timeout=hop.connect_timeout_s)
+    except IncompatiblePeer as error:
+        raise DeviceTrouble(
+            TroubleKind.BROKEN,
+            f"{hop.place} and this SDK have no SSH algorithm in common.",
+            next_step="Update the SSH server: old ones know only algorithms that are broken by now.",
+        ) from error
+    except (SSHException, EOFError, OSError) as error:
+        if transport.sock.quiet_s < hop.connect_timeout_s:
+            raise _unreachable(hop, "what answers there speaks no SSH, or hung up") from error
+    # Paramiko returns as if nothing were wrong when the time is up.
+    if not transport.initial_kex_done:
+        late = f"it accepts connections, but exchanged no keys within {hop.connect_timeout_s:g} s"
+        raise _unreachable(hop, late)
+
+
+def _cause(error: Exception, hop: SshHop) -> str:
+    if isinstance(error, (socket.gaierror, UnicodeError)):
+        return "no such name"
+    if isinstance(error, TimeoutError):
+        return f"no answer within {hop.connect_timeout_s:g} s"
+    text = error.strerror if isinstance(error, OSError) else None
+    return (text or type(error).__name__).lower()
+
+
+def _unreachable(hop: SshHop, cause: str) -> DeviceTrouble:
+    jump = "" if hop.is_device else "The jump host "
+    return DeviceTrouble(
+        TroubleKind.UNREACHABLE,
+        f"{jump}{hop.place} cannot be reached: {cause}.",
+        next_step="See that it is switched on and in the network, that the address is right, and that sshd runs.",
+    )
+
+
+def _silence_paramiko() -> None:
+    """What it logs is said in our own errors; without this, tracebacks of its threads reach the terminal."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)

@@ -1,0 +1,115 @@
+"""Whether a server is the one that the user trusts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.ssh.known_hosts import REVOKED, KnownHostKey, fingerprint, known_host_keys
+from devices.ssh.route import DEFAULT_PORT, SshHop
+
+_RSA = "ssh-rsa"
+
+
+class SshHostKeyCheck:
+    """The host keys that a user trusts for one hop. Nothing is ever added to a known_hosts file.
+
+    Raises:
+        DeviceTrouble: a known_hosts file cannot be read.
+    """
+
+    def __init__(self, hop: SshHop) -> None:
+        self._hop = hop
+        try:
+            lines = known_host_keys(hop.known_hosts_files, hop.host_key_name.lower())
+            # Like ssh: a key known for the host without a port is good for other ports, but never found wrong.
+            without_port: tuple[KnownHostKey, ...] = ()
+            if hop.port != DEFAULT_PORT and not hop.host_key_alias:
+                without_port = known_host_keys(hop.known_hosts_files, hop.host.lower())
+        except OSError as error:
+            message = f"The known hosts cannot be read: {error.strerror} ({error.filename})."
+            raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Correct the file's permissions.") from error
+        self._revoked = [key for key in (*lines, *without_port) if key.marker == REVOKED]
+        self._known = [key for key in lines if not key.marker]
+        self._authorities = [key for key in lines if key.marker and key.marker != REVOKED]
+        self._without_port = [key for key in without_port if not key.marker]
+
+    def order_algorithms(self, algorithms: Sequence[str]) -> list[str]:
+        """The host key algorithms to ask for: first those of known keys, so that the server shows a known one."""
+        types = {key.key_type for key in self._known or self._without_port}
+        return sorted(algorithms, key=lambda name: (_RSA if name.startswith("rsa-") else name) not in types)
+
+    def check(self, key_type: str, blob: bytes) -> None:
+        """Return when the server's key is one that the user trusts.
+
+        Raises:
+            DeviceTrouble: it is not known, not the known one, or revoked (REFUSED).
+        """
+        for key in self._revoked:
+            if key.blob == blob:
+                raise _refuse(
+                    f"The host key of {self._hop.place} is revoked by line {key.line} of {key.file}.",
+                    "Do not connect; ask whoever looks after the host for a new key.",
+                )
+        if any(key.blob == blob for key in (*self._known, *self._without_port)):
+            return
+        shown = f"{_short(key_type)} {fingerprint(blob)}"
+        for key in self._known:
+            if key.key_type == key_type:
+                raise self._changed(key, shown)
+        raise self._unknown(key_type, shown)
+
+    def _changed(self, key: KnownHostKey, shown: str) -> DeviceTrouble:
+        forget = f"ssh-keygen -R {shlex.quote(self._hop.host_key_name)} -f {_shell_path(key.file)}"
+        return _refuse(
+            f"The host key of {self._hop.place} has changed: it is now {shown}, "
+            f"and line {key.line} of {key.file} has {fingerprint(key.blob)}.",
+            "Someone may be in between. If the device was set up anew and the new fingerprint is its own, "
+            f"forget the old key: {forget}",
+        )
+
+    def _unknown(self, key_type: str, shown: str) -> DeviceTrouble:
+        hop = self._hop
+        file = hop.known_hosts_files[0]
+        if self._known:
+            key = self._known[0]
+            reason = f"line {key.line} of {key.file} has only a key of another type ({_short(key.key_type)})"
+        elif self._authorities:
+            key = self._authorities[0]
+            reason = f"line {key.line} of {key.file} has a certificate authority for it, which is not supported"
+        else:
+            reason = f"{file} has no line for {hop.host_key_name}"
+        return _refuse(
+            f"The host key of {hop.place} is not known: it is {shown}, and {reason}.",
+            f"If the fingerprint is the device's own, trust the key: {self._trust_command(key_type, file)}",
+        )
+
+    def _trust_command(self, key_type: str, file: Path) -> str:
+        hop = self._hop
+        port = "" if hop.port == DEFAULT_PORT else f" -p {hop.port}"
+        if not hop.behind and not hop.host_key_alias:
+            return f"ssh-keyscan{port} -t {_short(key_type).lower()} {shlex.quote(hop.host)} >> {_shell_path(file)}"
+        # From here it cannot be scanned, or not under the name it is known by: ssh asks, and adds it.
+        alias = f" -o {shlex.quote(f'HostKeyAlias={hop.host_key_name}')}" if hop.host_key_alias else ""
+        jump = f" -J {shlex.quote(','.join(hop.behind))}" if hop.behind else ""
+        files = f" -o {shlex.quote(f'UserKnownHostsFile={file}')}"
+        return f"ssh{files}{alias}{jump}{port} {shlex.quote(f'{hop.user}@{hop.host}')} exit"
+
+
+def _short(key_type: str) -> str:
+    """As OpenSSH calls a key type beside a fingerprint, such as ED25519."""
+    return "ECDSA" if key_type.startswith("ecdsa-") else key_type.removeprefix("ssh-").upper()
+
+
+def _shell_path(path: Path) -> str:
+    """A path as it can be typed, with ~ for the home folder."""
+    try:
+        return "~/" + shlex.quote(str(path.relative_to(Path("~").expanduser())))
+    except (ValueError, RuntimeError):
+        return shlex.quote(str(path))
+
+
+def _refuse(message: str, next_step: str) -> DeviceTrouble:
+    return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)

@@ -1,0 +1,221 @@
+"""A device on the other end of an SSH connection."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from devices.device_link import join_words
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.remote_place import ConnectionSettings, SshAddress
+from devices.ssh.connection import SshConnection
+from devices.ssh.files import SshFiles
+from devices.ssh.route import plan_route
+from devices.ssh.secrets import SshSecrets
+from targets.errors import DeviceError
+
+_SILENCE_S = 30.0
+_TICK_S = 0.2
+_BLOCK_BYTES = 2**18
+_LARGEST_FILE_BYTES = 2**32
+_COMPLAINT_BYTES = 500
+_NO_STATUS = -1
+
+
+class SshLink:
+    """The DeviceLink of SSH, over paramiko.
+
+    Host keys are checked against the user's known_hosts, which are never written. The user's SSH configuration
+    counts where the address leaves something open.
+
+    Args:
+        name: the device's, as the user calls it.
+        address: where it is.
+        connections: the user's SSH files, and secrets that were asked for before.
+        ask_password: asks a person for a secret; None where nobody can be asked.
+        silence_s: how long a transfer may stand still.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        address: SshAddress,
+        connections: ConnectionSettings,
+        ask_password: Callable[[str], str] | None = None,
+        *,
+        silence_s: float = _SILENCE_S,
+    ) -> None:
+        self._name = name
+        self._address = address
+        self._connections = connections
+        self._secrets = SshSecrets(name, address.password_source, dict(connections.secrets), ask_password)
+        self._silence_s = silence_s
+        self._connection: SshConnection | None = None
+        self._files: SshFiles | None = None
+
+    def connect(self) -> None:
+        """See `DeviceLink.connect`."""
+        if self._connection is not None and self._connection.is_alive:
+            return
+        self.close()
+        try:
+            self._connection = SshConnection(plan_route(self._address, self._connections), self._secrets)
+        except DeviceTrouble as trouble:
+            raise DeviceTrouble(
+                trouble.kind, f"{self._name}: {trouble.message}", next_step=trouble.next_step
+            ) from trouble
+
+    def put(self, source: Path, path: str) -> None:
+        """See `DeviceLink.put`."""
+        connection = self._connected()
+        # A copy that is interrupted leaves the session out of step, so that only an ended one gives it back.
+        files, self._files = self._files, None
+        try:
+            files = files or SshFiles(connection, self._name, self._silence_s)
+            files.put(source, path)
+            self._files = files
+        except DeviceError:
+            self._files = files
+            raise
+        except Exception as error:
+            raise self._ended(connection, f"{source.name} was being copied", error, TroubleKind.SILENT) from error
+
+    def get(self, path: str, destination: Path) -> None:
+        """See `DeviceLink.get`."""
+        command = join_words(["cat", path])
+        connection = self._connected()
+        try:
+            self._get(connection, command, path, destination)
+        except DeviceError:
+            raise
+        except Exception as error:
+            raise self._ended(connection, f"{path} was being fetched", error, TroubleKind.SILENT) from error
+
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        """See `DeviceLink.stream`."""
+        return self._stream(join_words(words), Path(words[0]).name)
+
+    def close(self) -> None:
+        """See `DeviceLink.close`."""
+        connection, self._connection = self._connection, None
+        # The connection first: the SFTP session has nothing to wait for then.
+        if connection is not None:
+            connection.close()
+        self._files = None
+
+    def _stream(self, command: str, program: str) -> Iterator[bytes]:
+        connection = self._connected()
+        channel = None
+        try:
+            channel = self._start(connection, command, program)
+            channel.settimeout(_TICK_S)
+            while not _is_over(channel):
+                try:
+                    block = channel.recv(_BLOCK_BYTES)
+                except TimeoutError:
+                    block = b""
+                else:
+                    if not block and not channel.closed:
+                        # It closed its output and runs on.
+                        channel.status_event.wait(_TICK_S)
+                yield block
+            _check_ended_well(connection, channel)
+        except DeviceTrouble:
+            raise
+        except Exception as error:
+            raise self._ended(connection, f"{program} was running", error, TroubleKind.LOST) from error
+        finally:
+            if channel is not None:
+                _hang_up(channel)
+
+    def _get(self, connection: SshConnection, command: str, path: str, destination: Path) -> None:
+        channel = self._start(connection, command, "cat", combine=False)
+        channel.settimeout(self._silence_s)
+        try:
+            with _writing(destination) as write:
+                size_bytes = 0
+                while block := channel.recv(_BLOCK_BYTES):
+                    size_bytes += len(block)
+                    if size_bytes > _LARGEST_FILE_BYTES:
+                        raise DeviceTrouble(TroubleKind.BROKEN, f"{path} on {self._name} is larger than 4 GiB.")
+                    write(block)
+            channel.status_event.wait(self._silence_s)
+            _check_ended_well(connection, channel)
+            if channel.exit_status != 0:
+                complaint = channel.recv_stderr(_COMPLAINT_BYTES) if channel.recv_stderr_ready() else b""
+                text = "".join(letter if letter.isprintable() else " " for letter in complaint.decode(errors="replace"))
+                raise DeviceTrouble(TroubleKind.BROKEN, f"{path} cannot be fetched from {self._name}: {text.strip()}.")
+        finally:
+            _hang_up(channel)
+
+    def _start(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Any:
+        from paramiko import SSHException
+
+        channel = connection.open_session(self._silence_s)
+        channel.set_combine_stderr(combine)
+        try:
+            channel.exec_command(command)
+        except SSHException as error:
+            if connection.ends_soon():
+                raise
+            raise DeviceTrouble(
+                TroubleKind.BROKEN,
+                f"{self._name} does not start {program}: its SSH server refuses to run commands for this user.",
+                next_step="Allow them there; a ForceCommand or a restricted key may be in the way.",
+            ) from error
+        return channel
+
+    def _connected(self) -> SshConnection:
+        if self._connection is None:
+            raise DeviceTrouble(TroubleKind.LOST, f"{self._name} is not connected.", next_step="Connect again.")
+        return self._connection
+
+    def _ended(self, connection: SshConnection, what: str, error: Exception, silent: TroubleKind) -> DeviceTrouble:
+        heard_nothing = isinstance(error, TimeoutError) or connection.was_silent
+        if connection is self._connection:
+            self.close()
+        how = "said nothing more" if heard_nothing else "ended the connection"
+        return DeviceTrouble(
+            silent if heard_nothing else TroubleKind.LOST,
+            f"{self._name} ({self._address.describe()}) {how} while {what}.",
+            next_step="See that it is switched on and in the network.",
+        )
+
+
+def _hang_up(channel: Any) -> None:
+    # A connection that ended meanwhile is told by what was waited for, not here.
+    with contextlib.suppress(Exception):
+        channel.close()
+
+
+def _is_over(channel: Any) -> bool:
+    """All its output was read and the program ended, or the connection did."""
+    return not channel.recv_ready() and (channel.closed or (channel.eof_received and channel.exit_status_ready()))
+
+
+def _check_ended_well(connection: SshConnection, channel: Any) -> None:
+    # A program that a signal ended has no exit status either.
+    if channel.exit_status == _NO_STATUS and connection.ends_soon():
+        raise EOFError
+
+
+@contextlib.contextmanager
+def _writing(destination: Path) -> Iterator[Callable[[bytes], object]]:
+    """Writes to a local file, whose own troubles are not the connection's."""
+
+    def write(block: bytes) -> None:
+        try:
+            view = memoryview(block)
+            while view:
+                view = view[file.write(view) :]
+        except OSError as error:
+            raise DeviceError(f"{destination} cannot be written: {error.strerror}.") from error
+
+    try:
+        file = destination.open("wb", buffering=0)
+    except OSError as error:
+        raise DeviceError(f"{destination} cannot be written: {error.strerror}.") from error
+    with file:
+        yield write

@@ -1,0 +1,4 @@
+"""What `sdk doctor` and `sdk devices check` look at.
+
+Imports `sdk.select` and `sdk.inventory`.
+"""

@@ -1,0 +1,91 @@
+"""`sdk autotune --replay RUN`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from sdk.options.autotune_arguments import AutotuneArguments
+from targets.errors import UsageError
+
+if TYPE_CHECKING:
+    from autotune_loop.report.replay import Replay, ReplayedRound
+
+_NEAR_SHARES = (0.05, 0.01)
+
+
+def run_replay(given: AutotuneArguments, folder: Path) -> None:
+    """Replay and print; a line a round as it goes.
+
+    Raises:
+        SdkError: one of its children.
+    """
+    from sdk.api.replay import replay
+    from sdk.display.quantities import count_text, duration_text
+    from sdk.options.autotune_call import learning_options, sampling_options
+    from sdk.output import print_json, show_progress
+    from sdk.service.interrupts import stop_on_interrupt
+    from targets.process.stop_signal import StopSignal
+
+    if given.generator:
+        raise UsageError("--replay takes its schedules from the run; leave the generator out.")
+    stop = StopSignal()
+    started_s = time.monotonic()
+    with show_progress("starting the cost model", quiet=given.as_json or given.quiet) as progress:
+
+        def tell(done: ReplayedRound) -> None:
+            progress(_round_text(done))
+
+        with stop_on_interrupt(stop, lambda: None):
+            results = replay(
+                folder,
+                sampling=sampling_options(given),
+                learning=learning_options(given),
+                rounds=given.num_batches,
+                weights=given.weights,
+                listen=tell,
+                stop=stop,
+            )
+    duration_s = time.monotonic() - started_s
+    if given.as_json:
+        print_json({"run": str(folder), "duration_s": duration_s, "argsets": [_as_dict(result) for result in results]})
+    else:
+        for result in results:
+            _print(result)
+        looked_up = sum(len(result.order_ms) for result in results)
+        typer.echo(f"{count_text(looked_up, 'recorded schedule')} in {duration_text(duration_s)}; no device was used")
+    if stop.is_set():
+        raise typer.Exit(130)
+
+
+def _round_text(done: ReplayedRound) -> str:
+    from sdk.display.quantities import time_text
+
+    correlation = "" if done.correlation is None else f", rank correlation {done.correlation:.2f}"
+    best, shuffled = time_text(done.best_ms), time_text(done.shuffled_best_ms)
+    return f"round {done.round_index + 1}: {done.timed} looked up, best {best} (at random {shuffled}){correlation}"
+
+
+def _print(result: Replay) -> None:
+    from sdk.display.quantities import count_text, time_text
+
+    found = result.rounds[-1].best_ms if result.rounds else result.best_ms
+    typer.echo(
+        f"argument set {result.argset_index + 1}: best {time_text(found)} of {count_text(result.recorded, 'schedule')}"
+        f" (the best of all is {time_text(result.best_ms)})"
+    )
+    for share in _NEAR_SHARES:
+        count = result.samples_until(share)
+        when = "not reached" if count is None else f"after {count_text(count, 'schedule')}"
+        typer.echo(f"  within {100 * share:.0f} % of it: {when}")
+
+
+def _as_dict(result: Replay) -> dict[str, object]:
+    from dataclasses import asdict
+
+    fields = asdict(result)
+    del fields["order_ms"]
+    return {**fields, "samples_until": {str(share): result.samples_until(share) for share in _NEAR_SHARES}}

@@ -1,0 +1,4 @@
+"""`sdk devices` and its commands.
+
+Imports as `sdk.commands`.
+"""

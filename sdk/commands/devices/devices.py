@@ -1,0 +1,158 @@
+"""`sdk devices`: the devices of the inventory, and what state they are in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.commands.devices import add as devices_add
+from sdk.commands.devices import check as devices_check
+from sdk.commands.devices import entry as devices_entry
+from sdk.commands.devices import lease as devices_lease
+from sdk.commands.devices import probe as devices_probe
+from sdk.options.devices_options import InventoryOption
+from sdk.options.shared_options import JsonOption
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from devices.health.health import HealthRecord
+    from devices.inventory.inventory import Inventory, InventoryDevice
+    from sdk.inventory.device_listing import DeviceState
+
+
+def register(application: typer.Typer) -> None:
+    """Add the command to the application."""
+    group = typer.Typer()
+    group.callback(invoke_without_command=True)(devices)
+    for module in (devices_add, devices_probe, devices_check, devices_lease, devices_entry):
+        module.register(group)
+    application.add_typer(group, name="devices")
+
+
+def devices(
+    context: typer.Context,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no device.")] = False,
+    inventory: InventoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the devices of the inventory, with what state they are in; add, probe, check and lease them.
+
+    Example: sdk devices
+    """
+    if context.invoked_subcommand is not None:
+        context.obj = (inventory, as_json)
+        return
+    from sdk.inventory.lookup import open_inventory
+    from sdk.output import print_json
+    from sdk.settings import read_settings
+
+    found = open_inventory(inventory, read_settings())
+    states = _states(found, offline, as_json)
+    if as_json:
+        print_json({"inventory": str(found.file), "devices": [_state_dict(state) for state in states]})
+    else:
+        _print_table(found, states)
+
+
+def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceState]:
+    from devices.health.health import read_health
+    from sdk.display.quantities import count_text
+    from sdk.inventory.connections import health_folder
+    from sdk.inventory.device_listing import ask_devices
+    from sdk.output import show_progress
+    from sdk.settings import read_settings
+
+    settings = read_settings()
+    folder = health_folder(settings)
+
+    def health_of(device: InventoryDevice) -> HealthRecord | None:
+        return read_health(folder, device.address)
+
+    if offline or not inventory.devices:
+        return ask_devices(inventory.devices, None, health_of)
+    # The parts that speak to devices are slow to import.
+    from sdk.inventory.device_access import ask_leases, prepare_agents
+
+    with show_progress(f"Asking {count_text(len(inventory.devices), 'device')} …", quiet):
+        prepare_agents(inventory.devices, settings)
+        return ask_devices(inventory.devices, ask_leases(settings), health_of)
+
+
+def _state_dict(state: DeviceState) -> dict[str, object]:
+    from devices.inventory.fields import device_fields
+    from sdk.display.moments import iso_text
+
+    health = state.health
+    return {
+        "name": state.device.name,
+        **device_fields(state.device),
+        "slots": state.device.slots,
+        "state": state.status.value,
+        "trouble": state.trouble or None,
+        "leases": [
+            {"slot": lease.slot, "owner": lease.owner, "held_s": lease.since_s, "expires_in_s": lease.expires_in_s}
+            for lease in state.leases
+        ],
+        "unhealthy": None
+        if health is None
+        else {
+            "kind": health.kind.value,
+            "sentence": health.sentence,
+            "failures": health.failures,
+            "since": iso_text(health.since_unix_s),
+            "next_check": iso_text(health.next_check_unix_s),
+        },
+    }
+
+
+def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from sdk.output import make_console
+
+    console = make_console()
+    if not states:
+        console.print(Text(f"No devices yet: {inventory.file} names none. Add one with `sdk devices add`."))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("device", no_wrap=True)
+    table.add_column("profile", no_wrap=True)
+    table.add_column("address", overflow="fold")
+    table.add_column("labels", overflow="fold")
+    table.add_column("state", overflow="fold")
+    for state in states:
+        device = state.device
+        table.add_row(
+            Text(device.name, style="cyan"),
+            Text(device.profile_name),
+            Text(f"{device.transport} {device.address.describe()}"),
+            Text(", ".join(device.labels)),
+            _state_text(state),
+        )
+    console.print(table)
+    console.print(Text(f"They are written in {inventory.file}.", style="dim"))
+
+
+def _state_text(state: DeviceState) -> Text:
+    from rich.text import Text
+
+    from sdk.display.moments import moment_text, short_duration_text
+    from sdk.inventory.device_listing import DeviceStatus
+
+    styles = {DeviceStatus.FREE: "green", DeviceStatus.LEASED: "yellow", DeviceStatus.NOT_ASKED: "dim"}
+    parts = []
+    if state.status is DeviceStatus.UNREACHABLE:
+        parts.append(f"unreachable: {state.trouble.rstrip('.')}")
+    if state.health is not None:
+        since, again = moment_text(state.health.since_unix_s), moment_text(state.health.next_check_unix_s)
+        sentence = state.health.sentence.removeprefix(f"{state.device.name}: ")
+        told = f": {sentence}" if sentence != state.trouble else ""
+        parts.append(f"unhealthy{told} (since {since}, next check {again})")
+    for lease in state.leases:
+        slot = f"slot {lease.slot + 1} " if state.device.slots > 1 else ""
+        held, left = short_duration_text(lease.since_s), short_duration_text(lease.expires_in_s)
+        parts.append(f"{slot}leased by {lease.owner} for {held} (ends in {left})")
+    return Text("; ".join(parts) or state.status.value, style=styles.get(state.status, "red"))

@@ -1,0 +1,4 @@
+"""`sdk farm` and its commands.
+
+Imports as `sdk.commands`.
+"""

@@ -1,0 +1,97 @@
+"""`sdk farm certificates`: what the members and users of a farm know each other by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.options.shared_options import JsonOption
+
+if TYPE_CHECKING:
+    from autotune_loop.farm.certificates import FarmCertificate
+
+_SOON_DAYS = 30
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group."""
+    group.command("certificates")(certificates)
+
+
+def certificates(
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", metavar="DIR", help="Where they are kept; without it the folder farm in your settings."
+        ),
+    ] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME[,NAME...]", help="A machine that runs a worker or the scheduler; repeat."),
+    ] = None,
+    users: Annotated[
+        list[str] | None, typer.Option("--user", metavar="NAME", help="Someone who only tunes; repeat.")
+    ] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Make those that are named anew; with none named, this machine's.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a farm's certificates, or show them: an authority, this machine's, and one for each host and user.
+
+    What is there is never overwritten without --renew. Each host or user gets a folder of their own, which goes to
+    their machine as ~/.config/halide-autotune-sdk/farm. Whoever has one of them can run programs on the members.
+
+    Example: sdk farm certificates --host lab1,192.168.1.5 --host lab2 --user ana
+    """
+    from autotune_loop.farm.certificates import make_certificates
+    from sdk.output import print_json
+    from sdk.select.farm_choice import certificates_folder
+    from sdk.settings import read_settings
+
+    place = certificates_folder(folder, read_settings())
+    found = make_certificates(place, hosts or (), users or (), renew=renew)
+    if as_json:
+        print_json({"folder": str(place), "certificates": [_fields(one) for one in found]})
+    else:
+        _print_table(place, found)
+
+
+def _fields(one: FarmCertificate) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "role": one.role,
+        "names": list(one.names),
+        "folder": str(one.folder),
+        "expires": one.expires.isoformat(),
+        "days_left": one.days_left,
+        "is_new": one.is_new,
+    }
+
+
+def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from sdk.output import make_console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("certificate", "of", "made out for", "expires", "folder"):
+        table.add_column(title, overflow="fold")
+    for one in found:
+        days = one.days_left
+        expired = "expired" if days < 0 else f"in {days} days"
+        style = "red" if days < 0 else "yellow" if days < _SOON_DAYS else ""
+        shown = one.folder.relative_to(place) if one.folder.is_relative_to(place) else one.folder
+        table.add_row(
+            Text(one.role),
+            Text(one.name, style="cyan"),
+            Text(", ".join(one.names)),
+            Text(f"{one.expires:%Y-%m-%d} ({expired})", style=style),
+            Text(f"{shown}{' (new)' if one.is_new else ''}"),
+        )
+    console = make_console()
+    console.print(table)
+    console.print(Text(f"They are in {place}. Keep ca-key.pem there: whoever has it can add members.", style="dim"))

@@ -1,0 +1,43 @@
+"""`sdk farm scheduler`: what all members and users of a farm connect to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sdk.options.farm_options import CertificatesOption, PlainOption
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group."""
+    group.command("scheduler")(scheduler)
+
+
+def scheduler(
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="ADDRESS", help="tls://[HOST]:PORT; without HOST all of this machine's.")
+    ] = "tls://:8786",
+    certificates: CertificatesOption = None,
+    plain: PlainOption = False,
+) -> None:
+    """Run a farm's scheduler until Ctrl-C or SIGTERM; one line in the log for each member that comes or goes.
+
+    Members of another Halide, another SDK or other plug-ins are refused.
+
+    Example: sdk farm scheduler --listen tls://:8786
+    """
+    from autotune_loop.farm.address import farm_address
+    from autotune_loop.farm.serve_scheduler import serve_scheduler
+    from sdk.options.farm_options import log_line
+    from sdk.select.farm_choice import tls_files
+    from sdk.service.interrupts import stop_on_interrupt
+    from sdk.service.service_log import log_to_stderr
+    from sdk.settings import read_settings
+    from targets.process.stop_signal import StopSignal
+
+    address = farm_address(listen, tls_files(certificates, read_settings()), allow_plain=plain)
+    stop = StopSignal()
+    log_to_stderr()
+    with stop_on_interrupt(stop, lambda: log_line("The scheduler ends.")):
+        serve_scheduler(address, log_line, stop)

@@ -1,0 +1,85 @@
+"""`sdk farm status`: who is in a farm, what its devices do, and who waits for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
+from sdk.options.shared_options import JsonOption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from autotune_loop.farm.state import FarmState
+
+_REFRESH_S = 2.0
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group."""
+    group.command("status")(status)
+
+
+def status(
+    scheduler: SchedulerOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until Ctrl-C.")] = False,
+    certificates: CertificatesOption = None,
+    plain: PlainOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a farm's hosts, devices, queues and recent failures: who measures what, and who comes next.
+
+    Example: sdk farm status --scheduler tls://lab1:8786
+    """
+    from sdk.select.farm_choice import choose_farm
+    from sdk.settings import read_settings
+
+    address = choose_farm(scheduler, certificates, read_settings(), allow_plain=plain)
+    # Imported here: Dask costs half a second that a wrong argument need not pay.
+    from autotune_loop.farm.client import farm_client
+    from autotune_loop.farm.state import farm_state
+
+    with farm_client(address) as client:
+        if watch:
+            _watch(address.address, lambda: farm_state(client), as_json)
+        else:
+            _show(address.address, farm_state(client), as_json)
+
+
+def _show(address: str, state: FarmState, as_json: bool) -> None:
+    from sdk.display.farm_view import farm_fields, farm_text
+    from sdk.output import make_console, print_json
+
+    if as_json:
+        print_json(farm_fields(address, state))
+    else:
+        make_console().print(farm_text(address, state))
+
+
+def _watch(address: str, ask: Callable[[], FarmState], as_json: bool) -> None:
+    """On a terminal in place; else one after the other, JSON a line each."""
+    import json
+    import sys
+    import time
+
+    from sdk.display.farm_view import farm_fields, farm_text
+    from sdk.output import make_console
+
+    console = make_console()
+    if as_json or not console.is_terminal:
+        while True:
+            state = ask()
+            if as_json:
+                print(json.dumps(farm_fields(address, state)), flush=True)
+            else:
+                console.print(farm_text(address, state), "")
+                sys.stdout.flush()
+            time.sleep(_REFRESH_S)
+    from rich.live import Live
+
+    with Live(farm_text(address, ask()), console=console, auto_refresh=False) as live:
+        while True:
+            time.sleep(_REFRESH_S)
+            live.update(farm_text(address, ask()), refresh=True)

@@ -1,0 +1,57 @@
+"""`sdk farm worker`: puts this machine's devices and cores into a farm."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sdk.options.devices_options import InventoryOption
+from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group."""
+    group.command("worker")(worker)
+
+
+def worker(
+    inventory: InventoryOption = None,
+    scheduler: SchedulerOption = None,
+    build_slots: Annotated[
+        int | None,
+        typer.Option("--build-slots", metavar="N", min=0, help="Schedules built here at once; all cores but one."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What the farm calls this machine; its host name.")
+    ] = None,
+    no_devices: Annotated[bool, typer.Option("--no-devices", help="Only build here.")] = False,
+    certificates: CertificatesOption = None,
+    plain: PlainOption = False,
+) -> None:
+    """Serve a farm with the devices of the inventory and with cores to build on, until Ctrl-C or SIGTERM.
+
+    When the scheduler goes away it is looked for until it is back. At the end every device is given back.
+
+    Example: sdk farm worker --inventory devices.toml --scheduler tls://lab1:8786
+    """
+    from sdk.inventory.lookup import open_inventory
+    from sdk.options.farm_options import log_line
+    from sdk.select.farm_choice import choose_farm
+    from sdk.service.farm_membership import open_membership
+    from sdk.service.interrupts import stop_on_interrupt
+    from sdk.service.service_log import log_to_stderr
+    from sdk.settings import read_settings
+    from targets.process.stop_signal import StopSignal
+
+    settings = read_settings()
+    address = choose_farm(scheduler, certificates, settings, allow_plain=plain)
+    entries = () if no_devices else open_inventory(inventory, settings).devices
+    stop = StopSignal()
+    log_to_stderr()
+    with open_membership(name, entries, build_slots, settings, log_line) as member:
+        # Imported here: Dask costs half a second that a wrong argument need not pay.
+        from autotune_loop.execute.serve_worker import serve_member
+
+        with stop_on_interrupt(stop, lambda: log_line(f"{member.name} leaves the farm.")):
+            serve_member(member, address, log_line, stop)

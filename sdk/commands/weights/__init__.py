@@ -1,0 +1,4 @@
+"""`sdk weights` and its commands.
+
+Imports as `sdk.commands`.
+"""

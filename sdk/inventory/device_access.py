@@ -1,0 +1,144 @@
+"""A connection to a device of the inventory, for commands that look at it or lease it; none of it takes a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from devices.agent.program import AgentProgram, agent_for
+from devices.agent.session import AgentSession
+from devices.device_link import DeviceLink
+from devices.health.probe import DeviceProbe, probe_device
+from devices.health.sense import DeviceSense, sense_device, time_canary
+from devices.inventory.inventory import InventoryDevice
+from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
+from devices.lease.token import read_token
+from devices.remote.open_remote import open_link
+from devices.remote_place import ConnectionSettings
+from sdk.inventory.connections import connection_settings
+from sdk.inventory.device_passwords import ask_on_terminal, refuse_to_ask
+from sdk.settings import Settings
+from targets.errors import SdkError
+from targets.process.content_cache import ContentCache
+
+_HAND_LEASE_OWN_TTL_S = 60.0
+_MACHINES = {"x86-64": "x86_64", "arm-64": "aarch64", "arm-32": "armv7l", "riscv-64": "riscv64"}
+
+
+class ReachedDevice:
+    """A device that is connected; a context that lets go of it. Every method raises DeviceTrouble."""
+
+    def __init__(self, session: AgentSession, device: InventoryDevice, connections: ConnectionSettings) -> None:
+        self._session = session
+        self._connections = connections
+        self._places = [place for _, place in device.places()]
+        self._cores = device.cores
+
+    def __enter__(self) -> ReachedDevice:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
+
+    def probe(self) -> DeviceProbe:
+        """Return what the device is made of."""
+        return probe_device(self._session)
+
+    def sense(self) -> DeviceSense:
+        """Return its state just now, of all its cores."""
+        return sense_device(self._session, ())
+
+    def canary_s(self) -> float:
+        """Return the time of a fixed piece of work on one of the cores that kernels run on."""
+        return time_canary(self._session, self._cores)
+
+    def leases(self) -> tuple[SlotLease, ...]:
+        """Return the leases that are held on the slots of the inventory."""
+        held = show_leases(self._session, self._places[0])
+        return tuple(lease for lease in held if lease.slot < len(self._places))
+
+    def holds(self, lease: SlotLease) -> bool:
+        """Say whether a lease was taken by hand, by this user on this machine."""
+        kept = read_token(self._connections.token_folder, self._places[lease.slot])
+        return kept is not None and lease.owner == self._connections.lease_owner
+
+    def take_lease(self, slot: int, token: str, ttl_s: float, force: bool) -> SlotLease:
+        """Take or renew the lease of a slot."""
+        return take_lease(self._session, self._claim(slot, token, ttl_s), force=force)
+
+    def release_lease(self, slot: int, token: str) -> bool:
+        """Give a slot back; false when the token does not hold it."""
+        return release_lease(self._session, self._claim(slot, token, _HAND_LEASE_OWN_TTL_S))
+
+    def _claim(self, slot: int, token: str, ttl_s: float) -> LeaseClaim:
+        owner = self._connections.lease_owner
+        return LeaseClaim(slot, self._places[slot].lease_folder, token, owner, ttl_s)
+
+
+def reach_device(device: InventoryDevice, settings: Settings, show: Callable[[str], None]) -> ReachedDevice:
+    """Connect to a device; a password is asked for on the terminal, where the inventory says so.
+
+    Args:
+        show: told what a person must do at the device.
+
+    Raises:
+        DeviceTrouble: it cannot be reached.
+        ToolchainError: the agent that runs on the device cannot be built.
+    """
+    connections = connection_settings(settings)
+    link = open_link(device.name, device.address, connections, ask_on_terminal, show)
+    return _reach(device, settings, connections, link, show)
+
+
+def ask_leases(settings: Settings) -> Callable[[InventoryDevice, Callable[[str], None]], Sequence[SlotLease]]:
+    """Return what asks a device for its leases, asks no person for a password, and may be called in threads."""
+    connections = connection_settings(settings)
+
+    def ask(device: InventoryDevice, tell: Callable[[str], None]) -> Sequence[SlotLease]:
+        link = open_link(device.name, device.address, connections, refuse_to_ask, tell)
+        with _reach(device, settings, connections, link, tell) as reached:
+            return reached.leases()
+
+    return ask
+
+
+def prepare_agents(devices: Sequence[InventoryDevice], settings: Settings) -> None:
+    """Build the agents that the devices will be given, so that asking them takes no longer than they do.
+
+    Quiet where that fails: asking will say why.
+    """
+    from targets.profile.loader import load_profile
+
+    for profile_name in dict.fromkeys(device.profile_name for device in devices):
+        try:
+            words = load_profile(profile_name, settings.profile_folder).halide_target.split("-")
+            if machine := _MACHINES.get("-".join(words[:2])):
+                _agent(machine, settings)
+        except SdkError:
+            continue
+
+
+def _reach(
+    device: InventoryDevice,
+    settings: Settings,
+    connections: ConnectionSettings,
+    link: DeviceLink,
+    show: Callable[[str], None],
+) -> ReachedDevice:
+    def agent(machine: str) -> AgentProgram:
+        show(f"{device.name}: preparing the agent for {machine} …")  # the first one takes a while to build
+        return _agent(machine, settings)
+
+    session = AgentSession(link, device.devices(threads=1)[0], agent)
+    try:
+        session.connect()
+    except BaseException:
+        session.close()
+        raise
+    return ReachedDevice(session, device, connections)
+
+
+def _agent(machine: str, settings: Settings) -> AgentProgram:
+    return agent_for(machine, ContentCache(settings.cache_folder))

@@ -1,0 +1,122 @@
+"""Asking several devices at once what state they are in, each for a bounded time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from devices.device_trouble import DeviceTrouble
+from devices.health.health import HealthRecord
+from devices.inventory.inventory import InventoryDevice
+from devices.lease.lease import SlotLease
+from targets.errors import SdkError
+
+ANSWER_LIMIT_S = 6.0
+
+
+class DeviceStatus(Enum):
+    """What a device can be used for now."""
+
+    FREE = "free"
+    LEASED = "leased"
+    UNHEALTHY = "unhealthy"
+    UNREACHABLE = "unreachable"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True)
+class DeviceState:
+    """A device, and what is known of it.
+
+    Attributes:
+        trouble: why it cannot be reached; empty where it can be, or was not asked.
+        health: why it was left out before; None when it was not.
+    """
+
+    device: InventoryDevice
+    status: DeviceStatus
+    leases: tuple[SlotLease, ...] = ()
+    trouble: str = ""
+    health: HealthRecord | None = None
+
+
+Tell = Callable[[str], None]
+Ask = Callable[[InventoryDevice, Tell], Sequence[SlotLease]]
+
+
+def ask_devices(
+    devices: Sequence[InventoryDevice],
+    ask: Ask | None,
+    health_of: Callable[[InventoryDevice], HealthRecord | None],
+    limit_s: float | None = None,
+) -> list[DeviceState]:
+    """Ask all devices at the same time; the answers are in their order.
+
+    Args:
+        ask: returns the leases of one device, or raises SdkError; tells what it waits for; called in threads. None
+            asks no device.
+        limit_s: a device that has not answered by then counts as unreachable; nobody waits for it. None for the
+            usual time.
+
+    Raises:
+        Exception: what `ask` raised beside SdkError: a fault of the SDK.
+    """
+    limit_s = ANSWER_LIMIT_S if limit_s is None else limit_s
+    if ask is None:
+        return [_state(device, health_of(device), None) for device in devices]
+    answers: queue.Queue[tuple[int, Sequence[SlotLease] | Exception]] = queue.Queue()
+    waits_for = [""] * len(devices)
+    for index, device in enumerate(devices):
+        # A thread that hangs in a dead connection must not keep the program from ending.
+        threading.Thread(target=_answer, args=(index, device, ask, answers, waits_for), daemon=True).start()
+    found: dict[int, Sequence[SlotLease] | Exception] = {}
+    deadline_s = time.monotonic() + limit_s
+    while len(found) < len(devices):
+        try:
+            # What is there when the time is up counts: this process may have been stopped meanwhile.
+            index, answer = answers.get(timeout=max(0.0, deadline_s - time.monotonic()))
+        except queue.Empty:
+            break
+        found[index] = answer
+    for index, reason in enumerate(waits_for):
+        found.setdefault(index, SdkError(f"It did not answer within {limit_s:g} s. {reason}".rstrip()))
+    return [_state(device, health_of(device), found[index]) for index, device in enumerate(devices)]
+
+
+def _answer(
+    index: int,
+    device: InventoryDevice,
+    ask: Ask,
+    answers: queue.Queue[tuple[int, Sequence[SlotLease] | Exception]],
+    waits_for: list[str],
+) -> None:
+    def tell(sentence: str) -> None:
+        waits_for[index] = sentence
+
+    try:
+        answers.put((index, ask(device, tell)))
+    except Exception as error:
+        answers.put((index, error))
+
+
+def _state(
+    device: InventoryDevice, health: HealthRecord | None, answer: Sequence[SlotLease] | Exception | None
+) -> DeviceState:
+    if isinstance(answer, Exception):
+        if not isinstance(answer, SdkError):
+            raise answer
+        step = answer.next_step if isinstance(answer, DeviceTrouble) and answer.kind.needs_a_person else ""
+        trouble = f"{answer.message.removeprefix(f'{device.name}: ')} {step}".rstrip()
+        return DeviceState(device, DeviceStatus.UNREACHABLE, trouble=trouble, health=health)
+    leases = tuple(answer or ())
+    if health is not None:
+        status = DeviceStatus.UNHEALTHY
+    elif answer is None:
+        status = DeviceStatus.NOT_ASKED
+    else:
+        status = DeviceStatus.LEASED if leases else DeviceStatus.FREE
+    return DeviceState(device, status, leases, health=health)

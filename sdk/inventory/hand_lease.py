@@ -1,0 +1,95 @@
+"""Leases that a person takes and gives back: the device's part, and the secret that is kept here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from devices.lease.lease import SlotLease
+from devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
+from devices.remote_place import RemotePlace
+from sdk.inventory.device_access import ReachedDevice
+from sdk.project.preparation import parse_duration_s
+from targets.errors import SdkError, UsageError
+
+LONGEST_LEASE_S = 7 * 24 * 3600.0
+
+
+def parse_lease_s(text: str) -> float:
+    """Return '90s', '10m' or '2h' in seconds.
+
+    Raises:
+        UsageError: it is no duration, or longer than a device accepts.
+    """
+    duration_s = parse_duration_s(text)
+    if duration_s > LONGEST_LEASE_S:
+        raise UsageError(f"--for {text}: a lease lasts {LONGEST_LEASE_S / 86400:.0f} days at most.")
+    return duration_s
+
+
+def take_leases(
+    reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, ttl_s: float, force: bool
+) -> list[SlotLease]:
+    """Take all the slots or none; those that are ours already are renewed.
+
+    Args:
+        folder: where the secrets are kept.
+        force: take them from whoever holds them.
+
+    Raises:
+        DeviceError: someone else holds one, or the device or the folder cannot be used.
+    """
+    taken: list[SlotLease] = []
+    fresh: list[RemotePlace] = []
+    try:
+        for place in places:
+            known = read_token(folder, place)
+            token = new_token() if known is None else known.token
+            if known is None:
+                fresh.append(place)
+            # Kept first: whatever ends this program now, the lease can be given back.
+            keep_token(folder, place, LeaseToken(token, ttl_s))
+            taken.append(reached.take_lease(place.slot, token, ttl_s, force))
+    except SdkError:
+        for place in fresh:
+            _give_back(reached, place, folder)
+        raise
+    return taken
+
+
+def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, force: bool) -> bool:
+    """Give the slots back; false when none was leased any more.
+
+    Args:
+        force: also those that someone else holds.
+
+    Raises:
+        UsageError: none is leased by hand, and nothing is forced.
+        DeviceError: the device or the folder cannot be used.
+    """
+    tokens = {place.slot: read_token(folder, place) for place in places}
+    if not force and not any(tokens.values()):
+        raise UsageError(
+            "No lease of yours is kept here.", next_step="`sdk devices` says who holds it; --force ends anyone's lease."
+        )
+    held = {lease.slot for lease in reached.leases()}
+    released = False
+    for place in places:
+        lease = tokens[place.slot]
+        token = new_token() if lease is None else lease.token
+        if force and place.slot in held:
+            reached.take_lease(place.slot, token, 60.0, force=True)
+        if lease is not None or force:
+            released |= reached.release_lease(place.slot, token)
+            forget_token(folder, place)
+    return released
+
+
+def _give_back(reached: ReachedDevice, place: RemotePlace, folder: Path) -> None:
+    lease = read_token(folder, place)
+    try:
+        if lease is not None:
+            reached.release_lease(place.slot, lease.token)
+    except SdkError:
+        pass  # it ends by itself; why it was not taken is what matters
+    forget_token(folder, place)

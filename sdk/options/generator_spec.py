@@ -1,0 +1,111 @@
+"""A generator to tune in a run of several, with what is its own; and from it to the tasks of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune_loop.specification.tuning_task import TuningTask, published_names
+from sdk.project.preparation import Workbench, check_function_name, open_named_generator
+from targets.errors import UsageError
+from targets.generator.reference import parse_parameters
+
+if TYPE_CHECKING:
+    from sdk.settings import Settings
+
+
+@dataclass(frozen=True)
+class GeneratorSpec:
+    """One generator of a run.
+
+    Attributes:
+        generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`.
+        parameters: generator parameters, each `key=value`.
+        argsets: further parameters, one collection for each argument set; every set is tuned.
+        function_name: of the tuned function; None takes the generator's.
+        incumbent: the header that is in use today, and to be beaten; None where there is none.
+    """
+
+    generator: str
+    parameters: tuple[str, ...] = ()
+    argsets: tuple[tuple[str, ...], ...] = ((),)
+    function_name: str | None = None
+    incumbent: Path | None = None
+
+
+def generator_specs(
+    generator: str | Sequence[str | GeneratorSpec],
+    parameters: Iterable[str],
+    argsets: Sequence[Iterable[str]],
+    function_name: str | None,
+) -> tuple[GeneratorSpec, ...]:
+    """What a caller gave as generator, with the parameters for those that are given by name alone.
+
+    Raises:
+        UsageError: none, or one function name for several.
+    """
+    given = [generator] if isinstance(generator, str) else list(generator)
+    if not given:
+        raise UsageError("There is no generator to tune.")
+    if function_name is not None and len(given) > 1:
+        raise UsageError("One function name cannot be given to several generators.")
+    shared, sets = tuple(parameters), tuple(tuple(argset) for argset in argsets)
+    named = [GeneratorSpec(item, shared, sets) if isinstance(item, str) else item for item in given]
+    return tuple(replace(spec, function_name=function_name or spec.function_name) for spec in named)
+
+
+def tuning_tasks(
+    specs: Sequence[GeneratorSpec], incumbents: Mapping[str, Path], workbench: Workbench, settings: Settings
+) -> tuple[TuningTask, ...]:
+    """The tasks of a run, one for each argument set of each generator.
+
+    Args:
+        incumbents: headers by the name of the task (the X of best.X.schedule.h); '' is that of the only task.
+
+    Raises:
+        GeneratorError, ToolchainError: a generator cannot be built, or registers no such name.
+        UsageError: two generators have one function name, or an incumbent is for none of the tasks.
+    """
+    tasks: list[TuningTask] = []
+    for spec in specs:
+        reference, program = open_named_generator(spec.generator, spec.parameters, workbench, settings)
+        program.close()
+        assert reference.name is not None
+        name = check_function_name(spec.function_name or reference.name)
+        if any(task.function_name == name for task in tasks):
+            raise UsageError(
+                f"Two generators would be tuned under the name {name!r}.",
+                next_step="Give one of them a function_name in sdk.toml, or tune them in two runs.",
+            )
+        bare = replace(reference, parameters={})
+        for place, argset in enumerate(spec.argsets):
+            parameters = {**reference.parameters, **parse_parameters(argset)}
+            tasks.append(TuningTask(bare, name, parameters, spec.incumbent if place == 0 else None))
+    return _with_incumbents(tasks, incumbents)
+
+
+def _with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path]) -> tuple[TuningTask, ...]:
+    names = published_names(tasks)
+    for name, header in incumbents.items():
+        if name not in (*names, ""):
+            raise UsageError(
+                f"The incumbent {header} is for {name!r}, which is not tuned.",
+                next_step=f"These are: {', '.join(names)}.",
+            )
+        if name == "" and len(tasks) > 1:
+            raise UsageError(
+                f"The incumbent {header} could be for any of {', '.join(names)}.",
+                next_step=f"Say which, as in --incumbent {names[0]}={header}",
+            )
+    return tuple(
+        replace(task, incumbent=incumbents.get(name, incumbents.get("", task.incumbent)))
+        for task, name in zip(tasks, names, strict=True)
+    )
+
+
+def run_name(specs: Sequence[GeneratorSpec], tasks: Sequence[TuningTask]) -> str:
+    """What a run's folder is called by: the function, and how many generators there are beside it."""
+    more = len(specs) - 1
+    return tasks[0].function_name if more == 0 else f"{tasks[0].function_name}-and-{more}-more"

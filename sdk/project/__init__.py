@@ -1,0 +1,4 @@
+"""A project: its `sdk.toml`, its run folders, what building its generators needs.
+
+Imports `sdk.settings`.
+"""

@@ -1,0 +1,103 @@
+"""From what a user typed to resolved parts: the generator and its name, the profile, the device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdk.settings import Settings
+from targets.errors import UsageError
+from targets.generator.open_generator import open_generator, resolve_name
+from targets.generator.program import GeneratorProgram
+from targets.generator.reference import GeneratorReference, parse_generator
+from targets.halide_install import HalideInstall, find_halide_install
+from targets.process.content_cache import ContentCache
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# Of C and C++: the header that is shipped is read by both.
+_C_KEYWORDS = frozenset(
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr continue "
+    "decltype default delete do double else enum explicit export extern false float for friend goto if inline int long "
+    "main mutable namespace new noexcept not nullptr operator or private protected public register requires restrict "
+    "return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
+    "unsigned using virtual void volatile while xor".split()
+)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The tools of this machine that commands share."""
+
+    halide: HalideInstall
+    cache: ContentCache
+    compiler: HostCppCompiler
+
+
+def open_workbench(settings: Settings) -> Workbench:
+    """Halide, the cache of built files, the host's compiler.
+
+    Raises:
+        ToolchainError: Halide is not installed.
+    """
+    halide = find_halide_install()
+    cache = ContentCache(settings.cache_folder)
+    return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment))
+
+
+def open_named_generator(
+    generator: str, parameters: Iterable[str], workbench: Workbench, settings: Settings
+) -> tuple[GeneratorReference, GeneratorProgram]:
+    """Import or build the generator and fill in its name. The caller closes the program.
+
+    Raises:
+        GeneratorError, UsageError, ToolchainError: as `parse_generator`, `open_generator` and `resolve_name`.
+    """
+    reference = parse_generator(generator, parameters)
+    program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
+    try:
+        return resolve_name(reference, program.names), program
+    except BaseException:
+        program.close()
+        raise
+
+
+def parse_duration_s(text: str) -> float:
+    """'90', '90s', '10m' or '1.5h' in seconds.
+
+    Raises:
+        UsageError: it is none of these, or zero.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
+    if seconds <= 0:
+        raise UsageError(f"{text!r} is not a duration.", next_step="Write it as 90s, 10m or 1.5h.")
+    return seconds
+
+
+def check_function_name(name: str) -> str:
+    """`name`, when it can be the name of a C function and of files.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if name in _C_KEYWORDS:
+        raise UsageError(
+            f"{name!r} cannot be a function's name: it is a word of C or C++.",
+            next_step="Give another with --function-name, or call the generator otherwise.",
+        )
+    if not _C_NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be a function's name.", next_step="Use letters, digits and underscores.")
+    return name
+
+
+def free_run_folder(parent: Path, name: str, target: str) -> Path:
+    """The first of tuned/<name>-<target>-1, -2 … that does not exist yet."""
+    number = 1
+    while (folder := parent / "tuned" / f"{name}-{target}-{number}").exists():
+        number += 1
+    return folder

@@ -1,0 +1,122 @@
+"""For a profile with a card: the cards of the devices that were chosen, asked for before anything is built."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from devices.device import Device
+from devices.device_trouble import DeviceTrouble
+from devices.health.card_state import CardState, build_card_probe, find_card
+from devices.inventory.inventory import InventoryDevice
+from devices.remote.device_transport import device_transport
+from devices.remote.transport import AgentTransport
+from devices.remote_place import ConnectionSettings
+from sdk.inventory.connections import connection_settings
+from sdk.select.device_choice import DeviceChoice
+from sdk.settings import Settings
+from targets.errors import DeviceError, SdkError, UsageError
+from targets.process.content_cache import ContentCache
+from targets.profile.halide_target import parse_halide_target
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
+from targets.profile.profile_card import compiled_capability
+from targets.toolchain.open_toolchain import open_toolchain
+
+
+def fit_card(
+    choice: DeviceChoice, parallelism: int | None, connections: ConnectionSettings | None, settings: Settings
+) -> DeviceChoice:
+    """The choice with what its devices' card says in the profile's place; unchanged for a profile without a card.
+
+    Devices that do not answer are left to the run, which tries them again; one of them must.
+
+    Args:
+        parallelism: asked for; None takes the card's multiprocessors.
+
+    Raises:
+        DeviceError: a device has no card, or one too old for the profile's code; or none can be reached.
+        UsageError: the devices have different cards.
+        ToolchainError: the program that asks cannot be built.
+    """
+    if choice.profile.machine.gpu is None:
+        return choice
+    found: dict[str, CardState] = {}
+    trouble: DeviceTrouble | None = None
+    for device in choice.devices:
+        try:
+            found[device.name] = card_of(device, choice.profile, connections, settings)
+        except DeviceTrouble as error:
+            trouble = trouble or error
+    if not found:
+        assert trouble is not None, "a device either answers or is in trouble"
+        raise trouble
+    names = {state.card.name for state in found.values()}
+    if len(names) > 1:
+        raise UsageError(
+            f"The devices have different cards ({', '.join(sorted(names))}): their times do not compare.",
+            next_step="Tune for one card a run.",
+        )
+    card = next(iter(found.values())).card
+    machine = replace(choice.profile.machine, gpu=card, parallelism=card.multiprocessors)
+    return replace(
+        choice,
+        profile=replace(choice.profile, machine=machine),
+        parallelism=parallelism or card.multiprocessors,
+        note=_note(choice.note, found),
+    )
+
+
+def card_of(
+    device: Device, profile: TargetProfile, connections: ConnectionSettings | None, settings: Settings
+) -> CardState:
+    """The card of a device.
+
+    Raises:
+        DeviceError: it has none, one too old for the profile's code, or cannot be reached.
+        ToolchainError: the program that asks cannot be built.
+    """
+    cache = ContentCache(settings.cache_folder)
+    program = build_card_probe(open_toolchain(profile, settings.cache_folder, None), cache)
+    with tempfile.TemporaryDirectory(prefix="sdk-card-") as folder:
+        transport = device_transport(
+            device, profile, Path(folder), settings.environment, frozenset(), connections, cache
+        )
+        with contextlib.closing(transport):
+            if isinstance(transport, AgentTransport):
+                transport.open()
+            state = find_card(transport, program, "This machine" if device.remote is None else device.name)
+    _check_new_enough(device.name, state, profile)
+    return state
+
+
+def describe_card(entry: InventoryDevice, settings: Settings) -> str:
+    """The card of a device of the inventory, or why it was not told; empty for one whose profile has none."""
+    try:
+        profile = load_profile(entry.profile_name, settings.profile_folder)
+        if profile.machine.gpu is None:
+            return ""
+        state = card_of(entry.devices(1)[0], profile, connection_settings(settings), settings)
+    except SdkError as error:
+        return error.message
+    return "; ".join(text for text in (state.describe(), state.use_by_others) if text)
+
+
+def _check_new_enough(name: str, state: CardState, profile: TargetProfile) -> None:
+    wanted = compiled_capability(parse_halide_target(profile.halide_target))
+    major, minor = state.card.compute_capability
+    if 10 * major + minor < wanted:
+        raise DeviceError(
+            f"{state.card.name} on {name} has compute capability {state.card.capability_text}, and profile "
+            f"{profile.name} compiles for {wanted / 10:.1f}.",
+            next_step="Use a profile for older cards; `sdk targets` lists them.",
+        )
+
+
+def _note(note: str, found: dict[str, CardState]) -> str:
+    uses = [f"{state.card.name} on {name} is {use}" for name, state in found.items() if (use := state.use_by_others)]
+    busy = f"{'; '.join(uses)}: times may be longer than they need be." if uses else ""
+    cards = "; ".join(dict.fromkeys(state.describe() for state in found.values())) + "."
+    return " ".join(text for text in (note, f"The card is {cards}", busy) if text)

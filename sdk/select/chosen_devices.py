@@ -1,0 +1,170 @@
+"""Everything that a command needs to time on devices: which ones, how they are reached, who hears of their health."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.farm.use import FarmUse
+from devices.device_trouble import DeviceTrouble
+from devices.health.health import clear_health, read_health, record_unhealthy
+from devices.inventory.inventory import InventoryDevice
+from devices.lease.token import read_token
+from devices.remote.open_remote import open_link
+from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
+from sdk.inventory.connections import connection_settings, health_folder
+from sdk.inventory.device_access import ask_leases, prepare_agents
+from sdk.inventory.device_listing import DeviceState, ask_devices
+from sdk.inventory.device_passwords import ask_on_terminal
+from sdk.inventory.lookup import open_inventory
+from sdk.select.card_choice import fit_card
+from sdk.select.clock_choice import fit_clock
+from sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
+from sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
+from sdk.settings import Settings
+from targets.errors import DeviceError, SdkError, UsageError
+from targets.profile.loader import load_profile
+from targets.toolchain.c_toolchain import CToolchain
+from targets.toolchain.open_toolchain import open_toolchain
+
+_DEFAULT_TARGET = "host"
+
+
+@dataclass(frozen=True)
+class ChosenDevices:
+    """A choice of devices with what goes with it.
+
+    Attributes:
+        connections: None where every device is this machine.
+        report_health: remembers that a device is unhealthy, or well again.
+        farm: the farm that they are of; None where this machine reaches them itself.
+    """
+
+    choice: DeviceChoice
+    connections: ConnectionSettings | None
+    report_health: Callable[[str, DeviceTrouble | None], None]
+    farm: FarmUse | None = None
+
+    def open_toolchain(self, settings: Settings) -> CToolchain:
+        """What links programs for them; a broken one is found out before anything is built.
+
+        Raises:
+            ToolchainError: it is missing or broken.
+        """
+        devices = self.choice.devices
+        ndk_root = None if any(device.remote is None for device in devices) else settings.ndk_root
+        toolchain = open_toolchain(self.choice.profile, settings.cache_folder, ndk_root, devices[0].hexagon_sdk)
+        toolchain.version()
+        return toolchain
+
+
+def device_names(device: str | Sequence[str] | None) -> tuple[str, ...]:
+    """What a caller gave as device, as a sequence."""
+    return () if device is None else (device,) if isinstance(device, str) else tuple(device)
+
+
+def find_devices(
+    target: str | None,
+    names: Sequence[str],
+    parallelism: int | None,
+    inventory_file: Path | None,
+    settings: Settings,
+    tell: Callable[[str], None],
+    clock: str | None = None,
+    hexagon_sdk_root: Path | None = None,
+) -> ChosenDevices:
+    """The devices for --target and --device; without a target, the one that the devices have, else this machine.
+
+    Args:
+        tell: shown what a person must do at a device.
+        clock: of this machine's emulator, as for `fit_clock`.
+        hexagon_sdk_root: Qualcomm's SDK, whose tools and simulator are to be used, as for `named_hexagon_sdk`.
+
+    Raises:
+        UsageError, ProfileError, DeviceError, EmulatorError, ToolchainError: as `choose_devices`, `open_inventory`,
+            `load_profile`, `named_hexagon_sdk`, `fit_clock` and `fit_card`.
+    """
+    inventory = open_inventory(inventory_file, settings)
+    target = target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
+    profile = load_profile(target, settings.profile_folder)
+    sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
+    choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
+    choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), clock, settings)
+    if not choice.entries:
+        return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
+    for entry in choice.entries:
+        if isinstance(entry.address, AdbAddress):
+            _introduce(entry, settings, tell)
+    connections = connection_settings(settings, _ask_passwords(choice.entries))
+    choice = fit_card(choice, parallelism, connections, settings)
+    return ChosenDevices(choice, connections, _health_reporter(choice, settings))
+
+
+def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str], None]) -> None:
+    """Connect once while a person can still be told to tap Allow; any other trouble shows when the run starts."""
+    with contextlib.suppress(DeviceError):
+        link = open_link(entry.name, entry.address, connection_settings(settings), tell=tell)
+        try:
+            link.connect()
+        finally:
+            link.close()
+
+
+def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str], ...]:
+    """Slot name and password of each device whose inventory entry says that it is asked for."""
+    secrets: list[tuple[str, str]] = []
+    for entry in entries:
+        if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
+            try:
+                password = ask_on_terminal(f"Password of {entry.name} ({entry.address.describe()}): ")
+            except DeviceError as error:
+                raise UsageError(
+                    f"{entry.name} wants a password, and {error.message}.", next_step=error.next_step
+                ) from error
+            secrets += [(name, password) for name, _ in entry.places()]
+    return tuple(secrets)
+
+
+def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[str, str]:
+    """Ask devices, all at once, which of their slots cannot be had; the reason for each by its name."""
+    prepare_agents(entries, settings)
+    folder = health_folder(settings)
+    states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.address))
+    reasons = {}
+    for state in states:
+        for name, place in state.device.places():
+            if reason := _why_busy(state, place.slot, read_token(_token_folder(settings), place) is not None):
+                reasons[name] = reason
+    return reasons
+
+
+def _token_folder(settings: Settings) -> Path:
+    return connection_settings(settings).token_folder
+
+
+def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
+    if state.health is not None and time.time() < state.health.next_check_unix_s:
+        return f"unhealthy: {state.health.sentence}"
+    if state.trouble:
+        return state.trouble
+    owners = [lease.owner for lease in state.leases if lease.slot == slot]
+    # A lease that this user has taken by hand is for this user's runs.
+    return f"leased by {owners[0]}" if owners and not taken_by_hand else ""
+
+
+def _health_reporter(choice: DeviceChoice, settings: Settings) -> Callable[[str, DeviceTrouble | None], None]:
+    addresses = {device.name: device.remote.address for device in choice.devices if device.remote is not None}
+    folder = health_folder(settings)
+
+    def report(name: str, trouble: DeviceTrouble | None) -> None:
+        # A record that cannot be kept is no reason to end a run.
+        with contextlib.suppress(SdkError):
+            if trouble is None:
+                clear_health(folder, addresses[name])
+            else:
+                record_unhealthy(folder, addresses[name], str(trouble), time.time(), trouble.kind)
+
+    return report

@@ -1,0 +1,193 @@
+"""From --device, the inventory and the profile to the devices that a command times on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from devices.device import Clock, Device
+from devices.inventory.inventory import Inventory, InventoryDevice, machine_profile
+from devices.local.open_device import DEVICE_KINDS, choose_device
+from sdk.select.dsp_choice import choose_dsps, device_profile
+from targets.errors import UsageError
+from targets.hexagon.sdk import HexagonSdk
+from targets.profile.host_probe import probe_host
+from targets.profile.profile import TargetProfile
+
+LABEL_PREFIX = "label:"
+
+
+# Returns a reason for each slot, by its name, that cannot be had now.
+FindBusy = Callable[[Sequence[InventoryDevice]], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class DeviceChoice:
+    """What a command times on.
+
+    Attributes:
+        devices: at least one, all with one clock.
+        profile: with the machine parameters that were probed on the first of them laid over it.
+        parallelism: threads, or multiprocessors of a card, that schedules are made for.
+        entries: the devices' entries of the inventory; none for this machine.
+        note: why these were chosen, where nobody asked for them; may be empty.
+    """
+
+    devices: tuple[Device, ...]
+    profile: TargetProfile
+    parallelism: int
+    entries: tuple[InventoryDevice, ...] = ()
+    note: str = ""
+
+
+def profile_of_devices(names: Sequence[str], inventory: Inventory) -> str | None:
+    """The profile that the named devices have; None when they are kinds (local, qemu) or none is named.
+
+    Raises:
+        UsageError: a device or label is not in the inventory, or they have different profiles.
+    """
+    entries = _named(names, inventory)
+    profiles = {entry.profile_name for entry, _ in entries}
+    if len(profiles) > 1:
+        each = ", ".join(f"{entry.name} has {entry.profile_name}" for entry, _ in entries)
+        raise UsageError(f"The devices are of different profiles ({each}).", next_step="Tune for one profile a run.")
+    return profiles.pop() if profiles else None
+
+
+def choose_devices(
+    names: Sequence[str],
+    profile: TargetProfile,
+    parallelism: int | None,
+    inventory: Inventory,
+    busy: FindBusy,
+    hexagon_sdk: HexagonSdk | None = None,
+) -> DeviceChoice:
+    """The devices asked for; else the free ones of the inventory that have the profile; else the profile's own kind.
+
+    Args:
+        names: 'local', 'qemu', 'hexagon-sim', names of devices, or label:LABEL.
+        parallelism: threads; None takes the device's.
+        busy: asks devices which of their slots cannot be had.
+        hexagon_sdk: for a Hexagon profile, to time on its simulator unless a phone is named, and on that phone's DSP.
+
+    Raises:
+        UsageError: no such device; one with another profile or clock; or a parallelism below one.
+        DeviceError, EmulatorError, ToolchainError: this machine cannot run the profile's code.
+    """
+    if parallelism is not None and parallelism < 1:
+        raise UsageError(f"--parallelism must be at least 1, not {parallelism}.")
+    kinds = [name for name in names if name in DEVICE_KINDS]
+    if kinds:
+        if len(names) > 1:
+            raise UsageError(f"--device {kinds[0]} cannot be joined by another device: their times do not compare.")
+        return _of_this_machine(kinds[0], profile, parallelism, hexagon_sdk)
+    if names:
+        return _remote(_named(names, inventory), profile, parallelism, hexagon_sdk)
+    return _free(profile, parallelism, inventory, busy, hexagon_sdk)
+
+
+def _free(
+    profile: TargetProfile,
+    parallelism: int | None,
+    inventory: Inventory,
+    busy: FindBusy,
+    hexagon_sdk: HexagonSdk | None,
+) -> DeviceChoice:
+    # Only an SDK reaches a DSP.
+    reached = not profile.is_hexagon or hexagon_sdk is not None
+    fitting = [entry for entry in inventory.devices if reached and entry.profile_name == profile.name]
+    reasons = busy(fitting) if fitting else {}
+    slots = [(entry, name) for entry in fitting for name, _ in entry.places() if name not in reasons]
+    left_out = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in reasons.items())
+    if slots and len({entry.emulated for entry, _ in slots}) == 1:
+        choice = _remote(slots, profile, parallelism, hexagon_sdk)
+        names = ", ".join(device.name for device in choice.devices)
+        note = f"Timing on {names}, free in {inventory.file.name}." + (f" Left out: {left_out}." if left_out else "")
+        return replace(choice, note=note)
+    choice = _of_this_machine(None, profile, parallelism, hexagon_sdk)
+    place = "the emulator" if choice.devices[0].is_emulated else "this machine"
+    if choice.devices[0].simulator is not None:
+        place = choice.devices[0].name
+    if slots:
+        why = f"the free devices of {profile.name} are partly emulated; name some with --device"
+    elif reasons:
+        why = f"no device of {profile.name} is free: {left_out}"
+    elif choice.devices[0].is_emulated:
+        why = f"no device of {profile.name} is in the inventory"
+    else:
+        return choice
+    return replace(choice, note=f"Timing on {place}: {why}.")
+
+
+def _named(names: Sequence[str], inventory: Inventory) -> list[tuple[InventoryDevice, str | None]]:
+    """The entries that are named, each once, with the slot where one is named."""
+    found: dict[tuple[str, str | None], tuple[InventoryDevice, str | None]] = {}
+    for name in names:
+        if name in DEVICE_KINDS:
+            continue
+        if name.startswith(LABEL_PREFIX):
+            for entry in inventory.with_label(name.removeprefix(LABEL_PREFIX)):
+                found.setdefault((entry.name, None), (entry, None))
+            continue
+        slot = _slot(name, inventory)
+        entry = slot or inventory.find(name)
+        key = name if slot is not None else None
+        found.setdefault((entry.name, key), (entry, key))
+    return list(found.values())
+
+
+def _slot(name: str, inventory: Inventory) -> InventoryDevice | None:
+    for entry in inventory.devices:
+        if entry.slots > 1 and name in [slot_name for slot_name, _ in entry.places()]:
+            return entry
+    return None
+
+
+def _remote(
+    entries: Sequence[tuple[InventoryDevice, str | None]],
+    profile: TargetProfile,
+    parallelism: int | None,
+    hexagon_sdk: HexagonSdk | None,
+) -> DeviceChoice:
+    if profile.is_hexagon:
+        chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
+        threads = parallelism or profile.machine.parallelism
+        dsps = choose_dsps(entries, profile, threads, hexagon_sdk)
+        return DeviceChoice(dsps, device_profile(profile), threads, chosen)
+    for entry, _ in entries:
+        if entry.profile_name != profile.name:
+            raise UsageError(
+                f"{entry.name} has profile {entry.profile_name}, not {profile.name}.",
+                next_step=f"Use --target {entry.profile_name}, or another --device.",
+            )
+    if len({entry.emulated for entry, _ in entries}) > 1:
+        raise UsageError("Emulated devices and real ones cannot share a run: their times do not compare.")
+    fitted = machine_profile(profile, entries[0][0])
+    plan_for = parallelism or fitted.machine.parallelism
+    threads = device_threads(profile, plan_for)
+    devices: dict[str, Device] = {}
+    for entry, wanted in entries:
+        for slot_name, place in entry.places():
+            if wanted in (None, slot_name):
+                clock = Clock.EMULATED if entry.emulated else Clock.WALL
+                devices[slot_name] = Device(slot_name, entry.transport, profile.name, clock, threads, False, place)
+    chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
+    return DeviceChoice(tuple(devices.values()), fitted, plan_for, chosen)
+
+
+def _of_this_machine(
+    kind: str | None, profile: TargetProfile, parallelism: int | None, hexagon_sdk: HexagonSdk | None
+) -> DeviceChoice:
+    """On this machine its own cores count, not the profile's."""
+    if parallelism is None:
+        parallelism = profile.machine.parallelism
+        if (kind or profile.device_kind) == "local" and profile.machine.gpu is None:
+            parallelism = min(parallelism, len(os.sched_getaffinity(0)))
+    device = choose_device(profile, kind, device_threads(profile, parallelism), probe_host(), hexagon_sdk)
+    return DeviceChoice((device,), profile, parallelism)
+
+
+def device_threads(profile: TargetProfile, parallelism: int) -> int:
+    """The processor beside a card only launches kernels, however many multiprocessors these run on."""
+    return parallelism if profile.machine.gpu is None else 1

@@ -1,0 +1,51 @@
+"""Which farm is meant, and with which certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune_loop.farm.address import FarmAddress, TlsFiles, farm_address
+from sdk.project.file import find_project
+from sdk.settings import Settings
+from targets.errors import UsageError
+
+_FOLDER_NAME = "farm"
+
+
+def certificates_folder(given: Path | None, settings: Settings) -> Path:
+    """Return the folder of this machine's certificates: the one given, else `farm` in the user's settings."""
+    return (given or settings.config_folder / _FOLDER_NAME).absolute()
+
+
+def named_scheduler(given: str | None, settings: Settings) -> str | None:
+    """Return the address given, else that of SDK_SCHEDULER, else that of `sdk.toml`; None where there is none.
+
+    Raises:
+        UsageError: `sdk.toml` is wrong.
+    """
+    return given or settings.scheduler or find_project(Path.cwd()).scheduler
+
+
+def choose_farm(
+    given: str | None, certificates: Path | None, settings: Settings, *, allow_plain: bool = False
+) -> FarmAddress:
+    """Return the farm that a command is about.
+
+    Raises:
+        UsageError: none is named, or it is no address.
+    """
+    scheduler = named_scheduler(given, settings)
+    if scheduler is None:
+        raise UsageError(
+            "No scheduler was named.",
+            next_step="Give --scheduler tls://HOST:8786, set SDK_SCHEDULER, or write [farm] scheduler into sdk.toml.",
+        )
+    return farm_address(scheduler, tls_files(certificates, settings), allow_plain=allow_plain)
+
+
+def tls_files(certificates: Path | None, settings: Settings) -> TlsFiles:
+    """Return this machine's certificate; whether the files are there shows when they are used."""
+    from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE
+
+    folder = certificates_folder(certificates, settings)
+    return TlsFiles(folder / CA_FILE, folder / CERTIFICATE_FILE, folder / KEY_FILE)

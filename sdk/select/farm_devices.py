@@ -1,0 +1,147 @@
+"""From --device and --target to devices of a farm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.device import FarmDevice
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.farm.use import DeviceWish, FarmUse, names_device
+from devices.device import Device
+from devices.inventory.inventory import fitted_profile
+from devices.local.open_device import DEVICE_KINDS
+from sdk.inventory.connections import connection_settings
+from sdk.select.chosen_devices import ChosenDevices
+from sdk.select.device_choice import DeviceChoice, device_threads
+from sdk.select.farm_choice import choose_farm, named_scheduler
+from sdk.settings import Settings
+from targets.errors import DeviceError, UsageError
+from targets.profile.fields import nearest
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
+
+# What --scheduler takes to keep a run on this machine, whatever sdk.toml and SDK_SCHEDULER say.
+NO_FARM = "none"
+
+
+def wanted_farm(
+    scheduler: str | None,
+    certificates: Path | None,
+    names: Sequence[str],
+    inventory: Path | None,
+    settings: Settings,
+) -> FarmAddress | None:
+    """Return the farm that a run is for; None for this machine and its inventory.
+
+    A farm that is only known from SDK_SCHEDULER or `sdk.toml` gives way to devices that are no farm's.
+
+    Raises:
+        UsageError: no address, or a farm and devices that are not of it are both asked for.
+    """
+    if scheduler == NO_FARM:
+        return None
+    elsewhere = "--inventory" if inventory is not None else next((name for name in names if name in DEVICE_KINDS), "")
+    if elsewhere:
+        if scheduler is not None:
+            raise UsageError(
+                f"{elsewhere} names devices that are not the farm's.", next_step="Leave it or --scheduler out."
+            )
+        return None
+    if named_scheduler(scheduler, settings) is None:
+        return None
+    return choose_farm(scheduler, certificates, settings)
+
+
+def find_farm_devices(
+    address: FarmAddress,
+    target: str | None,
+    words: Sequence[str],
+    parallelism: int | None,
+    priority: RunPriority,
+    title: str,
+    builds_here: int,
+    settings: Settings,
+) -> ChosenDevices:
+    """Return the farm's devices for --target and --device; without a target, the one that the devices have.
+
+    Raises:
+        UsageError: a device is not in the farm, or they have different profiles or clocks; or the target is a DSP.
+        DeviceError: the farm has no device of the profile.
+        FarmError: the farm cannot be used.
+        ProfileError: as `load_profile`.
+    """
+    # Imported here: Dask costs half a second that a wrong argument need not pay.
+    from autotune_loop.farm.client import farm_client
+    from autotune_loop.farm.state import farm_state
+
+    known = None if target is None else _processor_profile(target, settings)
+    with farm_client(address) as client:
+        offered = [row.device for row in farm_state(client).devices]
+    named = _named(words, offered, address)
+    profile = known or _processor_profile(_only_profile(named, address), settings)
+    found = [device for device in named if device.profile_name == profile.name]
+    if words and len(found) < len(named):
+        other = next(device for device in named if device.profile_name != profile.name)
+        raise UsageError(
+            f"{other.name} has profile {other.profile_name}, not {profile.name}.",
+            next_step=f"Use --target {other.profile_name}, or another --device.",
+        )
+    if not found:
+        there = ", ".join(f"{device.name} ({device.profile_name})" for device in offered) or "none at all"
+        raise DeviceError(
+            f"The farm of {address.address} has no device of {profile.name}; it has: {there}.",
+            next_step="Start `sdk farm worker` where such a device is; `sdk farm status` shows who has joined.",
+        )
+    if len({device.clock for device in found}) > 1:
+        raise UsageError(
+            "Emulated devices and real ones cannot share a run: their times do not compare.",
+            next_step="Name some with --device.",
+        )
+    profile = fitted_profile(profile, found[0].machine, found[0].core_count)
+    plan_for = parallelism or profile.machine.parallelism
+    threads = device_threads(profile, plan_for)
+    devices = tuple(
+        Device(device.name, device.kind, profile.name, device.clock, threads, uses_host_cores=False) for device in found
+    )
+    wish = DeviceWish(profile.name, tuple(words), found[0].clock)
+    use = FarmUse(address, wish, priority, connection_settings(settings).lease_owner, title, builds_here)
+    note = f"Timing on {', '.join(device.name for device in devices)}, of the farm of {address.address}."
+    return ChosenDevices(DeviceChoice(devices, profile, plan_for, note=note), None, lambda name, trouble: None, use)
+
+
+def _processor_profile(name: str, settings: Settings) -> TargetProfile:
+    profile = load_profile(name, settings.profile_folder)
+    if profile.is_hexagon:
+        raise UsageError(
+            f"A farm runs programs on processors, and {profile.name} is for a DSP.",
+            next_step="Time with --scheduler none: on this machine, or on the DSP of a phone of your inventory.",
+        )
+    return profile
+
+
+def _named(words: Sequence[str], offered: Sequence[FarmDevice], address: FarmAddress) -> list[FarmDevice]:
+    """The devices that are named, or all."""
+    for word in words:
+        if not any(names_device(word, device) for device in offered):
+            close = nearest(word, [device.name for device in offered])
+            hint = f"; the nearest is '{close}'" if close else ""
+            raise UsageError(
+                f"There is no device {word[:80]!r} in the farm of {address.address}{hint}.",
+                next_step="`sdk farm status` lists them.",
+            )
+    return [device for device in offered if not words or any(names_device(word, device) for word in words)]
+
+
+def _only_profile(devices: Sequence[FarmDevice], address: FarmAddress) -> str:
+    profiles = sorted({device.profile_name for device in devices})
+    if len(profiles) == 1:
+        return profiles[0]
+    if not profiles:
+        raise DeviceError(
+            f"The farm of {address.address} has no device.", next_step="`sdk farm status` shows who has joined."
+        )
+    raise UsageError(
+        f"The farm of {address.address} has devices of {', '.join(profiles)}.", next_step="Choose one with --target."
+    )

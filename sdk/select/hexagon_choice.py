@@ -1,0 +1,66 @@
+"""Qualcomm's Hexagon SDK: whether a command uses one, and what is said of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sdk.select.device_choice import DeviceChoice
+from sdk.settings import Settings
+from targets.errors import ToolchainError, UsageError
+from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
+from targets.profile.profile import TargetProfile
+
+
+def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Settings) -> HexagonSdk | None:
+    """The SDK that is named, for a Hexagon profile; None where none is, and for every other profile.
+
+    Args:
+        given: the SDK's folder; None takes the one that the variable names.
+
+    Raises:
+        UsageError: the folder is no SDK, or none for the profile's DSP version; or one is given for another profile.
+    """
+    if not profile.is_hexagon:
+        if given is None:
+            return None  # a variable is for all commands, not for this one
+        raise UsageError(
+            f"{HEXAGON_SDK_OPTION} is for Hexagon profiles, and {profile.name} is for {profile.halide_target}.",
+            next_step="Leave it out, or choose a Hexagon --target; `sdk targets` lists them.",
+        )
+    root = given or settings.hexagon_sdk_root
+    if root is None:
+        return None
+    try:
+        sdk = find_hexagon_sdk(root.absolute())
+        sdk.check_dsp_version(dsp_version_of(profile.halide_target))
+    except ToolchainError as error:
+        raise UsageError(error.message, next_step=error.next_step) from error
+    return sdk
+
+
+def tell_of_sdk(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
+    """The choice with a sentence about Qualcomm's simulator or a phone's DSP, where that was chosen.
+
+    Args:
+        given: the SDK's folder that was asked for with the option.
+
+    Raises:
+        UsageError: an SDK was asked for, and the devices are others than its simulator or a phone's DSP.
+    """
+    device = choice.devices[0]
+    if device.hexagon_sdk is None:
+        if given is None:
+            return choice
+        raise UsageError(
+            f"{HEXAGON_SDK_OPTION} builds for the SDK's own simulator and phones' DSPs, and {device.name} is neither.",
+            next_step="Leave it or --device out.",
+        )
+    names_it = HEXAGON_SDK_OPTION if given is not None else HEXAGON_SDK_VARIABLE
+    sdk = f"the Hexagon SDK {device.hexagon_sdk.describe()}, which {names_it} names"
+    if device.dsp is None:
+        sentence = f"{device.name} is that of {sdk}; a processor cycle counts as a nanosecond."
+    else:
+        phones = ", ".join(each.name for each in choice.devices)
+        sentence = f"Timing on the DSP of {phones} with {sdk}; a processor cycle counts as a nanosecond."
+    return replace(choice, note=f"{choice.note} {sentence}".strip())

@@ -1,0 +1,72 @@
+"""From what the user calls weights to the weights: a registered name, a file, or `baseline`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdk.settings import Settings
+from targets.errors import WeightsError
+from targets.halide_install import find_halide_install
+from targets.profile.profile import BASELINE_WEIGHTS
+from weights.baseline import baseline_weights
+from weights.lineage import Lineage
+from weights.network import Network
+from weights.registry import WeightsRegistry
+from weights.weights_file import Weights, read_weights, weights_sha256
+
+
+@dataclass(frozen=True)
+class NamedWeights:
+    """Weights with what is known of them.
+
+    Attributes:
+        label: as the user called them.
+        source: the file they were read from.
+        is_shipped: they came with the SDK.
+    """
+
+    label: str
+    source: Path
+    weights: Weights
+    lineage: Lineage
+    is_shipped: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """Of the file."""
+        return weights_sha256(self.weights)
+
+
+def open_registry(settings: Settings) -> WeightsRegistry:
+    """The user's weights and the shipped ones."""
+    return WeightsRegistry(settings.config_folder / "weights")
+
+
+def find_weights(text: str, settings: Settings, network: Network = Network.ADAMS2019) -> NamedWeights:
+    """The weights that `text` names.
+
+    Args:
+        text: `baseline` (those inside the plug-in), a path that ends in .weights, or a registered name.
+        network: whose baseline.
+
+    Raises:
+        WeightsError: there are none, or they are damaged.
+    """
+    if text == BASELINE_WEIGHTS:
+        install = find_halide_install()
+        plugin = install.plugin_path(network.value)
+        lineage = Lineage(network=network.value, halide_version=install.version, note="inside Halide's plug-in")
+        return NamedWeights(text, plugin, baseline_weights(plugin), lineage)
+    if text.endswith(".weights"):
+        weights = read_weights(Path(text))
+        return NamedWeights(text, Path(text), weights, Lineage(network=weights.network.value))
+    try:
+        entry = open_registry(settings).find(text)
+    except WeightsError as error:
+        if not Path(text).exists():
+            raise
+        raise WeightsError(
+            f"{text} is no registered name, and no file whose name ends in .weights.", next_step=error.next_step
+        ) from error
+    return NamedWeights(text, entry.path, read_weights(entry.path), entry.lineage, entry.is_shipped)

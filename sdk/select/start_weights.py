@@ -1,0 +1,144 @@
+"""Which weights a run starts from, and what becomes of those it has trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from autotune_loop.run.result import TuneResult
+from autotune_loop.specification.tune_request import TuneRequest
+from devices.device import Device
+from sdk.display.quantities import count_text, share_text
+from sdk.select.named_weights import find_weights, open_registry
+from sdk.settings import Settings
+from targets.halide_install import find_halide_install
+from targets.profile.profile import BASELINE_WEIGHTS, TargetProfile
+from weights.lineage import Lineage
+from weights.network import Network
+from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest
+from weights.weights_file import read_weights, weights_sha256
+
+# Weights that have seen fewer schedules are no better than those they come from.
+_FEWEST_KEPT = 64
+
+
+@dataclass(frozen=True)
+class StartWeights:
+    """What a run starts from.
+
+    Attributes:
+        profile: the run's, without its own start weights where the user wants Halide's.
+        path: a weights file; None takes the profile's, else Halide's own.
+        is_transferred: nobody asked for them: they are the nearest that are known.
+        sentence: what the user is told; empty where there is nothing to tell.
+    """
+
+    profile: TargetProfile
+    path: Path | None = None
+    is_transferred: bool = False
+    sentence: str = ""
+
+
+def choose_start_weights(
+    wanted: str | Path | None, profile: TargetProfile, devices: tuple[Device, ...], settings: Settings, *, resume: bool
+) -> StartWeights:
+    """The weights that the user names; else, for a new run, the nearest that are known.
+
+    Args:
+        wanted: a registered name, a path that ends in .weights, or `baseline`.
+
+    Raises:
+        WeightsError: there are none of that name, or they are damaged.
+    """
+    if wanted is not None and str(wanted) == BASELINE_WEIGHTS:
+        return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS))
+    if wanted is not None:
+        return StartWeights(profile, find_weights(str(wanted), settings).source)
+    if resume or profile.start_weights != BASELINE_WEIGHTS:
+        return StartWeights(profile)
+    entries, damaged = open_registry(settings).entries()
+    profiles = _as_good_as(profile)
+    found = nearest(entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value)
+    sentences = [
+        f"The weights {entry.name} are passed over: {entry.sentence}"
+        for entry in damaged
+        if entry.name.partition("@")[0] in profiles
+    ]
+    if found is None:
+        return StartWeights(profile, sentence=" ".join(sentences))
+    return StartWeights(profile, found.path, is_transferred=True, sentence=" ".join([*sentences, _told(found)]))
+
+
+def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Settings) -> str:
+    """Keep what a run has learnt under the name of its device; returns a sentence, empty where nothing was kept.
+
+    Weights that have the name already and are not those that the run started from stay.
+
+    Raises:
+        WeightsError: the folder of the weights cannot be written.
+    """
+    trained, start = read_weights(result.weights), read_weights(result.run_folder / "samples" / "start.weights")
+    if result.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
+        return ""
+    registry = open_registry(settings)
+    name = entry_name(request.profile.name, _device_name(request.devices))
+    held = _held(registry, name)
+    if held is not None and held.sha256 != weights_sha256(start):
+        if held.sha256 == weights_sha256(trained):
+            return ""
+        return (
+            f"Other weights are called {name} already and stay. To take their place: "
+            f"sdk weights import {result.weights} --target {request.profile.name}"
+            f"{f' --device {_device_name(request.devices)}' if _device_name(request.devices) else ''} --replace"
+        )
+    parent = None if held is None else held.lineage
+    registry.add(name, trained, _lineage(read_recorded_run(result.run_folder), request, weights_sha256(start), parent))
+    return f"The trained weights are kept as {name}: later runs on this device start from them."
+
+
+def _lineage(run: RecordedRun, request: TuneRequest, parent_sha256: str, parent: Lineage | None) -> Lineage:
+    judged = [training for training in run.trainings if training.accepted]
+    return Lineage(
+        profile=request.profile.name,
+        device=_device_name(request.devices),
+        clock=request.clock.value,
+        parallelism=request.parallelism,
+        network=Network(request.profile.autoscheduler.name).value,
+        halide_version=find_halide_install().version,
+        parent_sha256=parent_sha256,
+        pipelines=len(request.tasks) + (0 if parent is None else parent.pipelines),
+        samples=len(run.samples) + (0 if parent is None else parent.samples),
+        rounds=len(run.trainings) + (0 if parent is None else parent.rounds),
+        pairwise_accuracy=judged[-1].accuracy_after if judged else None,
+        created=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _held(registry: WeightsRegistry, name: str) -> RegisteredWeights | None:
+    """A user's own entry; a shipped one is no obstacle."""
+    entries, damaged = registry.entries()
+    if any(entry.name == name for entry in damaged):
+        return None
+    return next((entry for entry in entries if entry.name == name and not entry.is_shipped), None)
+
+
+def _device_name(devices: tuple[Device, ...]) -> str:
+    """One device's name; several are a profile's."""
+    return devices[0].name if len(devices) == 1 else ""
+
+
+def _as_good_as(profile: TargetProfile) -> list[str]:
+    """The profile, and for this machine's own the one that it is a case of."""
+    general = {"x86": "x86-64", "arm": "arm64"}.get(profile.halide_target.split("-")[0])
+    return [profile.name, *([general] if profile.name == "host" and general else [])]
+
+
+def _told(entry: RegisteredWeights) -> str:
+    told = entry.lineage
+    known = [count_text(told.samples, "schedule")] if told.samples else []
+    if told.pairwise_accuracy is not None:
+        known.append(f"{share_text(told.pairwise_accuracy)} of held-out pairs in order")
+    facts = f" ({', '.join(known)})" if known else ""
+    return f"The search starts from the weights {entry.name}{facts}; --weights {BASELINE_WEIGHTS} starts from Halide's."

@@ -1,0 +1,145 @@
+"""From an inventory and this machine to what it puts into a farm."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devices.inventory.inventory import InventoryDevice
+from devices.lease.token import member_token
+from devices.local.core_plan import plan_cores
+from devices.remote_place import PasswordSource, SshAddress
+from sdk.inventory.connections import connection_settings
+from sdk.settings import Settings
+from targets.errors import FarmError, UsageError
+from targets.process.content_cache import ContentCache
+from targets.profile.host_probe import usable_memory_bytes
+
+if TYPE_CHECKING:
+    from autotune_loop.execute.worker import FarmMember
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_MEMORY_SHARE = 0.8
+
+
+@contextlib.contextmanager
+def open_membership(
+    name: str | None,
+    entries: Sequence[InventoryDevice],
+    build_slots: int | None,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> Iterator[FarmMember]:
+    """A member with the inventory's devices, and a scratch folder that is its own.
+
+    Args:
+        name: what the farm calls it; None takes the host's name.
+        build_slots: None takes all cores but one.
+        tell: a line for the log.
+
+    Raises:
+        UsageError: the name cannot be one, there is nothing to serve with, or a device wants a typed password.
+        FarmError: a worker of that name runs on this machine already.
+        ToolchainError: the program for a device cannot be built.
+    """
+    name = socket.gethostname() if name is None else name
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name[:80]!r} cannot name a member of a farm.", next_step="Give --name, such as lab1.")
+    usable = frozenset(os.sched_getaffinity(0))
+    slots = max(1, len(usable) - 1) if build_slots is None else build_slots
+    _check(entries, slots)
+    with _own_folder(settings.cache_folder / "farm" / name) as folder:
+        if entries:
+            _prepare(entries, settings, tell)
+        yield _member(name, entries, slots, folder, usable, settings)
+
+
+def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
+    if not entries and not build_slots:
+        raise UsageError(
+            "There is nothing to serve a farm with: no device and no build slot.",
+            next_step="Name an inventory with --inventory, or give --build-slots.",
+        )
+    for entry in entries:
+        if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
+            raise UsageError(
+                f"{entry.name} wants a password that is typed, and a worker has nobody to ask.",
+                next_step="Use a key, or keep the password in the keyring: `sdk devices add --password keyring`.",
+            )
+
+
+def _prepare(entries: Sequence[InventoryDevice], settings: Settings, tell: Callable[[str], None]) -> None:
+    from sdk.inventory.device_access import prepare_agents
+
+    tell(f"Preparing the program for {', '.join(entry.name for entry in entries)}.")
+    prepare_agents(entries, settings)
+
+
+@contextlib.contextmanager
+def _own_folder(folder: Path) -> Iterator[Path]:
+    """The folder, empty, for as long as this process lives; what a killed predecessor left is removed."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise FarmError(f"{folder} cannot be used: {error.strerror}.", next_step="Set SDK_CACHE_DIR.") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FarmError(
+                f"A worker called {folder.name} runs on this machine already.", next_step="End it, or give --name."
+            ) from error
+        _empty(folder)
+        yield folder
+        _empty(folder)
+    finally:
+        os.close(lock)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _member(
+    name: str,
+    entries: Sequence[InventoryDevice],
+    build_slots: int,
+    folder: Path,
+    usable: frozenset[int],
+    settings: Settings,
+) -> FarmMember:
+    from autotune_loop.execute.worker import FarmMember, MemberPlace
+    from autotune_loop.farm.device import served_devices
+    from devices.device import Device
+    from devices.remote.open_remote import open_remote
+    from devices.remote.transport import AgentTransport
+
+    connections = connection_settings(settings)
+    cache = ContentCache(settings.cache_folder)
+    # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
+    token = member_token(folder)
+    place = MemberPlace(
+        cache_folder=settings.cache_folder,
+        work_folder=folder,
+        lock_folder=settings.cache_folder / "locks",
+        environment=settings.environment,
+        cores=plan_cores(usable, 0),
+        connections=connections,
+        memory_bytes=int(usable_memory_bytes() * _MEMORY_SHARE / max(1, build_slots)),
+        ndk_root=settings.ndk_root,
+    )
+
+    def open_device(device: Device) -> AgentTransport:
+        return open_remote(device, connections, cache, token)
+
+    return FarmMember(name, place, served_devices(entries), build_slots, open_device)

@@ -1,0 +1,61 @@
+"""Ctrl-C: the first time a run ends in order, the second time at once."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from targets.process.stop_signal import StopSignal
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# `timeout` and others that pass a signal on send it to the process and to its group: one press, two signals.
+_SAME_PRESS_S = 0.3
+
+
+@contextlib.contextmanager
+def stop_on_interrupt(stop: StopSignal, announce: Callable[[], None]) -> Iterator[None]:
+    """Within the block, the first SIGINT, SIGTERM or SIGHUP sets `stop`; the next raises KeyboardInterrupt.
+
+    Signals that this process was told to ignore (`nohup`, a script's background job) stay ignored.
+    Only for the main thread.
+
+    Args:
+        announce: called once, from another thread, when `stop` has been set by a signal.
+    """
+    told: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    first_at_s: float | None = None
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal first_at_s
+        now_s = time.monotonic()
+        if first_at_s is None:
+            first_at_s = now_s
+            # A handler runs between any two instructions of the main thread, which may hold the very locks that
+            # setting a flag or printing needs; putting into this queue needs none.
+            told.put(True)
+        elif now_s - first_at_s > _SAME_PRESS_S:
+            raise KeyboardInterrupt
+
+    def tell() -> None:
+        if told.get():
+            stop.set()
+            announce()
+
+    teller = threading.Thread(target=tell, daemon=True, name="interrupts")
+    teller.start()
+    kept = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        for number, handler in kept.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, handle)
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        told.put(False)
+        teller.join()

@@ -1,0 +1,205 @@
+/* The on-device runner: checks and times Halide kernels.
+ *
+ * Every executable holds a batch of kernels in the table `runner_kernels` (generated beside this program), Halide's
+ * runtime once, and these files. Output is JSON, one object a line, on stdout or in a file. The options and events are
+ * described in runner.c. */
+#ifndef RUNNER_H
+#define RUNNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "HalideRuntime.h"
+
+struct runner_kernel {
+    const char *name;
+    int (*call)(void **arguments);
+    const struct halide_filter_metadata_t *(*metadata)(void);
+};
+
+extern const struct runner_kernel runner_kernels[];
+extern const int runner_kernel_count;
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 2,
+    EXIT_HALIDE = 3,
+    EXIT_WRONG_OUTPUT = 4,
+    EXIT_RESOURCES = 5 /* memory or files */
+};
+
+enum { MAX_DIMENSIONS = 8, MAX_ARGUMENTS = 128, MAX_OVERRIDES = 128, MAX_SIMULATED_CORES = 256 };
+
+/* NAME=VALUE of an option that may be given several times; the strings are the program's own arguments. */
+struct override {
+    const char *name;
+    size_t name_length;
+    const char *value;
+};
+
+struct overrides {
+    int count;
+    struct override items[MAX_OVERRIDES];
+};
+
+struct tolerance {
+    uint64_t integer;
+    double float_relative;
+    double float_absolute_scale; /* times the largest finite |reference| of the output */
+    double mismatch_share;       /* share of the elements that may be out of tolerance */
+    double far_scale;            /* far out: by more than this times the largest finite |reference| */
+    double far_share;            /* share of the elements that may be far out */
+};
+
+struct timing_options {
+    double warm_up_s;
+    double precision; /* wanted standard error of the median, as a share of the median */
+    int min_repetitions;
+    int max_repetitions;
+    double max_time_s;
+    double give_up_over_s; /* 0: never */
+    double min_repetition_s;
+};
+
+struct options {
+    bool list;
+    bool time;
+    const char *kernel;
+    uint64_t seed;
+    int threads;         /* 0: Halide's own choice */
+    int simulated_cores; /* 0: parallel loops run in threads */
+    struct overrides sizes, scalars, inputs;
+    bool exact_outputs; /* outputs are as asked for, whatever the kernel would rather have */
+    const char *folder; /* of the files, where a program has no working folder; or NULL */
+    const char *events; /* or NULL: standard output */
+    const char *write_reference;
+    const char *reference;
+    struct tolerance tolerance;
+    struct timing_options timing;
+};
+
+/* One argument of the kernel; for a buffer also its shape, memory and guards. */
+struct argument {
+    const struct halide_filter_argument_t *meta;
+    const struct halide_filter_argument_t *estimated; /* whose estimates are taken: `meta`, or another schedule's */
+    int index;
+    struct halide_scalar_value_t scalar;
+    struct halide_buffer_t buffer;
+    halide_dimension_t dim[MAX_DIMENSIONS];
+    halide_dimension_t answer[MAX_DIMENSIONS];    /* what the kernel said when it was queried */
+    halide_dimension_t requested[MAX_DIMENSIONS]; /* min and extent as asked for, before the kernel asked for more */
+    halide_dimension_t reference[MAX_DIMENSIONS]; /* min and extent of this input where the reference was computed */
+    bool has_reference;
+    const char *input_file;                       /* or NULL: generated data */
+    uint8_t *data;
+    size_t data_bytes;
+};
+
+struct invocation {
+    const struct runner_kernel *kernel;
+    const struct halide_filter_metadata_t *meta;
+    int count;
+    struct argument arguments[MAX_ARGUMENTS];
+    void *argv[MAX_ARGUMENTS];
+};
+
+/* output.c: events. A value that JSON cannot hold (infinite, not a number) is written as null. */
+void event_begin(const char *event);
+void event_string(const char *key, const char *value);
+void event_integer(const char *key, int64_t value);
+void event_unsigned(const char *key, uint64_t value);
+void event_number(const char *key, double value);
+void event_boolean(const char *key, bool value);
+void event_null(const char *key);
+void event_open(const char *key, char bracket); /* '[' or '{'; the key is NULL inside an array */
+void event_close(char bracket);
+void event_end(void);
+/* From here on events go there, and a last one says the exit code. */
+void write_events_to(const char *path);
+/* Runs `program` to its return or to a `fail` inside it; returns the exit code. */
+int run_to_end(void (*program)(int argc, char **argv), int argc, char **argv);
+/* An error event, then the end of the program. */
+_Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* options.c */
+void parse_options(int argc, char **argv, struct options *options);
+/* Equal but for the number behind '$' by which Halide tells apart what has one name in one process. */
+bool names_agree(const char *name, size_t length, const char *other);
+/* The file `name` below `folder`; the name itself where either is NULL or it has a path from the root. Never freed. */
+const char *path_in_folder(const char *folder, const char *name);
+/* The value given for `name`, or NULL; the last one counts. */
+const char *find_override(const struct overrides *overrides, const char *name);
+
+/* listing.c */
+void list_kernels(void);
+const char *type_code_name(int code);
+const char *kind_name(int kind);
+
+/* arguments.c: shapes and scalars */
+void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
+                       const struct options *options);
+void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs);
+/* Inputs become as large as the reference's; before the kernel is asked. */
+void start_from_reference(struct invocation *invocation);
+/* After a comparison that failed: the error is another where the kernel has made an input larger than the reference's. */
+void refuse_wider_inputs(const struct invocation *invocation);
+bool is_buffer(const struct argument *argument);
+bool is_input_buffer(const struct argument *argument);
+bool is_output(const struct argument *argument);
+
+/* scalars.c: from `text`, or where that is NULL from the estimate or the default */
+void set_scalar(struct argument *argument, const char *text);
+
+/* memory.c. A row is all of dimension 0; the rows of a region are numbered with dimension 1 fastest. */
+size_t element_bytes(struct halide_type_t type);
+uint64_t row_count(const struct argument *argument, const halide_dimension_t *region);
+int64_t row_width(const struct argument *argument, const halide_dimension_t *region);
+int64_t row_step_bytes(const struct argument *argument);
+/* The first element of a row; its coordinates are written to `coordinates` (MAX_DIMENSIONS of them). */
+uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
+                     int32_t *coordinates);
+void allocate_buffer(struct argument *argument);
+void fill_output(struct argument *argument, uint8_t pattern);
+void check_guards(const struct invocation *invocation);
+
+/* fill.c: data from a hash of (seed, argument, coordinates) */
+void fill_input(struct argument *argument, uint64_t seed);
+
+/* array_file.c: raw arrays; see there for the format */
+void read_input_shape(struct argument *argument);
+void read_input_data(struct argument *argument);
+void read_input_shapes_of_reference(struct invocation *invocation, const char *path);
+void write_reference_file(struct invocation *invocation, const char *path);
+/* The reference of one output, dense, dimension 0 fastest; the outputs must be asked for in their order. */
+FILE *open_reference(const char *path);
+uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument);
+void close_reference(FILE *file, const char *path, const struct invocation *invocation);
+
+/* compare.c: true when every output is within tolerance */
+bool compare_outputs(const struct invocation *invocation, const char *path, const struct tolerance *tolerance);
+
+/* call.c */
+void set_up_halide(int threads);
+void call_once(struct invocation *invocation);
+void copy_outputs_to_host(struct invocation *invocation);
+/* After a call: whether a buffer of it has memory on a GPU or the like. */
+bool uses_device(const struct invocation *invocation);
+/* CLOCK_MONOTONIC, or on a Hexagon without Linux processor cycles, as at 1 GHz; less what simulated cores have saved */
+int64_t now_ns(void);
+/* Of the shims of such a Hexagon: processor cycles from some moment on. */
+uint64_t processor_cycles(void);
+/* Of the shims of a device's DSP, and of no other: asks for a clock that does not move; false when it may. */
+bool hold_clock(void);
+
+/* simulated_cores.c: parallel loops run serially from here on, and cost what they would on so many cores */
+void simulate_cores(int cores);
+int64_t saved_by_cores_ns(void);
+/* Reads a clock that nothing else does: a simulated one that waits for that starts. */
+void start_simulated_clock(void);
+
+/* timing.c; `first_call_s` is the time of a call made before, or negative */
+void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s);
+
+#endif

@@ -1,0 +1,127 @@
+"""NVIDIA's assembler `ptxas`: found in its wheel or on PATH, and what it says of the kernels it assembles."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets.errors import ToolchainError
+from targets.process.limited_process import run_limited
+from targets.process.outcome import ProcessLimits
+from targets.process.stop_signal import StopSignal
+
+INSTALL_HINT = "Install it with: pip install nvidia-cuda-nvcc-cu12"
+_LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
+# Where NVIDIA's wheels put it: those of CUDA 12, and of 13.
+_IN_WHEELS = ("cuda_nvcc/bin/ptxas", "cu13/bin/ptxas")
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(?:.*?, (\d+) bytes smem)?")
+_VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
+_UNKNOWN_CARD = "is not defined for option 'gpu-name'"
+_COMPLAINT = re.compile(r"^ptxas .*?(?:error|fatal) *: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class AssembledKernel:
+    """What one kernel needs of a card.
+
+    Attributes:
+        registers: of one thread.
+        shared_bytes: static shared memory of one block.
+        stack_bytes: local memory of one thread, spilled registers among it.
+        spill_bytes: what a thread stores of registers that it has not.
+    """
+
+    name: str
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True)
+class AssemblyFailure:
+    """Why no code came out.
+
+    Attributes:
+        sentence: the assembler's own words, their beginning.
+        concerns_card: the assembler does not know the card; another one may.
+    """
+
+    sentence: str
+    concerns_card: bool = False
+
+
+def find_ptxas(environment: Mapping[str, str]) -> Path | None:
+    """The assembler of NVIDIA's wheel in this Python, else on PATH; None where there is none."""
+    package = importlib.util.find_spec("nvidia")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        for place in _IN_WHEELS:
+            if (path := Path(folder) / place).is_file():
+                return path
+    found = shutil.which("ptxas", path=environment.get("PATH", ""))
+    return Path(found) if found else None
+
+
+def ptxas_version(ptxas: Path) -> str:
+    """Such as '12.9.86'.
+
+    Raises:
+        ToolchainError: it cannot be run.
+    """
+    outcome = _run(ptxas, ["--version"])
+    found = _VERSION.search(outcome)
+    if found is None:
+        raise ToolchainError(f"{ptxas} does not say which ptxas it is.", next_step=INSTALL_HINT)
+    return found[1]
+
+
+def assemble(
+    ptxas: Path, ptx: bytes, architecture: str, stop: StopSignal | None = None
+) -> list[AssembledKernel] | AssemblyFailure:
+    """Assemble PTX for an architecture such as 'sm_86'; nothing is kept but what the kernels need.
+
+    Raises:
+        ToolchainError: the assembler cannot be run.
+    """
+    with tempfile.TemporaryDirectory(prefix="ptxas-") as folder:
+        source = Path(folder) / "kernels.ptx"
+        source.write_bytes(ptx)
+        arguments = ["-v", f"-arch={architecture}", "-o", str(source.with_suffix(".cubin")), str(source)]
+        try:
+            outcome = run_limited([str(ptxas), *arguments], _LIMITS, environment={"TMPDIR": folder}, stop=stop)
+        except OSError as error:
+            raise _cannot_run(ptxas, error) from error
+    if outcome.succeeded:
+        return _kernels(outcome.log)
+    complaint = _COMPLAINT.search(outcome.log)
+    words = complaint[1].strip() if complaint else f"it {outcome.describe()}"
+    return AssemblyFailure(words, _UNKNOWN_CARD in outcome.log)
+
+
+def _kernels(log: str) -> list[AssembledKernel]:
+    parts = _ENTRY.split(log)
+    kernels = []
+    for name, words in zip(parts[1::2], parts[2::2], strict=True):
+        used = _USED.search(words)
+        stack = [int(number) for number in found.groups()] if (found := _STACK.search(words)) else [0, 0, 0]
+        if used is not None:
+            kernels.append(AssembledKernel(name, int(used[1]), int(used[2] or 0), stack[0], stack[1]))
+    return kernels
+
+
+def _run(ptxas: Path, arguments: list[str]) -> str:
+    try:
+        return run_limited([str(ptxas), *arguments], _LIMITS, environment={}).log
+    except OSError as error:
+        raise _cannot_run(ptxas, error) from error
+
+
+def _cannot_run(ptxas: Path, error: OSError) -> ToolchainError:
+    return ToolchainError(f"NVIDIA's assembler {ptxas} cannot be run: {error.strerror}.", next_step=INSTALL_HINT)

@@ -1,0 +1,291 @@
+"""One run of a generator: what is asked, what came out, and what each failure means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from targets.generator.program import GeneratorProgram
+from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.stop_signal import StopSignal
+
+# What GenGen's -e calls each file, and the ending it gives it.
+EMITTED_SUFFIXES = {
+    "object": ".o",
+    "static_library": ".a",
+    "c_header": ".h",
+    "schedule": ".schedule.h",
+    "featurization": ".featurization",
+    "stmt": ".stmt",
+    "assembly": ".s",
+}
+_LOG_LINES_SHOWN = 6
+
+
+class GeneratorFailureReason(Enum):
+    """Why a run of a generator gave no files."""
+
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
+    CRASHED = "crashed"
+    MISSING_ESTIMATE = "missing estimate"
+    MANUAL_SCHEDULE = "manual schedule"
+    UNKNOWN_PARAMETER = "unknown parameter"
+    BAD_PARAMETER = "bad parameter value"
+    UNRUNNABLE = "unrunnable"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def concerns_every_candidate(self) -> bool:
+        """True when no other schedule of the same generator can do better."""
+        return self in _HOPELESS
+
+
+_HOPELESS = {
+    GeneratorFailureReason.MISSING_ESTIMATE,
+    GeneratorFailureReason.MANUAL_SCHEDULE,
+    GeneratorFailureReason.UNKNOWN_PARAMETER,
+    GeneratorFailureReason.BAD_PARAMETER,
+}
+
+
+@dataclass(frozen=True)
+class AutoschedulerRequest:
+    """Which autoscheduler runs, from which plug-ins, with which parameters (without the `autoscheduler.` prefix)."""
+
+    name: str
+    plugins: tuple[Path, ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GeneratorRequest:
+    """What one run shall emit.
+
+    Attributes:
+        generator_name: the registered name.
+        function_name: the symbol of the compiled function.
+        base_name: the files' name without its ending.
+        emit: keys of `EMITTED_SUFFIXES`.
+        halide_target: Halide's target string.
+        parameters: the user's generator parameters.
+        autoscheduler: None leaves the generator's own schedule.
+    """
+
+    generator_name: str
+    function_name: str
+    base_name: str
+    output_folder: Path
+    emit: tuple[str, ...]
+    halide_target: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    autoscheduler: AutoschedulerRequest | None = None
+
+    def arguments(self) -> list[str]:
+        """The command line of `generate_filter_main`."""
+        arguments = ["-g", self.generator_name, "-f", self.function_name, "-n", self.base_name]
+        arguments += ["-o", str(self.output_folder), "-e", ",".join(self.emit)]
+        if self.autoscheduler is not None:
+            arguments += ["-p", ",".join(map(str, self.autoscheduler.plugins))]
+        arguments.append(f"target={self.halide_target}")
+        arguments += [f"{key}={value}" for key, value in self.parameters.items()]
+        if self.autoscheduler is not None:
+            arguments.append(f"autoscheduler={self.autoscheduler.name}")
+            arguments += [f"autoscheduler.{k}={v}" for k, v in self.autoscheduler.parameters.items()]
+        return arguments
+
+
+@dataclass(frozen=True)
+class GeneratedFiles:
+    """A run that gave every file it was asked for: emit key → path."""
+
+    files: Mapping[str, Path]
+    duration_s: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class GeneratorFailure:
+    """A run that did not.
+
+    Attributes:
+        sentence: what went wrong and what mends it, for the user.
+        log: what the generator printed, its end.
+    """
+
+    reason: GeneratorFailureReason
+    sentence: str
+    log: str
+    duration_s: float
+
+
+def run_generator(
+    program: GeneratorProgram,
+    request: GeneratorRequest,
+    limits: ProcessLimits,
+    stop: StopSignal | None = None,
+) -> GeneratedFiles | GeneratorFailure:
+    """Run the generator once; every failure is a typed result."""
+    request.output_folder.mkdir(parents=True, exist_ok=True)
+    files = {key: request.output_folder / (request.base_name + EMITTED_SUFFIXES[key]) for key in request.emit}
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    outcome = program.run(request.arguments(), limits, stop)
+    missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
+    if outcome.succeeded and not missing:
+        return GeneratedFiles(files, outcome.duration_s, outcome.peak_memory_bytes)
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    reason, sentence = _explain(outcome, request)
+    return GeneratorFailure(reason, sentence, outcome.log, outcome.duration_s)
+
+
+def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[GeneratorFailureReason, str]:
+    name = request.generator_name
+    if outcome.stopped:
+        return GeneratorFailureReason.STOPPED, f"Generator {name} was stopped."
+    if outcome.timed_out:
+        return GeneratorFailureReason.TIMED_OUT, f"Generator {name} {outcome.describe()}."
+    given = " ".join(f"-p {key}={value}" for key, value in request.parameters.items()) or "-p key=value"
+    for pattern, reason, template in _EXPLANATIONS:
+        found = re.search(pattern, outcome.log)
+        if found:
+            return reason, template.format(name=name, given=given, what=_what(found))
+    if outcome.out_of_memory:
+        return GeneratorFailureReason.OUT_OF_MEMORY, f"Generator {name} {outcome.describe()}."
+    if outcome.exit_code < 0:
+        return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{_end_of(outcome.log)}"
+    raised = _RAISED.search(outcome.log)
+    if raised:
+        return GeneratorFailureReason.FAILED, f"Generator {name} failed: {_ended(raised.group('what').strip())}"
+    what = outcome.describe() if outcome.exit_code else "ended without writing what it was asked for"
+    return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{_end_of(outcome.log)}"
+
+
+def _what(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    return " ".join((groups["what"] or groups.get("other") or "").split())
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?")) else sentence + "."
+
+
+def _end_of(log: str) -> str:
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("Warning: ")]
+    return " Its last words:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
+
+
+# Halide reports what a generator throws or raises up to an empty line; behind it come the frames of a Python one.
+_RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+# What Halide 21 prints, the reason, and the sentence that shows the fix.
+_EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
+    (
+        r"(?P<what>Unhandled HVX \w+ [^\n]*float[^\n]*)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} computes vectors of floating point, which this version of HVX does not "
+            "have. Compute with integers (fixed point), or take a target for HVX v68."
+        ),
+    ),
+    (
+        r"Unhandled exception: (?P<what>Error): *\n\s*\n",
+        GeneratorFailureReason.FAILED,
+        (
+            "Halide's own code generator fails on this schedule of generator {name}, without a word. Other schedules "
+            "may do better; where all fail so, so do the sizes (Hexagon likes rows of several times 128 bytes)."
+        ),
+    ),
+    (
+        r"(?P<what>(?:Cannot interleave native vectors of|Unsupported HVX) type:? u?int64(?:x\d+)?)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} computes vectors of 64-bit integers, which Halide's code generator for "
+            "HVX does not have: {what}. Other schedules may do better; where all fail so, keep to 32 bits, and divide "
+            "(or take remainders of) 32-bit values only by powers of two: other divisors need 64 bits."
+        ),
+    ),
+    (
+        # LLVM aborts: an assertion, or what it calls fatal. Then Halide's own assertions, which it throws as errors.
+        r"(?:/llvm/[^\n]*: Assertion (?P<what>[^\n]+) failed|LLVM ERROR: (?P<other>[^\n]+))",
+        GeneratorFailureReason.CRASHED,
+        (
+            "LLVM, Halide's own code generator, crashes on this schedule of generator {name}: {what}. Other schedules "
+            "may do better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the "
+            "generator."
+        ),
+    ),
+    (
+        (
+            r"(?P<what>Call of \w+ with argument \d+ undefined|Generated function does not pass LLVM's \w+"
+            r"|Internal Error at [^\n]+\n[^\n]+)"
+        ),
+        GeneratorFailureReason.FAILED,
+        (
+            "Halide's own code generator fails on this schedule of generator {name}: {what}. Other schedules may do "
+            "better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the generator."
+        ),
+    ),
+    (
+        r"(?P<what>Can only unroll for loops over a constant extent)",
+        GeneratorFailureReason.FAILED,
+        (
+            "This schedule of generator {name} cannot be compiled: {what}. Others can; where all fail so, an extent "
+            "comes from a scalar input (make it a GeneratorParam) or from odd sizes."
+        ),
+    ),
+    (
+        r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",
+        GeneratorFailureReason.FAILED,
+        (
+            "The schedule was made for another pipeline than that of generator {name} with these parameters: {what}. "
+            "Use the generator and the parameters that it was tuned with."
+        ),
+    ),
+    (
+        (
+            r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
+            r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs
+            r"|Please provide a valid estimate for dimension \S+ of output) "  # Mullapudi2016, Li2018
+            r"\"?(?P<what>[^\s\"]+)"
+        ),
+        GeneratorFailureReason.MISSING_ESTIMATE,
+        (
+            "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
+            "buffer.set_estimates([(min, extent), …]) for every input and output buffer "
+            "(C++: {{{{min, extent}}, …}}), scalar.set_estimate(value) for every scalar input."
+        ),
+    ),
+    (
+        (
+            r"(?:Func|function) \"(?P<what>[^\"\n]+)\" "
+            r"(?:has scheduling directive\(s\) applied|since it is scheduled to be)"  # Adams2019; Mullapudi2016
+        ),
+        GeneratorFailureReason.MANUAL_SCHEDULE,
+        (
+            "Generator {name} schedules {what} by hand although an autoscheduler runs. Put the manual schedule under "
+            "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`)."
+        ),
+    ),
+    (
+        r"has no GeneratorParam(?:\(s\))? named: \[?(?P<what>[^\]\n]+)",
+        GeneratorFailureReason.UNKNOWN_PARAMETER,
+        (
+            "Generator {name} has no generator parameter {what}. Check the spelling of {given} against the "
+            "generator's GeneratorParam declarations."
+        ),
+    ),
+    (
+        (
+            r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
+            r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)"
+        ),
+        GeneratorFailureReason.BAD_PARAMETER,
+        "Generator {name} was given a parameter value it cannot take: {what}. Check {given}.",
+    ),
+)

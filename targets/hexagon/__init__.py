@@ -1,0 +1,4 @@
+"""Qualcomm's Hexagon: its SDK, toolchain, simulator and device runner, and the C shims for Halide's runtimes.
+
+Imports `targets.process`.
+"""

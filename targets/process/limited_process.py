@@ -1,0 +1,122 @@
+"""A child process with a time limit and a memory limit, killed with all its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.stop_signal import StopSignal
+
+LOG_TAIL_BYTES = 64 * 1024
+# What poll takes: a C int.
+_LONGEST_WAIT_MS = 2**31 - 1
+
+
+def run_limited(
+    arguments: Sequence[str],
+    limits: ProcessLimits,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    stop: StopSignal | None = None,
+) -> ProcessOutcome:
+    """Run `arguments` in a session of its own and wait for it.
+
+    The memory limit is set right after the start (no code runs between fork and exec, which is what makes it safe
+    in a threaded program); CPU time is limited too, so that a child whose parent was killed ends by itself.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    with tempfile.TemporaryFile() as log:
+        started = time.monotonic()
+        child = subprocess.Popen(
+            list(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=None if environment is None else dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            _limit(child.pid, limits)
+            timed_out, stopped = _wait(child.pid, limits.time_s, stop)
+            kill_group(child.pid)
+        except BaseException:
+            kill_group(child.pid)
+            raise
+        finally:
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        return ProcessOutcome(
+            exit_code=child.returncode,
+            timed_out=timed_out,
+            stopped=stopped,
+            duration_s=time.monotonic() - started,
+            peak_memory_bytes=_own_peak_bytes(usage),
+            memory_limit_bytes=limits.memory_bytes,
+            log=read_tail(log),
+        )
+
+
+def _limit(pid: int, limits: ProcessLimits) -> None:
+    cpu_s = cpu_limit_s(limits)
+    try:
+        if limits.cores is not None:
+            os.sched_setaffinity(pid, limits.cores)
+        resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    except ProcessLookupError:
+        pass  # it has ended already
+
+
+def cpu_limit_s(limits: ProcessLimits) -> int:
+    """A CPU-time limit that the wall-clock limit always meets first, however many threads run."""
+    return int(limits.time_s * (os.cpu_count() or 1)) + 10
+
+
+def _own_peak_bytes(usage: resource.struct_rusage) -> int:
+    """A child's peak; 0 when it stayed below this process's, whose memory the kernel counts from the fork on."""
+    parent_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > parent_kib else 0
+
+
+def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:
+    """Wait for the end of `pid`; returns (timed out, stopped)."""
+    pid_fd = os.pidfd_open(pid)
+    try:
+        poller = select.poll()
+        poller.register(pid_fd, select.POLLIN)
+        if stop is not None:
+            poller.register(stop.fileno(), select.POLLIN)
+        ready = [fd for fd, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))]
+        if pid_fd in ready:
+            return False, False
+        return not ready, bool(ready)
+    finally:
+        os.close(pid_fd)
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL to the process group that `pid` leads; quiet when it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def read_tail(log: IO[bytes]) -> str:
+    """The last `LOG_TAIL_BYTES` of an open file, as text."""
+    size = log.seek(0, os.SEEK_END)
+    log.seek(max(0, size - LOG_TAIL_BYTES))
+    return log.read().decode("utf-8", "replace")

@@ -1,0 +1,171 @@
+"""What a target profile says: plain frozen values that every later stage reads.
+
+Made by `targets.profile_loader`, which validates the fields; nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from targets.profile.cuda_card import CudaCard
+
+BASELINE_WEIGHTS = "baseline"
+
+
+@dataclass(frozen=True)
+class MachineParameters:
+    """The hardware as a schedule search sees it.
+
+    Attributes:
+        parallelism: cores that a parallel loop may use, or a GPU's multiprocessors (the autoscheduler's `parallelism`).
+        l1_data_cache_bytes: level 1 data cache of one core; None where it is not known.
+        l2_cache_bytes: level 2 cache of one core or cluster; None where it is not known.
+        last_level_cache_bytes: the last cache before memory; None where it is not known.
+        vector_bits: width of the widest vector register that Halide uses for the target.
+        gpu: the card that kernels run on; None where they run on the processor.
+    """
+
+    parallelism: int
+    l1_data_cache_bytes: int | None
+    l2_cache_bytes: int | None
+    last_level_cache_bytes: int | None
+    vector_bits: int
+    gpu: CudaCard | None = None
+
+
+@dataclass(frozen=True)
+class AutoschedulerChoice:
+    """An autoscheduler by Halide's name, and its own parameters (name to value, as Halide takes them: text).
+
+    `parallelism`, the weights and the seed are not here: the loop sets them for every candidate.
+    """
+
+    name: str
+    parameters: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class ToolchainChoice:
+    """The C toolchain of the target side.
+
+    Attributes:
+        kind: `zig`; or `android`, the NDK's compiler where there is an NDK, else zig's.
+        triple: zig's name of the target; for `android`, of what is linked without an NDK.
+        android_api_level: of the oldest Android that programs of the NDK are to run on; None for `zig`.
+        cpu: zig's name of the processor that the C library and the runner are compiled for; None takes the triple's.
+    """
+
+    kind: str
+    triple: str
+    android_api_level: int | None = None
+    cpu: str | None = None
+
+
+@dataclass(frozen=True)
+class EmulatorChoice:
+    """How to run a program of the target on this machine.
+
+    Attributes:
+        command: name on PATH, or a path, of the emulator.
+        system_root: folder with the target's dynamic loader and libraries; None where none is needed.
+        arguments: further arguments for the emulator, before the program.
+        debian_packages: what to install for it on Debian.
+    """
+
+    command: str
+    system_root: str | None
+    arguments: tuple[str, ...]
+    debian_packages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TargetProfile:
+    """A kind of hardware: what to compile for, with which tools, and where to run it.
+
+    Attributes:
+        name: the profile's name (its file name without `.toml`).
+        description: one line for people.
+        halide_target: a Halide target string, validated.
+        machine: the hardware as the search sees it.
+        autoscheduler: which search, with which parameters.
+        toolchain: the C toolchain of the target side.
+        device_kind: `local` (this machine) or `qemu` (emulated).
+        emulator: how to emulate it; None where there is nothing to emulate. Never None for `qemu`.
+        start_weights: `baseline`, or the path of a `.weights` file.
+        source: the path of the file it came from, or `built in`.
+    """
+
+    name: str
+    description: str
+    halide_target: str
+    machine: MachineParameters
+    autoscheduler: AutoschedulerChoice
+    toolchain: ToolchainChoice
+    device_kind: str
+    emulator: EmulatorChoice | None
+    start_weights: str
+    source: str
+
+    @property
+    def is_hexagon(self) -> bool:
+        """Whether programs are for a Hexagon DSP alone, and not for a processor that offloads to one."""
+        return self.halide_target.startswith("hexagon-")
+
+    @property
+    def has_doubtful_vectors(self) -> bool:
+        """Whether Halide 21's vector code for it is known to be wrong for some arithmetic: with HVX, for a DSP alone or
+        one that is offloaded to, and with RISC-V's vectors. `benchmarks.vector_arithmetic` shows for which.
+        """
+        return not {"hvx", "rvv"}.isdisjoint(self.halide_target.split("-"))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.
+
+        `source` is left out: where a profile was found is no part of what it says.
+        """
+        return {
+            "name": self.name,
+            "description": self.description,
+            "halide_target": self.halide_target,
+            "machine": {
+                "parallelism": self.machine.parallelism,
+                "l1_data_cache_bytes": self.machine.l1_data_cache_bytes,
+                "l2_cache_bytes": self.machine.l2_cache_bytes,
+                "last_level_cache_bytes": self.machine.last_level_cache_bytes,
+                "vector_bits": self.machine.vector_bits,
+                "gpu": None if self.machine.gpu is None else self.machine.gpu.to_dict(),
+            },
+            "autoscheduler": {
+                "name": self.autoscheduler.name,
+                "parameters": dict(sorted(self.autoscheduler.parameters.items())),
+            },
+            "toolchain": {
+                "kind": self.toolchain.kind,
+                "triple": self.toolchain.triple,
+                "android_api_level": self.toolchain.android_api_level,
+                "cpu": self.toolchain.cpu,
+            },
+            "device_kind": self.device_kind,
+            "emulator": None if self.emulator is None else _emulator_dict(self.emulator),
+            "start_weights": self.start_weights,
+        }
+
+
+@dataclass(frozen=True)
+class ProfileListing:
+    """One line of a list of profiles: a profile, or why it cannot be loaded; the other is None."""
+
+    name: str
+    source: str
+    profile: TargetProfile | None
+    error: str | None
+
+
+def _emulator_dict(emulator: EmulatorChoice) -> dict[str, object]:
+    return {
+        "command": emulator.command,
+        "system_root": emulator.system_root,
+        "arguments": list(emulator.arguments),
+        "debian_packages": list(emulator.debian_packages),
+    }

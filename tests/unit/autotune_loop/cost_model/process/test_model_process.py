@@ -1,0 +1,200 @@
+"""The process that TensorFlow lives in: the same figures as in this process, and every way it can end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.cost_model.loss import Loss
+from autotune_loop.cost_model.process.model_process import ModelProcess
+from autotune_loop.cost_model.process.model_process_error import ModelProcessError
+from autotune_loop.cost_model.process.training_sample import TrainingSample
+from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.store.featurization import format_featurization
+from targets.errors import UsageError, WeightsError
+from weights.perturb import perturb_weights
+from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+
+NUM_CORES = 2
+
+
+def model_process(weights_path: Path, folder: Path) -> ModelProcess:
+    return ModelProcess(Path(sys.executable), NUM_CORES, weights_path, folder / "model.log", os.environ)
+
+
+@pytest.fixture(scope="module")
+def weights_path(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "baseline.weights"
+    write_weights(baseline, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def process(weights_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    with model_process(weights_path, tmp_path_factory.mktemp("model")) as started:
+        yield started
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_predictions_are_those_of_the_model(process, searches, baseline: Weights, weights_path: Path) -> None:
+    other = perturb_weights(baseline, 0.2, seed=9)
+    write_weights(other, weights_path.with_name("other.weights"))
+    for search in searches:
+        paths = [schedule.featurization_path for schedule in search.schedules]
+        expected_ms = CostModel(baseline, NUM_CORES).predict(search.featurizations())
+        assert process.predict(paths) == pytest.approx(list(expected_ms), rel=1e-6)
+    process.load_weights(weights_path.with_name("other.weights"))
+    expected_ms = CostModel(other, NUM_CORES).predict(search.featurizations())
+    assert process.predict(paths) == pytest.approx(list(expected_ms), rel=1e-6)
+    process.load_weights(weights_path)
+
+
+def test_an_unreadable_featurization_predicts_none(process, featurization_paths, tmp_path: Path) -> None:
+    (tmp_path / "short.featurization").write_bytes(b"1234")
+    paths = [tmp_path / "gone", featurization_paths[0], tmp_path / "short.featurization", tmp_path]
+    predictions_ms = process.predict(paths)
+    assert [prediction is None for prediction in predictions_ms] == [True, False, True, True]
+    assert process.predict([]) == []
+
+
+def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_path: Path) -> None:
+    before = process.predict(featurization_paths)
+    (tmp_path / "bad.weights").write_bytes(b"nonsense")
+    with pytest.raises(WeightsError, match=r"bad\.weights is damaged"):
+        process.load_weights(tmp_path / "bad.weights")
+    assert process.predict(featurization_paths) == before
+
+
+def test_samples_train_into_weights(process, searches, baseline: Weights, weights_path: Path, tmp_path: Path) -> None:
+    nothing_yet = process.train(tmp_path / "none.weights")
+    assert nothing_yet.outcome is TrainingOutcome.TOO_FEW_SAMPLES
+    good = [TrainingSample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
+    bad = [
+        TrainingSample(tmp_path / "gone", 1.0),
+        TrainingSample(good[0].featurization_path, float("nan"), 5),
+    ]
+    rejected = process.add_samples([bad[0], *good, bad[1]])
+    assert [entry.sample.featurization_path for entry in rejected] == [b.featurization_path for b in bad]
+    assert "cannot be read" in rejected[0].reason and "nan ms" in rejected[1].reason
+    for loss in Loss:
+        output = tmp_path / f"{loss}.weights"
+        report = process.train(output, epochs=50, learning_rate=5e-4, loss=loss, held_out_share=0.0)
+        assert report.accepted, report.reason
+        assert len(report.losses) == 50
+        assert weights_sha256(read_weights(output)) == weights_sha256(report.weights)
+        assert weights_sha256(report.weights) != weights_sha256(baseline)
+        assert (process.score(weights_path), process.score(output)) == (report.before, report.after)
+    assert not (tmp_path / "none.weights").exists()
+
+
+def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, searches, tmp_path: Path) -> None:
+    start, other = tmp_path / "gpu.weights", tmp_path / "cpu.weights"
+    write_weights(gpu_baseline, start)
+    write_weights(searches[0].weights, other)
+    cpu_path = searches[0].schedules[0].featurization_path
+    paths = [tmp_path / f"{index}.featurization" for index in range(len(gpu_samples))]
+    for path, sample in zip(paths, gpu_samples, strict=True):
+        path.write_bytes(format_featurization(sample.featurization))
+    with model_process(start, tmp_path) as process:
+        expected_ms = CostModel(gpu_baseline, NUM_CORES).predict([sample.featurization for sample in gpu_samples])
+        assert process.predict([*paths, cpu_path]) == [*(pytest.approx(ms, rel=1e-5) for ms in expected_ms), None]
+        good = [TrainingSample(path, sample.runtime_ms) for path, sample in zip(paths, gpu_samples, strict=True)]
+        (rejected,) = process.add_samples([*good, TrainingSample(cpu_path, 1.0)])
+        assert rejected.sample.featurization_path == cpu_path
+        assert "is of Adams2019, but the weights in use are for Anderson2021" in rejected.reason
+        with pytest.raises(WeightsError, match="for Adams2019, but this run searches with Anderson2021"):
+            process.load_weights(other)
+        report = process.train(tmp_path / "trained.weights", epochs=50)
+        assert report.accepted, report.reason
+        assert report.training_samples + report.held_out_samples == len(gpu_samples)
+        process.load_weights(tmp_path / "trained.weights")
+        trained_ms = CostModel(read_weights(tmp_path / "trained.weights"), NUM_CORES).predict(
+            [gpu_samples[0].featurization]
+        )
+        assert process.predict(paths[:1]) == [pytest.approx(trained_ms[0], rel=1e-5)]
+
+
+def test_a_wrong_option_is_a_usage_error(process, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="epochs is 0"):
+        process.train(tmp_path / "w.weights", epochs=0)
+    with pytest.raises(ModelProcessError, match="started twice"):
+        process.start()
+
+
+def test_threads_may_share_the_process(process, featurization_paths) -> None:
+    expected = process.predict(featurization_paths)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda n: process.predict(featurization_paths[:n]), range(1, 30)))
+    for count, answer in enumerate(answers, start=1):  # rounding depends on how many are predicted at once
+        assert answer == pytest.approx(expected[:count], rel=1e-5)
+
+
+def test_unusable_starting_weights_are_told_at_the_first_request(tmp_path: Path) -> None:
+    with model_process(tmp_path / "gone.weights", tmp_path) as process:
+        with pytest.raises(WeightsError, match=r"gone\.weights cannot be read"):
+            process.wait_until_ready()
+        with pytest.raises(ModelProcessError, match="ended"):
+            process.predict([])
+
+
+def test_a_request_before_the_start_is_refused(weights_path: Path, tmp_path: Path) -> None:
+    process = model_process(weights_path, tmp_path)
+    process.close()
+    with pytest.raises(ModelProcessError, match="before it was started"):
+        process.predict([])
+
+
+def test_a_killed_child_is_an_error_and_closing_is_still_fine(weights_path: Path, tmp_path: Path) -> None:
+    own_weights = shutil.copy(weights_path, tmp_path / "own.weights")
+    process = model_process(own_weights, tmp_path)
+    process.start()
+    os.kill(_child_pid(os.getpid(), own_weights), signal.SIGKILL)
+    with pytest.raises(ModelProcessError, match="killed by signal 9"):
+        process.predict([])
+    process.close()
+
+
+def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time\nfrom pathlib import Path\n"
+        "from autotune_loop.cost_model.model_process import ModelProcess\n"
+        "process = ModelProcess(Path(sys.executable), 2, Path(sys.argv[1]), Path(sys.argv[2]), os.environ)\n"
+        "process.start(); process.wait_until_ready(); print('ready', flush=True); time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", program, str(weights_path), str(tmp_path / "model.log")]
+    root = Path(__file__).resolve().parents[5]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as parent:
+        try:
+            assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
+            child = _child_pid(parent.pid, weights_path)
+        finally:
+            parent.kill()
+    deadline_s = time.monotonic() + 240
+    while _is_running(child) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not _is_running(child)
+
+
+def _child_pid(parent: int, argument: Path) -> int:
+    """The child of `parent` whose command line holds `argument`."""
+    (found,) = [child.pid for child in psutil.Process(parent).children() if str(argument) in child.cmdline()]
+    return found
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

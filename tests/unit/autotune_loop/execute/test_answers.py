@@ -1,0 +1,56 @@
+"""Answers come with the news that a task is done; what did not come is fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dask import config as dask_config
+from distributed import Client, SpecCluster, get_worker
+
+from autotune_loop.execute.answers import Answers, send_answer
+from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler, PortlessWorker
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    options = {"protocol": "inproc://", "dashboard": False}
+    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(tmp_path)}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with (
+            SpecCluster(
+                workers={"one": {"cls": PortlessWorker, "options": options}},
+                scheduler={"cls": PortlessScheduler, "options": options},
+            ) as cluster,
+            Client(cluster, set_as_default=False) as made,
+        ):
+            yield made
+
+
+def _send(client_id: str, sent: object, returned: object) -> object:
+    send_answer(get_worker(), client_id, sent)
+    return returned
+
+
+def test_a_small_answer_comes_by_itself_and_others_are_fetched(client: Client) -> None:
+    answers = Answers(client)
+
+    def asked(task: Callable[..., Any], *arguments: object) -> object:
+        submitted = client.submit(task, *arguments, pure=False)
+        waiting = asyncio.run_coroutine_threadsafe(answers.of(submitted), client.loop.asyncio_loop)
+        return waiting.result(120)
+
+    assert asked(_send, client.id, {"took_s": 0.5}, "fetched") == {"took_s": 0.5}
+    assert asked(_send, client.id, b"large" * 10_000, "fetched") == "fetched"
+    assert asked(abs, -1) == 1
+    with pytest.raises(ZeroDivisionError):
+        asked(divmod, 1, 0)
+    # A scheduler that is started again knows nothing of who wants which answers.
+    client.unsubscribe_topic(client.id)
+    assert asked(_send, client.id, "sent", "fetched") == "fetched"
+    assert asked(_send, client.id, "sent", "fetched") == "sent"
+    answers.close()

@@ -1,0 +1,73 @@
+"""A device that several threads use at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.timing import ReferenceRun, Timing
+from devices.device import Clock, Device
+from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from devices.timing.measurement import Measurement
+from devices.transport import RunOutcome
+from targets.build.executable import Executable
+from targets.process.stop_signal import StopSignal
+
+AT_ONCE = 4
+EXECUTABLE = Executable(Path("batch"), (), "sha256", 0)
+REFERENCE = ReferenceRun(Executable(Path("reference"), (), "other", 0), "best", "reference.raw", 60.0)
+
+
+class MeetingTransport:
+    """Schedules end when as many of them run as may at once."""
+
+    def __init__(self) -> None:
+        self.pushed: Counter[str] = Counter()
+        self.runs: Counter[str] = Counter()
+        self.together = threading.Barrier(AT_ONCE)
+
+    def push(self, source: Path, name: str) -> None:
+        self.pushed[name] += 1
+
+    def pull(self, name: str, destination: Path) -> None:
+        raise AssertionError("nothing is fetched")
+
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
+        self.runs[name] += 1
+        if name != "reference":
+            self.together.wait(timeout=60)
+        report = {"event": "timed", "kernel": "any", "repetitions_s": [1e-3], "stopped_by": "repetitions"}
+        return RunOutcome(0, False, False, json.dumps(report), 0.1)
+
+    def remove(self, name: str) -> None:
+        raise AssertionError("nothing is deleted")
+
+    def close(self) -> None:
+        pass
+
+
+def test_schedules_run_at_once_and_share_what_they_need() -> None:
+    transport, opened = MeetingTransport(), []
+
+    def open_transport() -> MeetingTransport:
+        opened.append(transport)
+        return transport
+
+    device = Device("qemu", "qemu", "arm64", Clock.SIMULATED, 1, uses_host_cores=True, at_once=AT_ONCE)
+    station = Station(device, open_transport, KernelInputs())
+
+    def measure(symbol: str) -> Timing:
+        return station.measure(EXECUTABLE, symbol, MeasureSettings(), REFERENCE, Tolerance(), StopSignal())
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        timings = list(pool.map(measure, [f"s{n}" for n in range(2 * AT_ONCE)]))
+    assert all(isinstance(timing.result, Measurement) for timing in timings)
+    assert len(opened) == 1 and transport.pushed == {"reference": 1, "batch": 1}
+    assert transport.runs == {"reference": 2, "batch": 2 * AT_ONCE}, "outputs and a time of the reference"
+    assert measure("s0") == replace(timings[0], held_s=0.0), "and nothing runs again"

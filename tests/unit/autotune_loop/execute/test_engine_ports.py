@@ -1,0 +1,71 @@
+"""The engine of one machine talks to nobody: no port is opened, nothing is left in the temporary folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.execute.engine import Engine
+from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
+from devices.device import Clock, Device
+from devices.local.core_plan import plan_cores
+from devices.timing.measure_settings import KernelInputs
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.profile.loader import load_profile
+
+_LISTENING = "0A"
+
+
+def _context(folder: Path) -> RunContext:
+    usable = frozenset(os.sched_getaffinity(0))
+    return RunContext(
+        tasks=(TuningTask(GeneratorReference(folder / "none.py", GeneratorKind.PYTHON, "none"), "none"),),
+        profile=load_profile("x86-64"),
+        parallelism=1,
+        devices=(Device("local", "local", "x86-64", Clock.WALL, 1, True),),
+        connections=None,
+        inputs=KernelInputs(),
+        cores=plan_cores(usable, 0),
+        limits=BuildLimits(),
+        cache_folder=folder / "cache",
+        work_folder=folder / "work",
+        lock_folder=folder / "locks",
+        environment={},
+    )
+
+
+def _listening_sockets() -> set[str]:
+    """Inodes of this process's TCP sockets that accept connections."""
+    listening = set()
+    for table in ("tcp", "tcp6"):
+        path = Path("/proc/self/net") / table
+        for line in path.read_text().splitlines()[1:] if path.exists() else ():
+            columns = line.split()
+            if columns[3] == _LISTENING:
+                listening.add(columns[9])
+    mine = set()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(link)
+        except FileNotFoundError:
+            continue
+        mine.add(target.removeprefix("socket:[").removesuffix("]"))
+    return listening & mine
+
+
+def test_no_port_is_opened_and_no_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    before = _listening_sockets()
+
+    with Engine(_context(tmp_path), build_slots=2) as engine:
+        assert engine.submit_build(abs, -3).result() == 3
+        assert engine.submit_measure("local", abs, -4).result() == 4
+        assert _listening_sockets() == before
+
+    assert list(temporary.iterdir()) == []

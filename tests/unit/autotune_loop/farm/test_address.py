@@ -1,0 +1,57 @@
+"""A scheduler's address: tls anywhere, tcp only on the loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune_loop.farm.address import FarmAddress, TlsFiles, farm_address
+from targets.errors import FarmError, UsageError
+
+FILES = TlsFiles(Path("ca.pem"), Path("certificate.pem"), Path("key.pem"))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("tls://lab.example", "tls://lab.example:8786"),
+        ("tls://lab.example:9000", "tls://lab.example:9000"),
+        ("tls://[fe80::1]:9000/", "tls://[fe80::1]:9000"),
+        ("tcp://127.0.0.1:9000", "tcp://127.0.0.1:9000"),
+        ("tcp://localhost", "tcp://localhost:8786"),
+        ("tcp://[::1]", "tcp://[::1]:8786"),
+    ],
+)
+def test_addresses(text: str, address: str) -> None:
+    assert farm_address(text, FILES).address == address
+
+
+@pytest.mark.parametrize("text", ["tcp://192.168.1.5:8786", "tcp://lab", "tcp://0.0.0.0:8786", "tcp://:8786"])
+def test_a_plain_address_of_another_machine_must_be_allowed(text: str) -> None:
+    with pytest.raises(UsageError, match="protects nothing"):
+        farm_address(text, FILES)
+    assert farm_address(text, None, allow_plain=True).tls is None
+
+
+def test_tls_needs_certificates() -> None:
+    with pytest.raises(UsageError, match="--farm-certificates"):
+        farm_address("tls://lab:8786", None)
+
+
+@given(st.text(max_size=60))
+def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
+    try:
+        found = farm_address(text, FILES, allow_plain=True)
+    except UsageError as error:
+        assert "\n" not in error.message
+    else:
+        assert found.address.startswith(("tls://", "tcp://"))
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path / "ca.pem", tmp_path / "certificate.pem", tmp_path / "key.pem")
+    with pytest.raises(FarmError, match=r"ca\.pem"):
+        FarmAddress("tls://lab:8786", files).security()

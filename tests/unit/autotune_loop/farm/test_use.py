@@ -1,0 +1,101 @@
+"""Which devices a run takes, what members are told, and what a user hears of the queue."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.events import Event, FarmQueue
+from autotune_loop.execute import queue_watch
+from autotune_loop.execute.queue_watch import QueueWatch
+from autotune_loop.execute.run_files import FileKey
+from autotune_loop.execute.run_ticket import run_ticket
+from autotune_loop.farm.device import FarmDevice, served_devices
+from autotune_loop.farm.use import DeviceWish
+from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
+from devices.device import Clock
+from devices.inventory.inventory import DeviceMachine, InventoryDevice
+from devices.local.core_plan import plan_cores
+from devices.remote_place import ConnectionSettings, SshAddress
+from devices.timing.measure_settings import KernelInputs
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.profile.loader import load_profile
+
+PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
+
+
+def test_a_device_is_the_same_after_its_message() -> None:
+    assert FarmDevice.from_fields(PI.to_fields()) == PI
+
+
+@pytest.mark.parametrize(
+    ("words", "is_taken"),
+    [
+        ((), True),
+        (("pi",), True),
+        (("pi.1",), True),
+        (("pi.2",), False),
+        (("label:desk",), True),
+        (("label:slow", "pi.1"), True),
+        (("label:slow",), False),
+        (("desk",), False),
+    ],
+)
+def test_names_and_labels(words: tuple[str, ...], is_taken: bool) -> None:
+    assert DeviceWish("arm64", words).takes(PI) is is_taken
+
+
+def test_another_profile_or_clock_is_not_taken() -> None:
+    assert not DeviceWish("x86-64", ("pi",)).takes(PI)
+    assert not DeviceWish("arm64", ("pi",), Clock.EMULATED).takes(PI)
+
+
+def test_slots_are_devices_of_their_own() -> None:
+    entry = InventoryDevice("pi", "arm64", SshAddress("pi"), ("desk",), slots=2, cores=(0, 1, 2, 3))
+    served = served_devices([entry])
+    assert [each.announced.name for each in served] == ["pi.1", "pi.2"]
+    assert [each.announced.core_count for each in served] == [2, 2]
+    assert all("pi" not in str(each.announced.to_fields().get("machine")) for each in served)
+
+
+def test_a_ticket_keeps_the_users_machine_to_itself(tmp_path: Path) -> None:
+    secret = "a word that nobody else may read"
+    connections = ConnectionSettings(tmp_path, tmp_path, (), tmp_path, "ann@here", tmp_path, (("pi", secret),))
+    generator = tmp_path / "blur.py"
+    context = RunContext(
+        tasks=(TuningTask(GeneratorReference(generator, GeneratorKind.PYTHON, "blur"), "blur"),),
+        profile=load_profile("arm64"),
+        parallelism=4,
+        devices=(),
+        inputs=KernelInputs(files={"input": tmp_path / "input.raw"}),
+        connections=connections,
+        cores=plan_cores(frozenset(os.sched_getaffinity(0)), 0),
+        limits=BuildLimits(),
+        cache_folder=tmp_path,
+        work_folder=tmp_path,
+        lock_folder=tmp_path,
+        environment={"PASSWORD": secret},
+        ndk_root=tmp_path,
+    )
+    ticket = run_ticket("run", context, [FileKey("blur.py", "ab")], {"input": FileKey("input.raw", "cd")})
+    shown = repr(ticket) + repr(ticket.context.connections) + repr(dict(ticket.context.environment))
+    assert secret not in shown
+    assert str(tmp_path) not in shown
+    assert replace(ticket.context, profile=context.profile).parallelism == 4
+
+
+def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(queue_watch.time, "monotonic", lambda: now_s)
+    events: list[Event] = []
+    watch = QueueWatch(events.append)
+    for position in (3, 3, 3, 3, 3, 3, 2, 0, 0, 1, 0):
+        watch.stands_at(position, 2.0 * position)
+        now_s += 0.5
+    assert events == [FarmQueue(3, 6.0), FarmQueue(2, 4.0), FarmQueue(0, 0.0)]
+    assert isinstance(events[0], FarmQueue)
+    assert events[0].text == "Waiting for a device of the farm: 3 before this run, about 6 s."

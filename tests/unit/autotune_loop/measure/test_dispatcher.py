@@ -1,0 +1,445 @@
+"""Schedules are handed to devices and none is lost to a device's trouble, nor timed twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.events import DeviceChanged, Event
+from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.measure import device_state as seat
+from autotune_loop.measure import dispatcher as crew_module
+from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.store.run_database import RunDatabase
+from devices.device import Clock
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.measure_settings import MeasureSettings, Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable
+from targets.errors import DeviceError
+from tests.unit.autotune_loop.scripted_engine import Measure, Open, ScriptedEngine, lost, timed
+
+EXECUTABLE = Executable(Path("batch"), (), "", 0)
+
+
+class Bench:
+    """A crew on scripted devices, with what it said and what came out."""
+
+    def __init__(
+        self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open, at_once: int
+    ) -> None:
+        self.engine = ScriptedEngine(measure, open_device, at_once)
+        self.events: list[Event] = []
+        self.health: list[tuple[str, str | None]] = []
+        self.results: dict[str, Measurement | MeasureFailure] = {}
+        self.database = database
+        self.crew = Crew(
+            self.engine,
+            devices,
+            database,
+            self.events.append,
+            patience_s=0.5,
+            report_health=lambda name, trouble: self.health.append((name, trouble and str(trouble))),
+            at_once=at_once,
+        )
+
+    def run(self, symbols: list[str], enough: Callable[[], bool] = lambda: False, device: str | None = None) -> int:
+        jobs = [MeasureJob(EXECUTABLE, symbol, 0, None, Tolerance(), device) for symbol in symbols]
+
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+            assert job.symbol not in self.results, "a schedule has one result"
+            self.results[job.symbol] = result
+
+        return self.crew.run(jobs, lambda job: MeasureSettings(), finish, enough)
+
+    def reasons(self) -> Counter[str]:
+        return Counter(
+            "timed" if isinstance(result, Measurement) else result.reason.value for result in self.results.values()
+        )
+
+
+MakeBench = Callable[..., Bench]
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
+    made: list[Bench] = []
+    database = RunDatabase(tmp_path / "tuning.db")
+
+    def make(
+        devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot", at_once: int = 1
+    ) -> Bench:
+        bench = Bench(database, devices, measure, open_device, at_once)
+        made.append(bench)
+        bench.crew.open(lambda: False)
+        return bench
+
+    yield make
+    for bench in made:
+        bench.engine.close()
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are looked at again soon, so that a test need not wait."""
+    monkeypatch.setattr(seat, "_FIRST_CHECK_S", 0.01)
+    monkeypatch.setattr(seat, "_LONGEST_CHECK_S", 0.05)
+
+
+def always_timed(device: str, symbol: str, times: int) -> Timing:
+    return timed(device, symbol)
+
+
+SYMBOLS = [f"s{index}" for index in range(12)]
+
+
+def test_all_are_timed_by_several_devices_one_at_a_time(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b", "c"], always_timed)
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12} and set(bench.results) == set(SYMBOLS)
+    assert {device for device, _ in bench.engine.measured} == {"a", "b", "c"}
+    assert set(bench.engine.most_at_once.values()) == {1}
+
+
+def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBench) -> None:
+    together = threading.Barrier(3)
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        together.wait(timeout=60)
+        return timed(device, symbol)
+
+    bench = make_bench(["emulator"], measure, at_once=3)
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12} and bench.engine.most_at_once == {"emulator": 3}
+
+
+def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], lambda d, s, n: lost(d, s) if (d, n) == ("a", 0) else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12}
+    victim = bench.engine.measured[0][1] if bench.engine.measured[0][0] == "a" else bench.engine.measured[1][1]
+    assert bench.results[victim].device == "b"
+    assert bench.database.incident_counts() == {"a: connection lost": 1}
+    states = [(event.device, event.state) for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states[0] == ("a", "out of service")
+
+
+def test_a_lost_link_is_not_the_schedules_fault(make_bench: MakeBench) -> None:
+    # The only device is lost three times under the first schedule, always the same boot: nothing went down.
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s) if n < 3 else timed(d, s))
+    assert bench.run(["s0"]) == 0
+    assert bench.reasons() == {"timed": 1}
+
+
+def test_a_schedule_that_restarts_devices_is_tried_once_more_and_then_never_again(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["a", "b"],
+        lambda d, s, n: lost(d, s) if s == "killer" else timed(d, s),
+        lambda device, times: f"boot {times}",
+    )
+    assert bench.run(["killer", *SYMBOLS]) == 0
+    assert bench.reasons() == {"timed": 12, MeasureFailureReason.KILLS_DEVICE.value: 1}
+    assert len([s for _, s in bench.engine.measured if s == "killer"]) == 2
+    assert {d for d, s in bench.engine.measured if s == "killer"} == {"a", "b"}
+
+
+def test_a_device_that_never_comes_back_is_blamed_on_the_schedule_in_the_end(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew_module, "_VERDICT_AFTER_S", 0.3)
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a", "b", "c"],
+        lambda d, s, n: lost(d, s) if s == "killer" else timed(d, s),
+        lambda device, times: "boot" if times == 0 else gone,
+    )
+    assert bench.run(["killer"]) == 0
+    assert bench.reasons() == {MeasureFailureReason.KILLS_DEVICE.value: 1}
+
+
+def test_a_drift_costs_no_service(make_bench: MakeBench) -> None:
+    drifted = TroubleKind.DRIFTED
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=drifted) if n in (0, 3) else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12}
+    assert not [event for event in bench.events if isinstance(event, DeviceChanged)]
+    assert bench.database.incident_counts() == {f"a: {drifted.value}": 2}
+
+
+def test_what_is_the_schedules_own_fault_is_final(make_bench: MakeBench) -> None:
+    failure = MeasureFailure("s0", "a", MeasureFailureReason.WRONG_OUTPUT, "wrong", "")
+    bench = make_bench(["a"], lambda d, s, n: Timing(failure, 0.1))
+    assert bench.run(["s0"]) == 0 and bench.results["s0"] == failure and len(bench.engine.measured) == 1
+
+
+def test_a_device_that_fails_again_and_again_is_reported_and_the_rest_goes_on(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["bad", "good"],
+        lambda d, s, n: lost(d, s, under_way=False) if d == "bad" and n < 3 else timed(d, s),
+    )
+    while ("bad", None) not in bench.health:
+        assert bench.run([f"s{len(bench.results)}"]) == 0
+    assert [why for name, why in bench.health if name == "bad"] == ["bad is gone.", None], "and then that it is well"
+    assert bench.reasons()["timed"] == len(bench.results)
+
+
+def test_somebody_elses_lease_is_no_fault_of_the_device(make_bench: MakeBench) -> None:
+    leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: leased if device == "b" else "boot")
+    while bench.engine.opened.count("b") < 4:
+        assert bench.run([f"s{len(bench.results)}"]) == 0
+    assert bench.health == [("a", None)]
+
+
+def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) -> None:
+    refused = DeviceTrouble(TroubleKind.REFUSED, "wrong key")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: refused if device == "b" else "boot")
+    assert bench.run(SYMBOLS) == 0
+    assert {device for device, _ in bench.engine.measured} == {"a"}
+    assert bench.engine.opened.count("b") == 1
+
+
+def test_no_device_at_the_start_is_an_error(make_bench: MakeBench) -> None:
+    trouble = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    with pytest.raises(DeviceError, match="leased by ann@lab"):
+        make_bench(["a", "b"], always_timed, lambda device, times: trouble)
+
+
+def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a"],
+        lambda d, s, n: timed(d, s) if n < 2 else lost(d, s),
+        lambda device, times: "boot" if times == 0 else gone,
+    )
+    undone = bench.run(SYMBOLS)
+    assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
+
+
+@pytest.mark.parametrize("when", ["in a batch", "before the first batch"])
+def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, when: str) -> None:
+    """As after this process was stopped for longer than the patience."""
+
+    def open_device(device: str, times: int) -> str:
+        time.sleep(0.8 if times == 1 else 0.0)
+        return "boot"
+
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s) if n == 0 else timed(d, s), open_device)
+    if when == "in a batch":
+        assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
+    else:
+        assert isinstance(prepared(bench).result, Measurement)
+    assert not bench.crew.is_lost
+
+
+def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    undone = bench.run([f"s{index}" for index in range(300)])
+    assert bench.crew.is_lost and undone > 0
+    states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states == ["out of service", "in service", "out of service", "in service", "unhealthy"]
+
+
+def test_a_device_that_was_unhealthy_is_said_to_be_back_once_it_works(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False) if n < 8 else timed(d, s))
+    assert bench.run(SYMBOLS) == 0
+    states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
+    assert states[-2:] == ["unhealthy", "in service"] and bench.health[-1] == ("a", None)
+
+
+REFERENCE = ReferenceRun(EXECUTABLE, "reference", "reference_0.raw", 1.0)
+
+
+def prepared(bench: Bench, stopped: Callable[[], bool] = lambda: False) -> Timing:
+    timing = bench.crew.prepare(REFERENCE, 0, MeasureSettings(), stopped)
+    assert timing is not None
+    return timing
+
+
+def test_the_only_device_is_waited_for_when_it_fails_before_the_first_batch(make_bench: MakeBench) -> None:
+    away = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(
+        ["a"], lambda d, s, n: lost(d, s) if n < 3 else timed(d, s), lambda d, times: away if times == 1 else "boot"
+    )
+    assert isinstance(prepared(bench).result, Measurement)
+    assert bench.database.incident_counts() == {"a: connection lost": 3}
+    assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
+
+
+def test_the_reference_runs_on_another_device_when_the_first_one_fails(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], lambda d, s, n: lost(d, s) if d == "a" else timed(d, s))
+    result = prepared(bench).result
+    assert isinstance(result, Measurement) and result.device == "b"
+
+
+def test_the_wait_before_the_first_batch_ends_with_the_patience_or_a_stop(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+
+    def open_device(device: str, times: int) -> str | DeviceError:
+        return "boot" if times == 0 else gone
+
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    assert isinstance(prepared(bench).result, MeasureFailure) and bench.crew.is_lost
+    stopped = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    assert isinstance(prepared(stopped, lambda: True).result, MeasureFailure) and not stopped.crew.is_lost
+
+
+def test_a_reference_that_restarts_the_device_is_not_tried_for_ever(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s), lambda device, times: f"boot {times}")
+    assert isinstance(prepared(bench).result, MeasureFailure)
+    assert bench.engine.measured == [("a", "reference")] * 2
+
+
+def test_trouble_that_waiting_does_not_mend_ends_the_preparation(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    failure = prepared(bench).result
+    assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.FULL
+    assert bench.engine.measured == [("a", "reference")] * 2
+
+
+def test_a_device_that_is_lost_while_it_is_opened_is_waited_for(make_bench: MakeBench) -> None:
+    troubles = {0: TroubleKind.LOST, 1: TroubleKind.UNREACHABLE}
+    bench = make_bench(
+        ["a"], always_timed, lambda d, times: DeviceTrouble(troubles[times], "away") if times in troubles else "boot"
+    )
+    assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
+
+
+def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], always_timed)
+    undone = bench.run(SYMBOLS, lambda: len(bench.results) >= 3)
+    assert len(bench.results) + undone == 12 and 3 <= len(bench.results) <= 5
+    assert len(bench.engine.measured) == len(bench.results)
+
+
+def test_a_job_for_a_device_that_stays_out_ends_while_others_serve(make_bench: MakeBench) -> None:
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
+    assert bench.run(["s0"], device="b") == 0
+    assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.engine.measured == []
+    assert bench.crew.taking_part == ["a"]
+
+
+def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench: MakeBench) -> None:
+    bench = make_bench(
+        ["a", "b"], lambda device, symbol, times: lost(device, symbol) if times == 0 else timed(device, symbol)
+    )
+    assert bench.run(SYMBOLS, device="b") == 0
+    assert bench.reasons() == {"timed": 12} and {device for device, _ in bench.engine.measured} == {"b"}
+
+
+def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone)
+    gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench.run(["s0"], device="a")
+    bench.run(["s1"], device="b")
+    bench.engine.answer_with(lambda device, symbol, times: lost(device, symbol))
+    bench.run(["s2"], device="b")
+    assert bench.crew.in_service == ["a"] and bench.crew.taking_part == ["a", "b"]
+
+
+def test_times_of_boards_are_brought_to_the_first_ones_scale(make_bench: MakeBench) -> None:
+    speeds = {"a": 1.0, "b": 2.0}
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        return timed(device, symbol, 0.001 * speeds[device], f"{device}-boot/1", 0.004 * speeds[device])
+
+    bench = make_bench(["a", "b"], measure)
+    bench.run(["s0"], device="a")
+    bench.run(SYMBOLS[1:])
+    for result in bench.results.values():
+        assert isinstance(result, Measurement)
+        assert result.comparable_median_s == pytest.approx(0.001)
+        assert result.median_s == pytest.approx(0.001 * speeds[result.device]), "what was timed stays as it was"
+    factors = {row.device: row.board.factor for row in bench.database.calibrations()}
+    assert factors == {"a": 1.0, "b": pytest.approx(0.5)}
+
+
+def test_a_board_unlike_the_others_is_left_out_and_its_schedules_are_timed_by_them(make_bench: MakeBench) -> None:
+    ratios = {"a": (1.0, 1.0, 1.0), "b": (2.0, 2.0, 2.1), "odd": (1.0, 1.1, 2.5)}
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        timing = timed(device, symbol, 0.001, f"{device}-boot/1", 0.004 * ratios[device][0])
+        others = [
+            Measurement(f"other_{n}", device, Clock.WALL, (0.003 * ratios[device][n],), "", False) for n in (1, 2)
+        ]
+        return replace(timing, others=tuple(others))
+
+    bench = make_bench(["a", "b", "odd"], measure)
+    bench.run(["s0"], device="a")
+    assert bench.run(SYMBOLS[1:]) == 0
+    assert bench.reasons() == {"timed": 12} and {result.device for result in bench.results.values()} == {"a", "b"}
+    assert set(bench.database.incident_counts()) == {"odd: unlike the other boards"}
+    assert bench.crew.in_service == ["a", "b"] and all(name != "odd" for name, _ in bench.health)
+    told = [event.text for event in bench.events if isinstance(event, DeviceChanged) and event.device == "odd"]
+    assert len(told) == 1 and "does not fit a" in told[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_faults_lose_nothing_and_double_nothing(make_bench: MakeBench, seed: int) -> None:
+    chance = random.Random(seed)
+    boots = Counter[str]()
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if chance.random() < 0.35:
+            kind = chance.choice([TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED, TroubleKind.FULL])
+            return lost(device, symbol, under_way=chance.random() < 0.5, kind=kind)
+        return timed(device, symbol)
+
+    def open_device(device: str, times: int) -> str:
+        boots[device] += int(chance.random() < 0.05)
+        return f"{device} boot {boots[device]}"
+
+    bench = make_bench(["a", "b", "c"], measure, open_device)
+    symbols = [f"s{index}" for index in range(60)]
+    assert bench.run(symbols) == 0
+    assert set(bench.results) == set(symbols)
+    assert bench.reasons()["timed"] >= 55
+
+
+def test_a_device_that_joins_in_mid_run_takes_its_share(make_bench: MakeBench) -> None:
+    bench = make_bench(["a"], always_timed)
+    joined = threading.Event()
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if (device, times) == ("a", 1):
+            bench.engine.arriving.append("b")
+        elif device == "b":
+            joined.set()
+        elif times > 1:
+            assert joined.wait(60), "it never gets a schedule"
+        return timed(device, symbol)
+
+    bench.engine.answer_with(measure)
+    assert bench.run([f"s{index}" for index in range(40)]) == 0
+    assert bench.reasons() == {"timed": 40}
+    assert {device for device, _ in bench.engine.measured} == {"a", "b"}
+    assert [(e.device, e.state) for e in bench.events if isinstance(e, DeviceChanged)] == [("b", "in service")]
+
+
+def test_a_member_that_is_lost_costs_no_schedule_its_name(make_bench: MakeBench) -> None:
+    """However often members die under it: that says nothing about the schedule."""
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if symbol == "s0" and times < 4:
+            raise DeviceTrouble(TroubleKind.LOST, f"The farm's member that serves {device} is gone.")
+        return timed(device, symbol)
+
+    def open_device(device: str, times: int) -> str:
+        if times % 2:
+            raise DeviceTrouble(TroubleKind.LOST, f"The farm's member that serves {device} is gone.")
+        return "boot"
+
+    bench = make_bench(["a"], measure, open_device)
+    assert bench.run(["s0", "s1"]) == 0
+    assert bench.reasons() == {"timed": 2}
+    assert set(bench.database.incident_counts()) == {"a: connection lost"}

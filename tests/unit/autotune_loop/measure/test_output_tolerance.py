@@ -1,0 +1,39 @@
+"""Integer pipelines are compared exactly; float ones are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.store.featurization import Featurization, read_featurization
+from devices.timing.measure_settings import Tolerance
+from sdk.settings import Settings
+from targets.build.artifacts import KernelRecipe, emit_featurization
+from targets.generator.python_program import PythonGeneratorProgram
+from targets.generator.reference import parse_generator
+from targets.halide_install import HalideInstall
+from targets.profile.loader import load_profile
+from targets.schedule.choice import ScheduleChoice
+from targets.schedule.named_autoschedulers import profile_autoscheduler
+
+
+def test_the_tolerance_of_real_pipelines(
+    halide: HalideInstall, settings: Settings, examples: Path, tmp_path: Path
+) -> None:
+    profile = load_profile("host", settings.profile_folder)
+    search = ScheduleChoice("greedy", profile_autoscheduler(halide, profile, 1, {"beam_size": "1"}))
+    found = {}
+    for name in ("separable_filter", "matrix_product", "corner_detector"):
+        program = PythonGeneratorProgram(parse_generator(str(examples / f"{name}.py")).file, settings.environment)
+        recipe = KernelRecipe(program, name, name, {}, profile, search)
+        found[name] = output_tolerance(read_featurization(emit_featurization(recipe, tmp_path / name)))
+        program.close()
+    assert found["separable_filter"] == Tolerance() and Tolerance().integer == 0
+    assert found["matrix_product"] != Tolerance() and found["corner_detector"] != Tolerance()
+
+
+def test_no_operation_at_all_is_exact() -> None:
+    nothing = Featurization(np.zeros((1, 39), np.float32), np.zeros((1, 287), np.float32))
+    assert output_tolerance(nothing) == Tolerance()

@@ -1,0 +1,82 @@
+"""A recorded run gone through again: every time is looked up once, and the same strategy gives the same order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.report.recorded_run import read_recorded_run
+from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest, replay
+from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from sdk.settings import Settings
+from targets.errors import RunFolderError, WeightsError
+from targets.halide_install import HalideInstall
+from targets.process.stop_signal import StopSignal
+from tests.recorded_run_folder import write_run_folder
+from weights.baseline import baseline_weights
+from weights.weights_file import Weights
+
+SAMPLES = 48
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("runs") / "run"
+    write_run_folder(made, SAMPLES)
+    return made
+
+
+def run(
+    folder: Path, settings: Settings, scratch: Path, weights: Weights | None = None, rounds: int = 100
+) -> tuple[list[Replay], list[ReplayedRound]]:
+    scratch.mkdir()
+    heard: list[ReplayedRound] = []
+    request = ReplayRequest(
+        folder,
+        SamplingOptions(batch_size=10),
+        LearningOptions(epochs=5),
+        rounds,
+        weights,
+        settings.environment,
+        scratch,
+    )
+    return replay(request, heard.append, StopSignal()), heard
+
+
+def test_every_recorded_time_is_looked_up_once_and_equal_replays_are_equal(
+    folder: Path, settings: Settings, tmp_path: Path
+) -> None:
+    (result,), heard = run(folder, settings, tmp_path / "a")
+    recorded_ms = [sample.median_ms for sample in read_recorded_run(folder).samples]
+    assert sorted(result.order_ms) == sorted(recorded_ms) and result.recorded == SAMPLES
+    assert tuple(heard) == result.rounds
+    assert [done.timed for done in heard] == [10, 20, 30, 40, 48]
+    assert heard[-1].best_ms == result.best_ms == min(recorded_ms)
+    assert heard[-1].shuffled_best_ms == pytest.approx(result.best_ms)
+    bests = [done.best_ms for done in heard]
+    assert bests == sorted(bests, reverse=True)
+    near = result.samples_until(0.0)
+    assert near is not None and result.order_ms[near - 1] == result.best_ms
+    (again,), _ = run(folder, settings, tmp_path / "b", rounds=2)
+    assert again.order_ms == result.order_ms[:20] and again.samples_until(-1.0) is None
+
+
+@pytest.mark.parametrize("damage", ["features", "weights", "network", "autoscheduler"])
+def test_what_cannot_be_replayed_is_one_sentence(
+    damage: str, settings: Settings, halide: HalideInstall, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    identity = {"autoscheduler": "Mullapudi2016"} if damage == "autoscheduler" else {}
+    write_run_folder(folder, 3, identity)
+    weights: Weights | None = None
+    if damage == "features":
+        for path in folder.rglob("*.featurization"):
+            path.write_bytes(b"torn")
+    elif damage == "weights":
+        (folder / "samples" / "batch_0_0" / "used.weights").write_bytes(b"torn")
+    elif damage == "network":
+        weights = baseline_weights(halide.plugin_path("Anderson2021"))
+    with pytest.raises((RunFolderError, WeightsError)) as caught:
+        run(folder, settings, tmp_path / "scratch", weights)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,86 @@
+"""Which task gets the next batch, on curves of which it is known who gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune_loop.run.task_scheduler import TaskHistory, next_task
+
+Curve = Callable[[int], float]
+
+
+def flat(batch: int) -> float:
+    return 10.0
+
+
+def falling(batch: int) -> float:
+    return 10.0 * 0.8**batch + 0.1
+
+
+def soon_done(batch: int) -> float:
+    return 10.0 * 0.3 ** min(batch, 2)
+
+
+def played(curves: list[Curve], batches: int, batch_s: list[float] | None = None) -> list[int]:
+    """Who got each batch, each one's result known before the next choice but one, as in a run."""
+    histories = [TaskHistory() for _ in curves]
+    chosen: list[int] = []
+
+    def end(place: int) -> None:
+        history = histories[place]
+        history.add(curves[place](len(history.best_ms)), (batch_s or [1.0] * len(curves))[place])
+
+    while (place := next_task(histories, batches)) is not None:
+        histories[place].started += 1
+        chosen.append(place)
+        if len(chosen) > 1:
+            end(chosen[-2])
+    return chosen
+
+
+def test_all_get_a_first_batch_first() -> None:
+    assert played([flat, falling, soon_done], 3) == [0, 1, 2]
+    assert len(played([flat, falling, soon_done], 30)) == 30
+
+
+def test_the_budget_goes_to_the_one_that_still_gains() -> None:
+    chosen = played([flat, falling, soon_done], 40)
+    counts = [chosen.count(place) for place in range(3)]
+    assert counts[1] > 2 * max(counts[0], counts[2])
+    assert min(counts) >= math.floor(0.25 * 40 / 3), "none starves"
+
+
+def test_a_gain_that_takes_longer_is_worth_less() -> None:
+    chosen = played([falling, falling], 30, batch_s=[1.0, 5.0])
+    assert chosen.count(0) > 1.5 * chosen.count(1)
+
+
+def test_equals_share() -> None:
+    chosen = played([flat, flat, flat], 30)
+    assert [chosen.count(place) for place in range(3)] == [10, 10, 10]
+    assert played([falling], 5) == [0] * 5
+
+
+def test_an_exhausted_task_gets_no_more_and_a_failed_batch_is_no_gain() -> None:
+    histories = [TaskHistory(started=1, is_exhausted=True), TaskHistory(started=3)]
+    histories[1].add(math.inf, 1.0)
+    assert next_task(histories, 100) == 1 and math.isfinite(histories[1].gain_per_s)
+    histories[1].is_exhausted = True
+    assert next_task(histories, 100) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.floats(0.01, 1e4) | st.just(math.inf), min_size=1, max_size=8), min_size=1, max_size=6),
+    st.floats(0.0, 100.0),
+)
+def test_whatever_the_curves_all_batches_are_given_out(curves: list[list[float]], batch_s: float) -> None:
+    def curve(times: list[float]) -> Curve:
+        return lambda batch: times[min(batch, len(times) - 1)]
+
+    chosen = played([curve(times) for times in curves], 25, [batch_s] * len(curves))
+    assert len(chosen) == 25 and set(chosen) == set(range(len(curves)))

@@ -1,0 +1,65 @@
+"""What one cheap schedule for Hexagon tells of floats in HVX's vectors."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from autotune_loop.search.hvx_floats import check_hvx_floats
+from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from targets.profile.loader import load_profile
+
+
+def check(profile: str, found: bool | GeneratorFailure, device: str = "qemu") -> None:
+    """As for a run of that profile whose schedule compiles so."""
+
+    def submit_build(*arguments: Any) -> Future[bool | GeneratorFailure]:
+        built = Future[bool | GeneratorFailure]()
+        built.set_result(found)
+        return built
+
+    context = SimpleNamespace(
+        profile=load_profile(profile),
+        tasks=[SimpleNamespace(reference=SimpleNamespace(name="blend"))],
+        devices=[SimpleNamespace(kind=device)],
+        work_folder=Path("work"),
+    )
+    engine, store = SimpleNamespace(submit_build=submit_build), SimpleNamespace(updated_weights=Path("w"))
+    check_hvx_floats(cast(Any, engine), cast(Any, store), cast(Any, context), 0)
+
+
+def failed(reason: str) -> GeneratorFailure:
+    return GeneratorFailure(GeneratorFailureReason(reason), "It does not compile.", "", 1.0)
+
+
+NO_FLOATS = "blend computes with floating point, and hexagon-v66's vector unit has none"
+
+
+@pytest.mark.parametrize("reason", ["failed", "crashed"])
+def test_where_there_are_no_vectors_of_floats_a_failure_is_theirs(reason: str) -> None:
+    with pytest.raises(GeneratorError, match=NO_FLOATS):
+        check("hexagon-v66", failed(reason))
+
+
+@pytest.mark.parametrize("reason", ["timed out", "out of memory", "stopped"])
+def test_what_takes_too_much_to_compile_there_may_have_none(reason: str) -> None:
+    check("hexagon-v66", failed(reason))
+
+
+def test_vectors_of_floats_are_for_a_dsp_that_has_them() -> None:
+    for found in (True, failed("timed out"), failed("crashed")):
+        with pytest.raises(GeneratorError, match="which QEMU's Hexagon cannot run"):
+            check("hexagon-v68", found)
+        check("hexagon-v68", found, device="hexagon-sim")
+    check("hexagon-v68", failed("stopped"))
+    check("hexagon-v68", False)
+    check("hexagon-v66", False)
+
+
+def test_other_targets_have_floats() -> None:
+    check("x86-64", True)

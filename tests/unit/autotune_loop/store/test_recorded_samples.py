@@ -1,0 +1,91 @@
+"""Samples of recorded runs: what may be trained on together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.sample_file import Sample, write_sample
+from targets.errors import RunFolderError
+from tests.unit.autotune_loop.store.test_featurization import random_featurization
+from weights.network import Network
+
+IDENTITY = {"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}
+
+
+def make_run(folder: Path, count: int = 2, **identity: str) -> Path:
+    (folder / "samples" / "batch_0_0").mkdir(parents=True)
+    if identity:
+        RunRecord({**IDENTITY, **identity}, {}).write(folder)
+    for index in range(count):
+        (folder / f"samples/batch_0_0/{index}").mkdir()
+        sample = Sample(random_featurization(seed=index), 1.0 + index, 7, index)
+        write_sample(sample, folder / f"samples/batch_0_0/{index}/blur.sample")
+    return folder
+
+
+def test_runs_of_one_kind_are_read_together(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / "a", profile="arm64"), make_run(tmp_path / "b", 3, profile="arm64")]
+    recorded = load_recorded_samples(runs, "arm64")
+    assert [sample.runtime_ms for sample in recorded.samples] == [1, 2, 1, 2, 3]
+    assert (recorded.unreadable, recorded.parallelism, recorded.clock) == ((), 4, "emulated")
+
+
+def test_a_folder_of_bare_samples_says_nothing_of_its_device(tmp_path: Path) -> None:
+    recorded = load_recorded_samples([make_run(tmp_path / "a")], None)
+    assert len(recorded.samples) == 2 and recorded.parallelism is None and recorded.clock is None
+    both = load_recorded_samples([tmp_path / "a", make_run(tmp_path / "b", profile="arm64")], None)
+    assert len(both.samples) == 4 and both.parallelism == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("profile", "riscv"), ("device", "board"), ("clock", "wall"), ("parallelism", "2")]
+)
+def test_what_differs_is_never_mixed(tmp_path: Path, key: str, value: str) -> None:
+    runs = [make_run(tmp_path / "a", profile="arm64"), make_run(tmp_path / "b", 2, **{key: value})]
+    with pytest.raises(RunFolderError, match=f"with {key} {value}, .*/a with {IDENTITY[key]}"):
+        load_recorded_samples(runs, None)
+
+
+def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="is a run for profile arm64, not host"):
+        load_recorded_samples([make_run(tmp_path / "a", profile="arm64")], "host")
+
+
+def test_a_run_for_another_network_is_one_sentence(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a", profile="cuda-sm80", autoscheduler="Anderson2021")
+    assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
+    with pytest.raises(RunFolderError, match=r"/a are for the cost model of Anderson2021, the weights .* Adams2019"):
+        load_recorded_samples([run], None, Network.ADAMS2019)
+
+
+def test_a_sample_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
+    make_run(tmp_path / "a", profile="arm64")
+    broken = tmp_path / "a" / "samples" / "batch_0_0" / "1" / "blur.sample"
+    broken.write_bytes(broken.read_bytes()[:-5])
+    recorded = load_recorded_samples([tmp_path / "a"], None)
+    assert len(recorded.samples) == 1
+    assert len(recorded.unreadable) == 1 and str(broken) in recorded.unreadable[0]
+
+
+@pytest.mark.parametrize("make", ["nothing", "file", "empty folder", "run without samples"])
+def test_where_there_are_no_samples_that_is_said(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "runs"
+    if make == "file":
+        path.touch()
+    elif make == "empty folder":
+        path.mkdir()
+    elif make == "run without samples":
+        make_run(path, 0, profile="arm64")
+    with pytest.raises(RunFolderError, match=r"runs holds no \.sample files"):
+        load_recorded_samples([path], None)
+
+
+@pytest.mark.parametrize("parallelism", ["many", "", "-1", "0", "1.5"])
+def test_a_record_with_a_wrong_number_is_one_sentence(tmp_path: Path, parallelism: str) -> None:
+    run = make_run(tmp_path / "a", parallelism=parallelism)
+    with pytest.raises(RunFolderError, match="a whole number from 1 was expected"):
+        load_recorded_samples([run], None)

@@ -1,0 +1,142 @@
+"""Building and measuring on the same cores never meet, across threads and processes, and neither starves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from devices.local.core_turns import CoreTurns
+from targets.errors import DeviceError
+from tests.process_state import PATIENCE_S, await_condition
+
+PROJECT = Path(__file__).parents[4]
+# Turns that each kind has to get; nobody is said to starve because this machine is slow.
+ENOUGH = 10
+# The same loop for threads and for processes: tells when it held the cores, until it is told to end.
+LOOP = """
+import sys, threading, time
+from pathlib import Path
+from devices.local.core_turns import CoreTurns
+turns, kind, ended = CoreTurns(Path(sys.argv[1])), sys.argv[2], threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+while not ended.is_set():
+    with turns.measuring() if kind == "measure" else turns.building():
+        begin = time.monotonic_ns()
+        time.sleep(0.004)
+        end = time.monotonic_ns()
+    print(kind, begin, end)
+print("done")
+"""
+Held = list[tuple[str, int, int]]
+
+
+def loop_in_thread(folder: Path, kind: str, ended: threading.Event, held: Held) -> None:
+    turns = CoreTurns(folder)
+    while not ended.is_set():
+        with turns.measuring() if kind == "measure" else turns.building():
+            begin = time.monotonic_ns()
+            time.sleep(0.004)
+            held.append((kind, begin, time.monotonic_ns()))
+
+
+def turn_of(line: str) -> tuple[str, int, int]:
+    kind, begin, end = line.split()
+    return kind, int(begin), int(end)
+
+
+def end_of(process: subprocess.Popen[str]) -> list[str]:
+    """Tell it to end; gives the lines that it says until then."""
+    with process:
+        process.stdin.close()
+        return process.stdout.read().splitlines()
+
+
+def is_enough(held: Held) -> bool:
+    """Everybody had turns, and builds have shared the cores."""
+    built = sorted((begin, end) for kind, begin, end in held if kind == "build")
+    shared = any(one[1] > other[0] for one, other in pairwise(built))
+    return shared and min(sum(turn[0] == kind for turn in held) for kind in ("build", "measure")) >= ENOUGH
+
+
+def test_a_measurement_is_alone_and_nobody_starves(tmp_path: Path) -> None:
+    ended = threading.Event()
+    held: Held = []
+    kinds = ["build", "build", "build", "build", "measure"]
+    threads = [threading.Thread(target=loop_in_thread, args=(tmp_path, kind, ended, held)) for kind in kinds]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-u", "-c", LOOP, str(tmp_path), kind],
+            cwd=PROJECT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for kind in ("build", "measure")
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for process in processes:
+            held.append(turn_of(process.stdout.readline()))
+        await_condition(lambda: is_enough(list(held)))
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+        said = [end_of(process) for process in processes]
+    for lines in said:
+        assert lines.pop() == "done"
+        held += map(turn_of, lines)
+    measured = [(begin, end) for kind, begin, end in held if kind == "measure"]
+    for begin, end in measured:
+        meeting = [other for other in held if other[1] < end and begin < other[2]]
+        assert len(meeting) == 1, meeting
+
+
+@pytest.mark.parametrize("kind", ["measuring", "building"])
+def test_a_killed_process_lets_go(tmp_path: Path, kind: str) -> None:
+    script = (
+        "import sys, time\nfrom pathlib import Path\nfrom devices.core_turns import CoreTurns\n"
+        f"with CoreTurns(Path(sys.argv[1])).{kind}():\n    print('held', flush=True)\n    time.sleep(1000)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    waited: list[str] = []
+
+    def measure() -> None:
+        with CoreTurns(tmp_path).measuring():
+            waited.append("in")
+
+    thread = threading.Thread(target=measure)
+    thread.start()
+    thread.join(0.2)
+    assert not waited
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.communicate()
+    thread.join(PATIENCE_S)
+    assert waited == ["in"]
+
+
+def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:
+    turns = CoreTurns(tmp_path)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), turns.measuring():
+            _ = 1 / 0
+        with pytest.raises(ZeroDivisionError), turns.building():
+            _ = 1 / 0
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DeviceError, match="the lock folder cannot be made"):
+        CoreTurns(tmp_path / "file" / "locks")

@@ -1,0 +1,420 @@
+"""The transport over the agent: connections that fail, files that are damaged, leases that are lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from devices.agent import session as agent_session
+from devices.agent.program import AgentProgram
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.remote import shared_connection
+from devices.remote.transport import AgentTransport
+from targets.errors import DeviceError, UsageError
+from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
+from tests.contract.local_device import agent_for, local_transport
+from tests.contract.local_link import LocalLink
+from tests.process_state import await_condition
+
+# The first one builds the agent, and the C library for it.
+pytestmark = pytest.mark.timeout(900)
+
+TIME_S = 60.0
+
+
+def lost(kind: TroubleKind = TroubleKind.LOST) -> DeviceTrouble:
+    return DeviceTrouble(kind, "The cable is out.")
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
+
+
+@pytest.fixture
+def link(home: Path) -> LocalLink:
+    return LocalLink(home)
+
+
+@pytest.fixture
+def transport(home: Path, cache: ContentCache, link: LocalLink) -> Iterator[AgentTransport]:
+    opened = local_transport(home, cache, link=link)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A shell script that evaluates its first argument."""
+    path = tmp_path / "program"
+    path.write_text('#!/bin/sh\neval "$1"\n')
+    path.chmod(0o755)
+    return path
+
+
+def commands(link: LocalLink) -> list[str]:
+    return [words[1] for words in link.streams]
+
+
+def test_opening_tells_about_the_device_and_takes_its_slot(
+    transport: AgentTransport, home: Path, cache: ContentCache
+) -> None:
+    opened = transport.open()
+    assert opened.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert opened.free_bytes > 0 and opened.architecture and not opened.governor_set
+    (lease,) = transport.lease_show()
+    assert (lease.slot, lease.owner) == (0, "tester@here")
+    other = local_transport(home, cache, owner="other@here")
+    with pytest.raises(DeviceTrouble, match="leased by tester@here") as caught:
+        other.open()
+    assert caught.value.kind is TroubleKind.LEASED
+    other.close()
+    transport.close()
+    again = local_transport(home, cache)
+    again.open()
+    again.close()
+
+
+def test_opening_again_asks_the_device_again(transport: AgentTransport, home: Path, cache: ContentCache) -> None:
+    transport.open()
+    other = local_transport(home, cache, owner="other@here")
+    other.lease_take(force=True)
+    with pytest.raises(DeviceTrouble, match="leased by other@here"):
+        transport.open()
+    other.lease_release()
+    transport.open()
+    other.close()
+
+
+def test_looking_takes_no_lease_and_makes_no_folder(transport: AgentTransport, home: Path) -> None:
+    assert transport.probe().boot == transport.sense().boot
+    assert 0 < transport.canary() < 1
+    assert transport.lease_show() == ()
+    assert not list((home / "work").glob("s-*"))
+
+
+def test_the_agent_is_uploaded_once(
+    transport: AgentTransport, link: LocalLink, home: Path, cache: ContentCache
+) -> None:
+    transport.open()
+    transport.close()
+    second = LocalLink(home)
+    local = local_transport(home, cache, link=second)
+    local.open()
+    local.close()
+    assert "settle" in commands(link) and "settle" not in commands(second) and not second.puts
+
+
+def test_an_agent_that_is_deleted_comes_back_with_the_files(
+    transport: AgentTransport, home: Path, program: Path
+) -> None:
+    transport.push(program, "p")
+    shutil.rmtree(home / "work")
+    transport.push(program, "p")
+    assert transport.run("p", ["echo here"], TIME_S).output == "here\n"
+
+
+def test_a_damaged_upload_of_the_agent_is_repeated(transport: AgentTransport, link: LocalLink, home: Path) -> None:
+    link.damage_put = [lambda content: content + b"\0"]
+    transport.open()
+    assert commands(link).count("settle") == 2
+    assert not list((home / "work").glob("upload-*"))
+
+
+def test_an_agent_that_never_arrives_whole_is_given_up(transport: AgentTransport, link: LocalLink, home: Path) -> None:
+    link.damage_put = [lambda content: content + b"\0"] * 100
+    with pytest.raises(DeviceTrouble, match="did not arrive as it was sent") as caught:
+        transport.probe()
+    assert caught.value.kind is TroubleKind.GARBLED
+    assert not list((home / "work").iterdir())
+
+
+def test_an_agent_that_cannot_run_is_shown_with_the_devices_words(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "agent").write_bytes(b"\x7fELF no program")
+    broken = local_transport(
+        home, ContentCache(tmp_path), agent=lambda machine: AgentProgram(tmp_path / "agent", "0" * 64)
+    )
+    with pytest.raises(DeviceTrouble, match="Exec format error") as caught:
+        broken.open()
+    assert caught.value.kind is TroubleKind.BROKEN
+    assert not list((home / "work").glob("*"))
+
+
+def test_opening_is_tried_again_after_passing_trouble(transport: AgentTransport, link: LocalLink) -> None:
+    link.refuse = [lost(TroubleKind.UNREACHABLE), lost()]
+    transport.open()
+    assert link.connects == 3
+
+
+@pytest.mark.parametrize("kind", [TroubleKind.REFUSED, TroubleKind.BROKEN, TroubleKind.FULL])
+def test_opening_is_not_tried_again_where_it_cannot_help(
+    transport: AgentTransport, link: LocalLink, kind: TroubleKind
+) -> None:
+    link.refuse = [lost(kind)]
+    with pytest.raises(DeviceTrouble, match="cable") as caught:
+        transport.open()
+    assert caught.value.kind is kind and link.connects == 1
+
+
+def test_unchanged_content_is_not_sent_again(
+    transport: AgentTransport, link: LocalLink, program: Path, home: Path
+) -> None:
+    transport.push(program, "p")
+    sent = len(link.puts)
+    transport.push(program, "p")
+    assert len(link.puts) == sent
+    program.chmod(0o644)
+    transport.push(program, "p")
+    assert len(link.puts) == sent + 1
+    program.chmod(0o755)
+    transport.push(program, "p")
+    # What the device's own program has changed is sent again.
+    transport.run("p", ["echo changed > other; cat other > p"], TIME_S)
+    sent = len(link.puts)
+    transport.push(program, "p")
+    assert len(link.puts) == sent + 1
+
+
+def test_a_file_damaged_on_the_way_is_sent_again(transport: AgentTransport, link: LocalLink, program: Path) -> None:
+    transport.open()
+    link.damage_put = [flip]
+    transport.push(program, "p")
+    assert transport.run("p", ["echo whole"], TIME_S).output == "whole\n"
+
+
+def test_a_file_damaged_twice_is_given_up(
+    transport: AgentTransport, link: LocalLink, program: Path, home: Path
+) -> None:
+    transport.open()
+    link.damage_put = [flip, lambda content: content[:-1]]
+    with pytest.raises(DeviceTrouble, match="damaged twice") as caught:
+        transport.push(program, "p")
+    assert caught.value.kind is TroubleKind.GARBLED
+    assert not list((home / "work").glob("s-*/*"))
+
+
+def test_a_pull_damaged_on_the_way_is_repeated_then_given_up(
+    transport: AgentTransport, link: LocalLink, program: Path, tmp_path: Path
+) -> None:
+    transport.push(program, "p")
+    link.damage_get = [flip]
+    transport.pull("p", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == program.read_bytes()
+    link.damage_get = [flip, flip]
+    with pytest.raises(DeviceTrouble, match="damaged twice"):
+        transport.pull("p", tmp_path / "other")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["back", "program"]
+
+
+def test_a_connection_lost_while_pushing_is_made_again(
+    transport: AgentTransport, link: LocalLink, program: Path
+) -> None:
+    transport.open()
+    link.fail_put = [lost(), lost(TroubleKind.SILENT), lost()]
+    transport.push(program, "p")
+    assert link.connects == 4
+    assert transport.run("p", ["exit 3"], TIME_S).exit_code == 3
+
+
+def test_a_connection_lost_again_and_again_while_pushing_is_given_up(
+    transport: AgentTransport, link: LocalLink, program: Path
+) -> None:
+    transport.open()
+    link.fail_put = [lost() for _ in range(4)]
+    with pytest.raises(DeviceTrouble, match="cable") as caught:
+        transport.push(program, "p")
+    assert caught.value.kind is TroubleKind.LOST
+    transport.push(program, "p")
+
+
+def test_stopping_ends_the_run_and_the_transport_goes_on(transport: AgentTransport, program: Path) -> None:
+    transport.push(program, "p")
+    stop = StopSignal()
+    timer = threading.Timer(0.5, stop.set)
+    timer.start()
+    outcome = transport.run("p", ["sleep 1000"], TIME_S, stop)
+    timer.join()
+    assert outcome.stopped and outcome.exit_code < 0 and not outcome.timed_out
+    outcome = transport.run("p", ["kill -SEGV $$"], TIME_S)
+    assert outcome.exit_code == -11 and not outcome.stopped
+    assert len(outcome.canary_s) == 2 and outcome.boot == transport.open().boot
+
+
+def test_a_garbled_reply_is_no_result(transport: AgentTransport, link: LocalLink, program: Path) -> None:
+    transport.push(program, "p")
+    link.damage_stream = lambda data: data.replace(b'"result"', b'"resulT"')
+    with pytest.raises(DeviceTrouble, match="damaged on the way") as caught:
+        transport.run("p", ["true"], TIME_S)
+    assert caught.value.kind is TroubleKind.GARBLED
+    link.damage_stream = None
+    assert transport.run("p", ["exit 2"], TIME_S).exit_code == 2
+
+
+def test_a_reply_that_stops_short_is_a_lost_connection(
+    transport: AgentTransport, link: LocalLink, program: Path
+) -> None:
+    transport.push(program, "p")
+    link.damage_stream = lambda data: b"".join(line for line in data.splitlines(True) if b'"alive"' in line)
+    with pytest.raises(DeviceTrouble, match="connection to bench was lost") as caught:
+        transport.run("p", ["true"], TIME_S)
+    assert caught.value.kind is TroubleKind.LOST
+    link.damage_stream = None
+
+
+@pytest.mark.slow
+def test_a_silent_device_is_given_up(transport: AgentTransport, link: LocalLink, program: Path) -> None:
+    transport.push(program, "p")
+    link.damage_stream = lambda data: b""
+    with pytest.raises(DeviceTrouble, match="silent for 10 s") as caught:
+        transport.run("p", ["sleep 1000"], TIME_S)
+    assert caught.value.kind is TroubleKind.SILENT
+    link.damage_stream = None
+
+
+def test_a_process_that_was_stopped_does_not_take_the_device_for_silent(
+    transport: AgentTransport, link: LocalLink, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_s = 0.0
+
+    def stop_for_a_while(data: bytes) -> bytes:
+        nonlocal stopped_s
+        if b'"alive"' in data and not stopped_s:
+            stopped_s = 30.0
+            return b""
+        return data
+
+    transport.push(program, "p")
+    monkeypatch.setattr(agent_session, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + stopped_s))
+    link.damage_stream = stop_for_a_while
+    assert transport.run("p", ["sleep 3; echo done"], TIME_S).output == "done\n" and stopped_s
+    link.damage_stream = None
+
+
+def test_the_heartbeat_keeps_the_lease(home: Path, cache: ContentCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_connection, "_BEATS_PER_LEASE", 1000)
+    kept = local_transport(home, cache)
+    kept.open()
+    lease = home / "leases" / "slot-0"
+    for _ in range(2):
+        before = lease.read_text()
+        await_condition(lambda before=before: lease.read_text() not in ("", before), "a renewal")
+    other = local_transport(home, cache)
+    with pytest.raises(DeviceTrouble, match="leased by"):
+        other.open()
+    kept.close()
+    other.open()
+    other.close()
+
+
+def test_a_lease_taken_by_force_is_told_by_the_next_operation(
+    home: Path, cache: ContentCache, link: LocalLink, program: Path
+) -> None:
+    robbed = local_transport(home, cache, link=link, lease_ttl_s=0.9)
+    robbed.push(program, "p")
+    robber = local_transport(home, cache, owner="robber@there")
+    robber.lease_take(force=True)
+    before = commands(link).count("lease-take")
+    while commands(link).count("lease-take") < before + 2:
+        time.sleep(0.05)
+    for _ in range(2):
+        with pytest.raises(DeviceTrouble, match="leased by robber@there") as caught:
+            robbed.run("p", ["true"], TIME_S)
+        assert caught.value.kind is TroubleKind.LEASED
+    robbed.close()
+    assert robber.lease_release()
+    robber.close()
+
+
+def test_a_lease_taken_by_hand_outlives_the_transport(home: Path, cache: ContentCache) -> None:
+    token = "e" * 32
+    hand = local_transport(home, cache, token=token, lease_ttl_s=3600)
+    assert 3590 < hand.lease_take().expires_in_s <= 3600
+    hand.close()
+    session = local_transport(home, cache, token=token)
+    session.open()
+    session.close()
+    again = local_transport(home, cache, token=token)
+    (lease,) = again.lease_show()
+    assert lease.expires_in_s > 3000
+    assert again.lease_release()
+    again.close()
+
+
+def test_closing_leaves_nothing_and_no_thread(
+    transport: AgentTransport, home: Path, program: Path, link: LocalLink
+) -> None:
+    transport.push(program, "p")
+    assert any(thread.name == "lease-heartbeat" for thread in threading.enumerate())
+    transport.close()
+    assert not any(thread.name == "lease-heartbeat" for thread in threading.enumerate())
+    assert [path.name[:6] for path in (home / "work").iterdir()] == ["agent-"]
+    with pytest.raises(DeviceError, match="has been closed"):
+        transport.probe()
+
+
+def test_closing_a_dead_device_is_quiet(transport: AgentTransport, link: LocalLink, home: Path) -> None:
+    transport.open()
+    shutil.rmtree(home)
+    link.refuse = [lost()] * 10
+    link.fail_put = [lost()] * 10
+    transport.close()
+
+
+def test_old_sessions_are_swept_away(transport: AgentTransport, home: Path) -> None:
+    for name, age_s in (("s-aa", 25 * 3600), ("s-bb", 3600), ("kept", 25 * 3600), ("upload-1", 25 * 3600)):
+        folder = home / "work" / name
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+        (folder / "deeper").mkdir(mode=0o500)
+        os.utime(folder, (time.time() - age_s,) * 2)
+    transport.open()
+    left = {path.name for path in (home / "work").iterdir()}
+    assert {"s-bb", "kept"} <= left and not {"s-aa", "upload-1"} & left
+
+
+@pytest.mark.parametrize("folder", ["a b", "$(x)", "-x", "/", "a/../b"])
+def test_an_odd_folder_is_wrong_usage(home: Path, cache: ContentCache, folder: str) -> None:
+    with pytest.raises(UsageError, match="folder"):
+        local_transport(home, cache, folder=folder)
+
+
+def test_an_argument_with_a_nul_is_wrong_usage(transport: AgentTransport, program: Path) -> None:
+    transport.push(program, "p")
+    with pytest.raises(UsageError, match="NUL"):
+        transport.run("p", ["a\0b"], TIME_S)
+
+
+class EndlessLink(LocalLink):
+    """Its shell never comes to an end."""
+
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        while True:
+            yield b"x86_64\n" * 500
+
+
+def test_a_shell_that_prints_without_end_says_no_machine(home: Path, cache: ContentCache) -> None:
+    noisy = local_transport(home, cache, link=EndlessLink(home))
+    with pytest.raises(DeviceTrouble, match="prints without end") as caught:
+        noisy.probe()
+    assert len(str(caught.value)) < 300
+    noisy.close()
+    long = local_transport(home, cache, link=LocalLink(home, machine="x" * 2000))
+    with pytest.raises(DeviceTrouble, match="does not say what machine it is"):
+        long.probe()
+    long.close()
+
+
+def test_a_machine_word_is_found_behind_a_greeting(home: Path, cache: ContentCache) -> None:
+    greeting = LocalLink(home, machine=f"Welcome, friend!\r\n\r\n{os.uname().machine}\r")
+    spoken = local_transport(home, cache, link=greeting, agent=partial(agent_for, cache=cache))
+    assert spoken.probe().machine == os.uname().machine
+    spoken.close()

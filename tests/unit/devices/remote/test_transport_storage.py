@@ -1,0 +1,54 @@
+"""The transport over the agent, on a device whose storage is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from targets.process.content_cache import ContentCache
+from tests.contract.local_device import local_transport
+from tests.contract.local_link import LocalLink
+from tests.small_file_system import small_file_system
+
+# The first one builds the agent, and the C library for it.
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def small_storage(tmp_path: Path) -> Iterator[Path]:
+    with small_file_system(tmp_path / "small", megabytes=2) as folder:
+        yield folder
+
+
+def test_full_storage_is_told_before_anything_is_sent(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
+    link = LocalLink(small_storage)
+    small = local_transport(small_storage, cache, link=link)
+    (tmp_path / "big").write_bytes(bytes(5 * 2**20))
+    small.open()
+    sent = len(link.puts)
+    with pytest.raises(DeviceTrouble, match=r"a file has 5.0 MiB, and 1.\d MiB are free") as caught:
+        small.push(tmp_path / "big", "big")
+    assert caught.value.kind is TroubleKind.FULL and caught.value.next_step and len(link.puts) == sent
+    small.close()
+
+
+def test_storage_that_fills_up_while_a_file_is_sent(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
+    link = LocalLink(small_storage)
+    small = local_transport(small_storage, cache, link=link)
+    (tmp_path / "big").write_bytes(bytes(2**20))
+    small.open()
+
+    def fill(content: bytes) -> bytes:
+        (small_storage / "filling").write_bytes(bytes(2**20 + 2**19))
+        return content[: 2**18]
+
+    link.damage_put = [fill]
+    expected = "storage of bench is full|No space left on device. Free some storage"
+    with pytest.raises(DeviceTrouble, match=expected) as caught:
+        small.push(tmp_path / "big", "big")
+    assert caught.value.kind is TroubleKind.FULL
+    assert not list(small_storage.glob("work/s-*/.part-*"))
+    small.close()

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import base64
+import shlex
+from pathlib import Path
+
+import pytest
+
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.remote_place import ConnectionSettings, SshAddress
+from devices.ssh.host_key import SshHostKeyCheck
+from devices.ssh.route import plan_route
+
+ALGORITHMS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "rsa-sha2-512", "rsa-sha2-256")
+
+
+def blob(key_type: str, number: int = 0) -> bytes:
+    return len(key_type).to_bytes(4, "big") + key_type.encode() + bytes([0, 0, 0, 1, number])
+
+
+def line(names: str, key_type: str, number: int = 0, marker: str = "") -> str:
+    return f"{marker} {names} {key_type} {base64.b64encode(blob(key_type, number)).decode()}\n".lstrip()
+
+
+def check_for(folder: Path, known_hosts: str, host: str = "board", port: int = 2222, text: str = "") -> SshHostKeyCheck:
+    file = folder / "known hosts"
+    file.write_text(known_hosts)
+    (folder / "config").write_text(text)
+    connections = ConnectionSettings(folder / "config", file, (), folder / "adbkey", "me", folder)
+    return SshHostKeyCheck(plan_route(SshAddress(host, port, "pi"), connections)[-1])
+
+
+def refusal(check: SshHostKeyCheck, key_type: str = "ssh-ed25519", number: int = 0) -> DeviceTrouble:
+    with pytest.raises(DeviceTrouble) as caught:
+        check.check(key_type, blob(key_type, number))
+    assert caught.value.kind is TroubleKind.REFUSED
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("known", "first"),
+    [
+        ("ssh-ed25519", ["ssh-ed25519"]),
+        ("ecdsa-sha2-nistp384", ["ecdsa-sha2-nistp384"]),
+        ("ssh-rsa", ["rsa-sha2-512", "rsa-sha2-256"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["[board]:2222", "board"])
+def test_known_types_are_asked_for_first(tmp_path: Path, known: str, first: list[str], name: str) -> None:
+    check = check_for(tmp_path, line(name, known))
+    rest = [algorithm for algorithm in ALGORITHMS if algorithm not in first]
+    assert check.order_algorithms(ALGORITHMS) == [*first, *rest]
+
+
+def test_without_known_keys_the_order_stays(tmp_path: Path) -> None:
+    check = check_for(tmp_path, line("[board]:2222", "ssh-rsa", marker="@revoked") + line("other", "ssh-rsa"))
+    assert check.order_algorithms(ALGORITHMS) == list(ALGORITHMS)
+
+
+def test_one_of_several_keys_is_enough(tmp_path: Path) -> None:
+    known = line("[board]:2222", "ssh-ed25519", 1) + line("[b*]:2222", "ssh-ed25519", 2)
+    check_for(tmp_path, known).check("ssh-ed25519", blob("ssh-ed25519", 2))
+
+
+def test_a_key_without_a_port_is_good_and_never_wrong(tmp_path: Path) -> None:
+    check = check_for(tmp_path, line("board", "ssh-ed25519", 1))
+    check.check("ssh-ed25519", blob("ssh-ed25519", 1))
+    assert "is not known" in refusal(check, number=2).message
+
+
+def test_a_key_of_another_port_is_no_key(tmp_path: Path) -> None:
+    check = check_for(tmp_path, line("[board]:2223", "ssh-ed25519") + line("[board]:2222", "ssh-ed25519", 1), port=22)
+    assert "is not known" in refusal(check).message
+
+
+def test_a_name_is_known_in_any_case(tmp_path: Path) -> None:
+    check_for(tmp_path, line("[Board]:2222", "ssh-ed25519"), host="bOARD").check("ssh-ed25519", blob("ssh-ed25519"))
+
+
+def test_a_revoked_key_is_refused_though_it_is_known(tmp_path: Path) -> None:
+    known = line("[board]:2222", "ssh-ed25519") + line("board", "ssh-ed25519", marker="@revoked")
+    trouble = refusal(check_for(tmp_path, known))
+    assert "revoked by line 2" in trouble.message
+    assert "Do not connect" in trouble.next_step
+
+
+def test_the_commands_are_quoted(tmp_path: Path) -> None:
+    host = "board;reboot"
+    trouble = refusal(check_for(tmp_path, "", host=host))
+    command = shlex.split(trouble.next_step.partition("trust the key: ")[2])
+    assert command[:6] == ["ssh-keyscan", "-p", "2222", "-t", "ed25519", host]
+    assert command[-1] == str(tmp_path / "known hosts")
+    trouble = refusal(check_for(tmp_path, line(f"[{host}]:2222", "ssh-ed25519", 1), host=host))
+    command = shlex.split(trouble.next_step.partition("old key: ")[2])
+    assert command == ["ssh-keygen", "-R", f"[{host}]:2222", "-f", str(tmp_path / "known hosts")]
+
+
+def test_files_in_the_home_folder_are_shown_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert refusal(check_for(tmp_path, "")).next_step.endswith(">> ~/'known hosts'")
+
+
+def test_known_hosts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DeviceTrouble, match="cannot be read") as caught:
+        check_for(tmp_path, "", text=f"UserKnownHostsFile {tmp_path / 'folder'}\n")
+    assert caught.value.kind is TroubleKind.REFUSED

@@ -1,0 +1,45 @@
+"""What is made of repetitions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices.device import Clock
+from devices.timing.measurement import Measurement
+
+TIMES_S = st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40)
+
+
+def measurement(times_s: list[float]) -> Measurement:
+    return Measurement("k", "local", Clock.WALL, tuple(times_s), "time", True)
+
+
+@given(TIMES_S)
+def test_the_median_lies_between_the_extremes(times_s: list[float]) -> None:
+    made = measurement(times_s)
+    assert min(times_s) == made.minimum_s <= made.median_s <= max(times_s)
+    assert 0 <= made.spread_s <= 1.4826 * (max(times_s) - min(times_s)) * (1 + 1e-9)
+
+
+@given(TIMES_S, st.floats(1e-3, 1e3))
+def test_a_scale_scales_everything(times_s: list[float], factor: float) -> None:
+    made, scaled = measurement(times_s), measurement([t * factor for t in times_s])
+    assert scaled.median_s == pytest.approx(made.median_s * factor)
+    assert scaled.spread_s == pytest.approx(made.spread_s * factor, rel=1e-6, abs=1e-9 * scaled.median_s)
+
+
+def test_one_outlier_moves_neither_median_nor_spread() -> None:
+    calm = measurement([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0])
+    disturbed = measurement([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1000.0])
+    assert disturbed.median_s == calm.median_s and disturbed.spread_s <= 2 * calm.spread_s + 0.15
+
+
+def test_only_real_time_needs_no_label() -> None:
+    assert Clock.WALL.label == "" and "emulated" in Clock.EMULATED.label
+    assert Clock.CYCLES.label == " (DSP cycles as ns)" and "not a device's" not in Clock.CYCLES.words
+    assert [clock for clock in Clock if clock.is_device_time] == [Clock.WALL, Clock.CYCLES]
+    for clock in Clock:
+        assert (Clock.words_of(clock.value), Clock.label_of(clock.value)) == (clock.words, clock.label)
+    assert Clock.label_of("sun") == " (sun time, not a device's)"

@@ -1,0 +1,270 @@
+"""The commands build, bench and retrain, for real."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import sdk.main
+from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.sample_file import Sample, write_sample
+from sdk.settings import Settings
+from tests.unit.autotune_loop.store.test_featurization import random_featurization
+from weights.weights_file import Weights, read_weights
+
+SMALL = ("-p", "width=128", "-p", "height=64")
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line in an empty folder, with the session's cache."""
+    monkeypatch.setenv("SDK_CACHE_DIR", str(settings.cache_folder))
+    monkeypatch.setenv("SDK_CONFIG_DIR", str(settings.config_folder))
+    monkeypatch.chdir(tmp_path)
+
+    def get(*arguments: str | Path) -> Done:
+        capfd.readouterr()
+        code = sdk.main.main([str(argument) for argument in arguments])
+        said = capfd.readouterr()
+        assert "Traceback" not in said.err
+        return Done(code, said.out, said.err)
+
+    return get
+
+
+@pytest.fixture
+def blur(examples: Path) -> Path:
+    return examples / "separable_filter.py"
+
+
+def test_build_gives_files_that_run(run: Run, blur: Path, tmp_path: Path) -> None:
+    done = run("build", blur, *SMALL, "-o", "out", "-f", "my_blur", "--json")
+    assert done.code == 0, done.err
+    files = json.loads(done.out)
+    assert files.pop("toolchain").startswith("zig ")
+    assert (
+        {Path(path).name for path in files.values()}
+        == {
+            "my_blur.o",
+            "my_blur.a",
+            "my_blur.h",
+            "my_blur_benchmark",
+        }
+        == {path.name for path in (tmp_path / "out").iterdir()}
+    )
+    assert "my_blur(" in Path(files["header"]).read_text()
+    benchmark = [files["benchmark"], "--kernel", "my_blur", "--time", "--max-time-s", "0.01"]
+    assert '"repetitions_s"' in subprocess.run(benchmark, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed")
+def test_build_for_another_architecture(run: Run, blur: Path) -> None:
+    done = run("build", blur, *SMALL, "-t", "arm64", "--schedule", "mullapudi2016", "--json")
+    assert done.code == 0, done.err
+    benchmark = json.loads(done.out)["benchmark"]
+    assert Path(benchmark).read_bytes()[18:20] == b"\xb7\x00", "it is no AArch64 program"
+    command = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", benchmark, "--list"]
+    assert "separable_filter" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("no.py",), 1, "no.py: there is no such generator file"),
+        ((), 2, "No GENERATOR was given"),
+        (("BLUR", "-t", "arm65"), 1, "arm65"),
+        (("BLUR", "-p", "radius"), 2, "not of the form key=value"),
+        (("BLUR", "-p", "radius="), 2, "must have a value"),
+        (("BLUR", "-p", "radius=9"), 1, "radius is 9; it must be from 1 to 4"),
+        (("BLUR", "-p", "colour=3"), 1, "no generator parameter"),
+        (("BLUR", "-p", "target=host"), 2, "set by the SDK itself"),
+        (("BLUR", "--schedule", "no.schedule.h"), 2, "There is no schedule 'no.schedule.h'"),
+        (("BLUR", "--schedule", "BLUR"), 1, "has no function `inline void apply_schedule_<name>"),
+        (("BLUR", "-f", "a-b"), 2, "cannot be a function's name"),
+        (("BLUR:other",), 1, "no generator named 'other'"),
+        (("BLUR", "--frobnicate"), 2, "frobnicate"),
+        (("BLUR", "-o", "/proc/nothing"), 1, "cannot be written"),
+    ],
+)
+def test_a_wrong_build_is_one_sentence_and_leaves_nothing(
+    run: Run, blur: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = run("build", *(argument.replace("BLUR", str(blur)) for argument in arguments))
+    assert (done.code, done.out) == (code, "")
+    assert words in done.err and done.err.splitlines()[-1]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_bench_times_schedules_side_by_side(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--schedule", "own", "--schedule", "adams2019", "--turns", "2", "--json")
+    assert done.code == 0, done.err
+    own, adams = json.loads(done.out)
+    assert (own["schedule"], adams["schedule"]) == ("own", "adams2019")
+    for result in (own, adams):
+        assert result["failure"] is None and result["clock"] == "wall" and len(result["turns_s"]) == 2
+        assert result["output_compared_with"] and 0 < result["minimum_ms"] <= result["median_ms"]
+
+
+def test_bench_prints_a_table(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--turns", "1")
+    assert done.code == 0, done.err
+    assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
+
+
+@pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed")
+def test_bench_takes_the_clock_that_is_asked_for(run: Run, blur: Path) -> None:
+    for asked, clock in (((), "simulated"), (("--clock", "emulated"), "emulated")):
+        done = run("bench", blur, *SMALL, "-t", "arm64", "--turns", "1", "--json", *asked)
+        assert done.code == 0, done.err
+        assert [result["clock"] for result in json.loads(done.out)] == [clock]
+
+
+def test_a_play_off_of_headers_decides_and_says_why(run: Run, blur: Path) -> None:
+    schedules = ("--schedule", "own", "--schedule", "adams2019", "--schedule", "mullapudi2016")
+    done = run("bench", blur, *SMALL, *schedules, "--play-off", "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    verdict = result["verdict"]
+    assert verdict["stayer"] == "own" and verdict["challenger"] in ("adams2019", "mullapudi2016")
+    assert verdict["winner"] in (verdict["challenger"], "own") and verdict["turns"] >= 8 and result["clock"] == "wall"
+    assert (verdict["winner"] == "own") == (verdict["reason"] != "faster")
+    decided = [c for c in result["contenders"] if c["schedule"] in (verdict["challenger"], "own")]
+    for contender in decided:
+        times = contender["times"]["local"]
+        assert len(times["turns_s"]) == verdict["turns"] and contender["failure"] is None
+        assert times["range_ms"][0] <= times["median_ms"] <= times["range_ms"][1]
+
+
+def test_a_play_off_without_time_is_unconfirmed(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--schedule", "own", "--schedule", "adams2019", "--play-off", "--budget", "0.1s")
+    assert done.code == 1 and "Unconfirmed: there was no time left" in done.out
+
+
+def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
+    done = run("bench", blur, *SMALL, "--a-a", "1", "--json")
+    assert done.code == 0, done.err
+    counted = json.loads(done.out)
+    assert counted["trials"] == 1 and counted["false_wins"] == (counted["verdicts"][0]["winner"] == "own again")
+    assert counted["rate"] <= counted["highest_rate"] <= 1 and counted["verdicts"][0]["stayer"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--turns", "0"), 2, "turns"),
+        (("--play-off",), 2, "A play-off needs at least two schedules"),
+        (("--play-off", "--a-a", "2"), 2, "--play-off and --a-a cannot be given together"),
+        (("--play-off", "--schedule", "own", "--schedule", "own", "--device-weight", "pi=2"), 2, "names pi, which is"),
+        (("--parallelism", "0"), 2, "--parallelism must be at least 1"),
+        (("--device", "moon"), 2, "There is no device 'moon'"),
+        (("--clock", "emulated"), 2, "--clock chooses the clock of this machine's emulator, and local is another"),
+        (("-t", "arm64", "--device", "qemu", "--clock", "sundial"), 2, "There is no clock 'sundial'"),
+        (("-t", "cuda-sm80", "--device", "qemu"), 2, "QEMU cannot run code of profile cuda-sm80"),
+        (("-t", "arm64", "--device", "local"), 1, "cannot run arm-64 code"),
+    ],
+)
+def test_a_wrong_bench_is_one_sentence(run: Run, blur: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+    done = run("bench", blur, *arguments)
+    assert (done.code, done.out) == (code, "") and words in done.err
+
+
+@pytest.fixture(scope="module")
+def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with made-up samples of one pipeline."""
+    folder = tmp_path_factory.mktemp("recorded")
+    RunRecord({"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}, {}).write(folder)
+    pipeline = random_featurization(seed=0).pipeline_features
+    for index in range(20):
+        features = random_featurization(seed=index)
+        made = type(features)(features.schedule_features, pipeline)
+        (folder / f"samples/batch_0_0/{index}").mkdir(parents=True)
+        write_sample(Sample(made, 1.0 + index, 7, index), folder / f"samples/batch_0_0/{index}/blur.sample")
+    return folder
+
+
+def test_retrain_writes_weights_or_says_why_not(recorded_run: Path, settings: Settings, tmp_path: Path) -> None:
+    output = tmp_path / "new.weights"
+    done = subprocess.run(
+        [sys.executable, "-m", "sdk.main", "retrain", recorded_run, "-o", output, "--epochs", "3", "--json"],
+        env=dict(settings.environment),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    report = json.loads(done.stdout)
+    assert done.returncode == (0 if report["written"] else 1), done.stderr
+    assert output.exists() == bool(report["written"])
+    if report["written"]:
+        read_weights(output)
+
+
+def test_a_guessed_number_of_cores_is_told(
+    run: Run, recorded_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores: list[int] = []
+
+    def train(start: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
+        cores.append(options.num_cores)
+        assert len(samples) == 19
+        return TrainingReport(TrainingOutcome.TOO_FEW_SAMPLES, "too few", None, (), None, None, "", 0, 0, 0, 0.0)
+
+    monkeypatch.setattr("sdk.api.retrain.train", train)
+    monkeypatch.setattr("sdk.api.retrain.export_variables", lambda variables: None)
+    folder = Path(shutil.copytree(recorded_run, tmp_path / "run"))
+    (folder / "run.toml").unlink()
+    (torn := next(folder.rglob("*.sample"))).write_bytes(b"short")
+    command = ("retrain", folder, "-o", "new.weights", "--target", "arm64")
+    guess, left_out = "Nothing says how many cores the samples were timed on", f"Left out: The sample {torn} is damaged"
+    first, second = json.loads(run(*command, "--json").out)["notices"]
+    assert first.startswith(left_out) and second.startswith(guess) and "4, as in the profile arm64" in second
+    said = run(*command).err
+    assert f"note: {left_out}" in said and f"note: {guess}" in said
+    assert guess not in run(*command, "--parallelism", "2").err
+    assert cores == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("RUN", "-o", "x.txt"), 2, "must end in .weights"),
+        (("RUN", "-o", "x.weights", "--loss", "mean"), 2, "--loss must be one of"),
+        (("RUN", "-o", "x.weights", "-t", "host"), 1, "is a run for profile arm64, not host"),
+        (("RUN", "-o", "x.weights", "-w", "no.weights"), 1, "no.weights"),
+        (("nowhere", "-o", "x.weights"), 1, "nowhere holds no .sample files"),
+        (("RUN", "-o", "x.weights", "--epochs", "0"), 2, "epochs"),
+        (("RUN", "-o", "x.weights", "--parallelism", "0"), 2, "parallelism"),
+        (("RUN", "-o", "x.weights", "--parallelism", "-2"), 2, "parallelism"),
+        (("RUN", "-o", "x.weights", "--held-out-share", "1.5"), 2, "held-out-share"),
+        (("RUN", "-o", "x.weights", "--learning-rate", "-1"), 2, "learning_rate"),
+        (("RUN", "-o", "x.weights", "--learning-rate", "nan"), 2, "learning_rate"),
+        (("-o", "x.weights"), 2, "RUN"),
+    ],
+)
+def test_a_wrong_retrain_is_one_sentence(
+    run: Run, recorded_run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = run("retrain", *(argument.replace("RUN", str(recorded_run)) for argument in arguments))
+    assert (done.code, done.out) == (code, ""), done
+    assert words in done.err
+    assert not list(tmp_path.glob("*.weights"))

@@ -1,0 +1,30 @@
+"""What connections are made with."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from pathlib import Path
+
+from sdk.inventory.connections import connection_settings, health_folder, home_folder
+from sdk.settings import Settings
+
+SETTINGS = Settings(Path("/cache"), Path("/config"), Path("/profiles"), {"HOME": "/home/ann"})
+
+
+def test_the_users_files() -> None:
+    found = connection_settings(SETTINGS, (("pi", "hunter2"),))
+    assert found.ssh_config_file == Path("/home/ann/.ssh/config")
+    assert found.known_hosts_file == Path("/home/ann/.ssh/known_hosts")
+    assert [file.name for file in found.identity_files] == ["id_ed25519", "id_ecdsa", "id_rsa"]
+    assert found.adb_key_file == Path("/config/adb/adbkey")
+    assert found.token_folder == Path("/config/leases")
+    assert health_folder(SETTINGS) == Path("/config/health")
+    assert found.lease_owner == f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
+    assert "hunter2" not in repr(found)
+
+
+def test_without_a_variable_the_system_knows_the_home_folder() -> None:
+    settings = Settings(Path("/cache"), Path("/config"), Path("/profiles"), {})
+    assert home_folder(settings) == Path(pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,0 +1,85 @@
+"""The values of options that have a syntax of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdk.options.argument_sets import parse_argument_sets
+from sdk.options.kernel_arguments import parse_scalars, parse_sizes
+from sdk.options.memory_size import parse_memory_bytes
+from sdk.project.run_folders import newest_run_folder
+from targets.errors import UsageError
+
+_KEYS = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
+_LETTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters=";=")
+_VALUES = st.text(_LETTERS, min_size=1, max_size=8)
+
+
+@given(st.lists(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_argument_sets_come_back_as_they_were_written(sets: list[dict[str, str]]) -> None:
+    distinct = [values for index, values in enumerate(sets) if values not in sets[:index]]
+    items = tuple(tuple(f"{key}={value}" for key, value in values.items()) for values in distinct)
+    keys = {key for values in distinct for key in values}
+    if keys & {"target", "autoscheduler"}:
+        return
+    assert parse_argument_sets(" ".join(";".join(part) for part in items)) == items
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_sets_or_one_sentence(text: str) -> None:
+    try:
+        assert all(parse_argument_sets(text))
+    except UsageError as error:
+        assert "--generator-arg-sets" in str(error)
+
+
+def test_a_semicolon_at_the_end_is_harmless() -> None:
+    assert parse_argument_sets(" a=1;b=2;  a=3 ") == (("a=1", "b=2"), ("a=3",))
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("4G", 4 * 2**30), ("512m", 512 * 2**20), ("1.5GiB", 3 * 2**29), ("64KB", 65536), (" 1000 ", 1000)],
+)
+def test_amounts_of_memory(text: str, size_bytes: int) -> None:
+    assert parse_memory_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "G", "-4G", "4 G", "0", "1e3", "4X", "nan"])
+def test_no_amounts_of_memory(text: str) -> None:
+    with pytest.raises(UsageError, match="is not an amount of memory"):
+        parse_memory_bytes(text)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_kernel_argument_or_one_sentence(text: str) -> None:
+    for parse in (parse_sizes, parse_scalars):
+        try:
+            parsed = parse([text])
+        except UsageError:
+            continue
+        assert [f"{name}={value}" for name, value in parsed.items()] == [text]
+
+
+@pytest.mark.parametrize("value", ["1", "-2", "+0.5", "1e-3", "inf", "nan", "true", "false"])
+def test_scalars(value: str) -> None:
+    assert parse_scalars([f"x={value}"]) == {"x": value}
+
+
+@pytest.mark.parametrize("value", ["1_000", " 1", "True", "0x10", "1,5"])
+def test_no_scalars(value: str) -> None:
+    with pytest.raises(UsageError, match="is not a value"):
+        parse_scalars([f"x={value}"])
+
+
+def test_the_newest_run_has_the_highest_number(tmp_path: Path) -> None:
+    for name in ("blur-host-2", "blur-host-10", "blur-host-9", "blur-host-11", "blur-host-x", "blur-arm64-99"):
+        (tmp_path / "tuned" / name).mkdir(parents=True)
+        if name != "blur-host-11":  # was given up before it held anything
+            (tmp_path / "tuned" / name / "run.toml").write_text("")
+    assert newest_run_folder(tmp_path, "blur", "host").name == "blur-host-10"
+    assert newest_run_folder(tmp_path, "blur", "arm64").name == "blur-arm64-99"

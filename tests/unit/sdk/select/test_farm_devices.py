@@ -1,0 +1,64 @@
+"""When a run is for a farm, and for which."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.fair_share import RunPriority
+from sdk.options.autotune_arguments import AutotuneArguments
+from sdk.options.autotune_call import read_arguments
+from sdk.project.file import Project, find_project
+from sdk.select.farm_devices import find_farm_devices, wanted_farm
+from sdk.settings import Settings
+from targets.errors import UsageError
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A folder whose sdk.toml names a farm."""
+    (tmp_path / "sdk.toml").write_text('[farm]\nscheduler = "tls://project.example"\n')
+    monkeypatch.chdir(tmp_path)
+    return find_project(tmp_path)
+
+
+def test_the_nearest_word_counts(project: Project, settings: Settings) -> None:
+    def farm(given: str | None, settings: Settings) -> str | None:
+        found = wanted_farm(given, None, (), None, settings)
+        return found and found.address
+
+    assert farm(None, settings) == "tls://project.example:8786"
+    in_the_environment = replace(settings, scheduler="tls://environment.example:1")
+    assert farm(None, in_the_environment) == "tls://environment.example:1"
+    assert farm("tls://line.example:2", in_the_environment) == "tls://line.example:2"
+    assert farm("none", in_the_environment) is None
+
+
+def test_devices_of_this_machine_are_not_the_farms(project: Project, settings: Settings) -> None:
+    assert wanted_farm(None, None, ("local",), None, settings) is None
+    assert wanted_farm(None, None, (), Path("devices.toml"), settings) is None
+    with pytest.raises(UsageError, match="qemu names devices that are not the farm's"):
+        wanted_farm("tls://lab", None, ("qemu",), None, settings)
+    with pytest.raises(UsageError, match="--inventory names devices that are not the farm's"):
+        wanted_farm("tls://lab", None, (), Path("devices.toml"), settings)
+
+
+def test_without_a_word_a_run_stays_here(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert wanted_farm(None, None, ("pi5",), None, settings) is None
+
+
+def test_a_farm_has_no_dsps(settings: Settings) -> None:
+    address = FarmAddress("tcp://127.0.0.1:1")  # nobody is asked
+    with pytest.raises(UsageError, match="A farm runs programs on processors, and hexagon-v66 is for a DSP") as caught:
+        find_farm_devices(address, "hexagon-v66", (), None, RunPriority.NORMAL, "blur", 0, settings)
+    assert "--scheduler none" in caught.value.next_step
+
+
+def test_a_priority_has_three_levels(project: Project) -> None:
+    given = AutotuneArguments(generator=["blur.py"], priority="urgent")
+    with pytest.raises(UsageError, match="--priority must be one of low, normal, high, not 'urgent'"):
+        read_arguments(given, project)

@@ -1,0 +1,105 @@
+"""Which weights a run starts from, and what is kept of those it has trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from devices.device import Clock, Device
+from sdk.select.named_weights import open_registry
+from sdk.select.start_weights import choose_start_weights, keep_trained_weights
+from sdk.settings import Settings
+from targets.errors import WeightsError
+from targets.halide_install import HalideInstall
+from targets.profile.loader import load_profile
+from targets.profile.profile import TargetProfile
+from tests.recorded_run_folder import write_run_folder
+from weights.baseline import baseline_weights
+from weights.lineage import Lineage
+from weights.perturb import perturb_weights
+from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+
+DEVICES = (Device("pi4", "ssh", "arm64", Clock.WALL, 4, uses_host_cores=False),)
+
+
+@pytest.fixture
+def own(settings: Settings, tmp_path: Path) -> Settings:
+    return replace(settings, config_folder=tmp_path / "config")
+
+
+@pytest.fixture
+def profile(own: Settings) -> TargetProfile:
+    return load_profile("arm64", own.profile_folder)
+
+
+@pytest.fixture
+def halides(halide: HalideInstall) -> Weights:
+    return baseline_weights(halide.plugin_path("Adams2019"))
+
+
+def test_the_nearest_are_taken_and_said(own: Settings, profile: TargetProfile, halides: Weights) -> None:
+    assert choose_start_weights(None, profile, DEVICES, own, resume=False).path is None
+    told = Lineage(profile="arm64", device="pi5", clock="wall", network="Adams2019", samples=70, pairwise_accuracy=0.81)
+    entry = open_registry(own).add("arm64@pi5", halides, told)
+    start = choose_start_weights(None, profile, DEVICES, own, resume=False)
+    assert start.path == entry.path and start.is_transferred
+    assert "arm64@pi5 (70 schedules, 81 % of held-out pairs in order)" in start.sentence
+    # Times of an emulator say nothing about a board, and a resumed run goes on from its own.
+    emulated = (replace(DEVICES[0], clock=Clock.EMULATED),)
+    assert choose_start_weights(None, profile, emulated, own, resume=False).path is None
+    assert choose_start_weights(None, profile, DEVICES, own, resume=True).path is None
+
+
+def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfile, halides: Weights) -> None:
+    registry = open_registry(own)
+    entry = registry.add("arm64@pi5", halides, Lineage(profile="arm64", device="pi5", network="Adams2019"))
+    for name in ("arm64", "arm32"):
+        (registry.folder / f"{name}.weights").write_bytes(b"short")
+    start = choose_start_weights(None, profile, DEVICES, own, resume=False)
+    assert start.path == entry.path
+    assert "arm64 are passed over" in start.sentence and "not even the 16 bytes" in start.sentence
+    assert "arm32" not in start.sentence
+
+
+def test_what_the_user_names_is_taken_as_it_is(own: Settings, profile: TargetProfile, halides: Weights) -> None:
+    entry = open_registry(own).add("arm64", halides, Lineage(profile="arm64", network="Adams2019"))
+    named = choose_start_weights("arm64", profile, DEVICES, own, resume=False)
+    assert (named.path, named.is_transferred, named.sentence) == (entry.path, False, "")
+    custom = replace(profile, start_weights="mine.weights")
+    assert choose_start_weights(None, custom, DEVICES, own, resume=False).profile.start_weights == "mine.weights"
+    baseline = choose_start_weights("baseline", custom, DEVICES, own, resume=False)
+    assert (baseline.path, baseline.profile.start_weights) == (None, "baseline")
+    with pytest.raises(WeightsError, match="no weights named 'arm46'"):
+        choose_start_weights("arm46", profile, DEVICES, own, resume=False)
+
+
+def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -> SimpleNamespace:
+    write_run_folder(folder, samples)
+    write_weights(start, folder / "samples" / "start.weights")
+    write_weights(trained, folder / "samples" / "updated.weights")
+    return SimpleNamespace(weights=folder / "samples" / "updated.weights", run_folder=folder, samples_timed=samples)
+
+
+def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
+    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
+) -> None:
+    request = SimpleNamespace(profile=profile, devices=DEVICES, clock=Clock.WALL, parallelism=4, tasks=(1,))
+    first, second, stranger = (perturb_weights(halides, 0.1, seed) for seed in (1, 2, 3))
+    registry = open_registry(own)
+    assert keep_trained_weights(finished_run(tmp_path / "short", 10, halides, first), request, own) == ""
+    assert keep_trained_weights(finished_run(tmp_path / "same", 70, halides, halides), request, own) == ""
+    assert [name for name in registry.names() if not registry.find(name).is_shipped] == []
+
+    assert "kept as arm64@pi4" in keep_trained_weights(finished_run(tmp_path / "a", 70, halides, first), request, own)
+    assert "kept as arm64@pi4" in keep_trained_weights(finished_run(tmp_path / "b", 66, first, second), request, own)
+    entry = registry.find("arm64@pi4")
+    told = entry.lineage
+    assert (told.samples, told.rounds, told.parent_sha256) == (136, 2, weights_sha256(first))
+    assert (told.device, told.clock, told.pairwise_accuracy) == ("pi4", "wall", 0.75)
+
+    sentence = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
+    assert "stay" in sentence and "sdk weights import" in sentence and "--device pi4 --replace" in sentence
+    assert weights_sha256(read_weights(entry.path)) == weights_sha256(second)

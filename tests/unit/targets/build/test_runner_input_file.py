@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from targets.build.runner_input_file import MAGIC, convert_npy_file, read_arrays, write_input_file
+from targets.errors import UsageError
+
+DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", ">f4", "<f8"]
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=3)
+KEEP_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+
+
+@KEEP_FOLDER
+@given(data=st.data(), dtype=st.sampled_from(DTYPES))
+def test_what_is_written_is_read(tmp_path: Path, data: st.DataObject, dtype: str) -> None:
+    values = data.draw(arrays.arrays(dtype, SHAPES))
+    mins = data.draw(st.lists(st.integers(-1000, 1000), min_size=values.ndim, max_size=values.ndim))
+    write_input_file(values, tmp_path / "in", mins)
+    (array,) = read_arrays(tmp_path / "in")
+    assert array.mins == tuple(mins)
+    assert array.values.shape == values.shape
+    assert array.values.dtype == values.dtype.newbyteorder("<")
+    numpy.testing.assert_array_equal(array.values, values)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_the_last_axis_is_dimension_0(tmp_path: Path) -> None:
+    write_input_file(numpy.array([[1, 2, 3], [4, 5, 6]], dtype="i2"), tmp_path / "in", (7, 8))
+    shape = b"".join(number.to_bytes(4, "little") for number in (7, 3, 8, 2))
+    data = b"".join(number.to_bytes(2, "little") for number in (1, 2, 3, 4, 5, 6))
+    expected = MAGIC + bytes([0, 16, 0, 0]) + (2).to_bytes(4, "little") + shape + data
+    assert (tmp_path / "in").read_bytes() == expected
+
+
+def test_an_array_that_is_not_contiguous(tmp_path: Path) -> None:
+    values = numpy.arange(24, dtype="u1").reshape(4, 6)[::2, ::-1].T
+    write_input_file(values, tmp_path / "in")
+    numpy.testing.assert_array_equal(read_arrays(tmp_path / "in")[0].values, values)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "U3", "O", "M8[s]"])
+def test_types_that_halide_does_not_have(tmp_path: Path, dtype: str) -> None:
+    with pytest.raises(UsageError, match="has elements of type"):
+        write_input_file(numpy.zeros(2, dtype), tmp_path / "in")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("shape", "mins", "message"),
+    [
+        ((1,) * 9, None, "has 9 axes"),
+        ((2, 2), (0,), "2 axes and 1 first coordinates"),
+        ((2,), (2**31 - 2,), "do not fit 32 bits"),
+        ((2,), (-(2**31) - 1,), "do not fit 32 bits"),
+    ],
+)
+def test_shapes_that_a_kernel_cannot_take(
+    tmp_path: Path, shape: tuple[int, ...], mins: tuple[int, ...] | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        write_input_file(numpy.zeros(shape), tmp_path / "in", mins)
+
+
+def test_a_folder_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        write_input_file(numpy.zeros(2), tmp_path / "nowhere" / "in")
+
+
+def test_converts_npy_files(tmp_path: Path) -> None:
+    values = numpy.linspace(0, 1, 12, dtype="f4").reshape(3, 4)
+    numpy.save(tmp_path / "values.npy", values)
+    convert_npy_file(tmp_path / "values.npy", tmp_path / "in", (0, -1))
+    (array,) = read_arrays(tmp_path / "in")
+    assert array.mins == (0, -1)
+    numpy.testing.assert_array_equal(array.values, values)
+
+
+def _npy(value: object, allow_pickle: bool = False) -> bytes:
+    file = io.BytesIO()
+    numpy.save(file, numpy.asarray(value), allow_pickle=allow_pickle)
+    return file.getvalue()
+
+
+def _npz() -> bytes:
+    file = io.BytesIO()
+    numpy.savez(file, a=numpy.zeros(2))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"text", _npy([1.0])[:-3], _npy(numpy.array([{}], dtype=object), allow_pickle=True), _npz()],
+    ids=["empty", "text", "cut", "objects", "archive"],
+)
+def test_what_is_no_npy_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.npy").write_bytes(content)
+    with pytest.raises(UsageError, match=r"bad\.npy (cannot be read as a \.npy file|is not one array)"):
+        convert_npy_file(tmp_path / "bad.npy", tmp_path / "in")
+    assert not (tmp_path / "in").exists()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.npy"):
+        convert_npy_file(tmp_path / "missing.npy", tmp_path / "in")
+    with pytest.raises(UsageError, match="missing cannot be read: No such file"):
+        read_arrays(tmp_path / "missing")
+
+
+@KEEP_FOLDER
+@given(data=st.data())
+def test_damage_is_an_error_or_another_array(tmp_path: Path, data: st.DataObject) -> None:
+    write_input_file(numpy.arange(6, dtype="i2").reshape(2, 3), tmp_path / "in")
+    content = bytearray((tmp_path / "in").read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        del content[position:]
+    else:
+        content[position] = data.draw(st.integers(0, 255))
+    (tmp_path / "in").write_bytes(content)
+    try:
+        arrays_read = read_arrays(tmp_path / "in")
+    except UsageError as error:
+        assert str(tmp_path / "in") in str(error)
+    else:
+        assert len(arrays_read) == (1 if content else 0)
+
+
+@given(st.binary(max_size=80))
+@KEEP_FOLDER
+def test_any_bytes_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "in").write_bytes(MAGIC + bytes([3, 64]) + content)
+    with pytest.raises(UsageError, match="damaged"):
+        read_arrays(tmp_path / "in")

@@ -1,0 +1,109 @@
+"""C++ generators: what is compiled, when it is compiled again, and what the user sees when it does not compile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sdk.settings import Settings
+from targets.errors import GeneratorError, ToolchainError
+from targets.generator.executable_program import ExecutableGeneratorProgram
+from targets.generator.open_generator import open_generator, resolve_name
+from targets.generator.reference import parse_generator
+from targets.halide_install import HalideInstall
+from targets.process.content_cache import ContentCache
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+TWO_GENERATORS = """
+#include "Halide.h"
+#include "size.h"
+struct First : Halide::Generator<First> {
+    Output<Buffer<uint8_t, 1>> output{"output"};
+    void generate() { Halide::Var x; output(x) = Halide::cast<uint8_t>(x + SIZE); }
+};
+struct Second : First {};
+HALIDE_REGISTER_GENERATOR(First, first_one)
+HALIDE_REGISTER_GENERATOR(First, second_one)
+"""
+
+
+def test_several_generators_in_one_file_and_an_edited_header(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "two of 'em.cpp"
+    source.write_text(TWO_GENERATORS)
+    (tmp_path / "size.h").write_text("#define SIZE 1\n")
+    reference = parse_generator(str(source))
+    program = open_generator(reference, halide, cpp_compiler, settings.environment)
+    assert program.names == ("first_one", "second_one")
+    with pytest.raises(GeneratorError, match="registers 2 generators: first_one, second_one") as caught:
+        resolve_name(reference, program.names)
+    assert caught.value.next_step == "Choose one, as in two of 'em.cpp:first_one"
+    with pytest.raises(GeneratorError, match="no generator named 'frist_one'; it has: first_one, second_one") as caught:
+        resolve_name(parse_generator(f"{source}:frist_one"), program.names)
+    assert caught.value.next_step == "Did you mean two of 'em.cpp:first_one?"
+    assert resolve_name(parse_generator(f"{source}:second_one"), program.names).name == "second_one"
+
+    built = cpp_compiler.build_generator(source)
+    modified = built.stat().st_mtime_ns
+    assert cpp_compiler.build_generator(source) == built
+    assert built.stat().st_mtime_ns == modified
+    (tmp_path / "size.h").write_text("#define SIZE syntax error\n")
+    with pytest.raises(GeneratorError, match="does not compile"):
+        cpp_compiler.build_generator(source)
+    (tmp_path / "size.h").write_text("#define SIZE 1\n")
+    assert cpp_compiler.build_generator(source) == built
+
+
+def test_a_compile_error_is_shown_as_the_compiler_tells_it(cpp_compiler: HostCppCompiler, examples: Path) -> None:
+    source = examples / "broken" / "compile_error.cpp"
+    with pytest.raises(GeneratorError) as caught:
+        cpp_compiler.build_generator(source)
+    message = caught.value.message
+    assert f"{source} does not compile" in message
+    assert "error:" in message and "was not declared in this scope" in message and "output(x, y)" in message
+    assert len(message.splitlines()) <= 14
+    assert caught.value.next_step
+
+
+def test_a_source_without_a_generator_is_named(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "tool.cpp"
+    source.write_text("int main() { return 0; }\n")
+    with pytest.raises(GeneratorError, match="tool.cpp registers no generator: .* exited with code 0") as caught:
+        open_generator(parse_generator(str(source)), halide, cpp_compiler, settings.environment)
+    assert ".generator" not in caught.value.message
+    assert "HALIDE_REGISTER_GENERATOR(Class, name)" in caught.value.next_step
+
+
+def test_a_machine_without_a_compiler_is_told_what_to_install(
+    halide: HalideInstall, tmp_path: Path, examples: Path
+) -> None:
+    compiler = HostCppCompiler(halide, ContentCache(tmp_path / "cache"), {"PATH": str(tmp_path)})
+    with pytest.raises(ToolchainError, match="A C\\+\\+ compiler is needed") as caught:
+        compiler.build_generator(examples / "broken" / "compile_error.cpp")
+    assert "apt-get install g++" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("#!/bin/sh\necho hello\n", "not a generator executable .* after printing 'hello'"),
+        ("#!/bin/sh\nexit 3\n", "it exited with code 3 and printed nothing"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "it was ended by SIGSEGV"),
+        ("#!/no/such/interpreter\n", "cannot be started: No such file or directory"),
+        ("\x7fELF no program", "cannot be started: Exec format error"),
+    ],
+)
+def test_an_executable_that_is_no_generator_is_refused(
+    halide: HalideInstall, tmp_path: Path, content: str, words: str
+) -> None:
+    path = tmp_path / "program.generator"
+    path.write_text(content)
+    path.chmod(0o755)
+    with pytest.raises(GeneratorError, match=words) as caught:
+        ExecutableGeneratorProgram(path, os.environ, halide.lib_dir)
+    assert caught.value.next_step

@@ -1,0 +1,168 @@
+"""Children end at their limits, with everything they started, and say how they ended."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from targets.process.limited_process import LOG_TAIL_BYTES, run_limited
+from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.stop_signal import StopSignal
+from tests.process_state import act_when, has_ended, under_a_time_limit
+
+GIB = 2**30
+GENEROUS = ProcessLimits(time_s=240.0, memory_bytes=4 * GIB)
+# A child and a grandchild that wait for ever; their ids go to the file that is given.
+FAMILY = """
+import os, sys, time
+child = os.fork()
+if child == 0:
+    grandchild = os.fork()
+    if grandchild:
+        with open(sys.argv[1], "w") as file:
+            file.write(f"{os.getpid()} {grandchild}\\n")
+time.sleep(1000)
+"""
+
+
+def python(script: str, *arguments: str | Path) -> list[str]:
+    return [sys.executable, "-c", script, *map(str, arguments)]
+
+
+def ids_in(path: Path) -> list[int]:
+    return [int(word) for word in path.read_text().split()]
+
+
+def is_written(path: Path) -> bool:
+    return path.exists() and path.read_text().endswith("\n")
+
+
+def test_the_time_limit_ends_the_child_with_its_descendants(tmp_path: Path) -> None:
+    outcome = under_a_time_limit(
+        lambda limit_s: run_limited(python(FAMILY, tmp_path / "ids"), ProcessLimits(limit_s, GIB)),
+        lambda: is_written(tmp_path / "ids"),
+    )
+    assert outcome.timed_out and not outcome.stopped and not outcome.succeeded
+    assert outcome.describe() == f"did not end within {outcome.duration_s:.0f} s"
+    ids = ids_in(tmp_path / "ids")
+    assert len(ids) == 2 and all(has_ended(pid) for pid in ids)
+
+
+def test_the_stop_signal_ends_the_child_with_its_descendants(tmp_path: Path) -> None:
+    stop = StopSignal()
+    act_when(lambda: is_written(tmp_path / "ids"), stop.set)
+    outcome = run_limited(python(FAMILY, tmp_path / "ids"), GENEROUS, stop=stop)
+    assert outcome.stopped and not outcome.timed_out and not outcome.succeeded and not outcome.out_of_memory
+    assert outcome.describe() == "was stopped"
+    assert all(has_ended(pid) for pid in ids_in(tmp_path / "ids"))
+
+
+def test_a_stop_signal_that_was_set_before_ends_the_child_at_once() -> None:
+    stop = StopSignal()
+    stop.set()
+    stop.set()
+    assert run_limited(["sleep", "1000"], GENEROUS, stop=stop).stopped
+
+
+def test_what_a_child_left_in_the_background_ends_with_it() -> None:
+    outcome = run_limited(["sh", "-c", "sleep 1000 & echo $!"], GENEROUS)
+    assert outcome.succeeded
+    assert has_ended(int(outcome.log))
+
+
+def test_the_memory_limit_is_told_from_other_failures() -> None:
+    outcome = run_limited(python("x = bytearray(2 << 30)"), ProcessLimits(60.0, GIB // 2))
+    assert outcome.exit_code == 1 and outcome.out_of_memory
+    assert outcome.describe() == "ran out of its 0.5 GiB of memory"
+
+
+def test_memory_below_the_limit_is_given() -> None:
+    # Below this process's own peak the kernel cannot tell the child's.
+    size_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (300 << 20)
+    outcome = run_limited(python(f"x = bytearray({size_bytes}); print(len(x))"), ProcessLimits(60.0, size_bytes + GIB))
+    assert outcome.succeeded and outcome.peak_memory_bytes > size_bytes
+
+
+def test_a_crash_below_a_large_parent_is_no_lack_of_memory() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    large = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    outcome = run_limited(python(code), ProcessLimits(60.0, large))
+    assert not outcome.out_of_memory and outcome.describe() == "was ended by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGSEGV, "was ended by SIGSEGV"),
+        (signal.SIGABRT, "was ended by SIGABRT"),
+        (40, "was ended by signal 40"),
+    ],
+)
+def test_the_signal_that_ended_it_is_named(number: int, words: str) -> None:
+    outcome = run_limited(["sh", "-c", f"kill -{int(number)} $$"], GENEROUS)
+    assert outcome.exit_code == -number
+    assert outcome.describe() == words and not outcome.out_of_memory
+
+
+def test_an_exit_code_is_told() -> None:
+    outcome = run_limited(["sh", "-c", "echo before; exit 7"], GENEROUS)
+    assert (outcome.exit_code, outcome.describe(), outcome.log) == (7, "exited with code 7", "before\n")
+
+
+def test_of_a_long_log_the_end_is_kept_even_when_it_is_no_text() -> None:
+    script = "import sys; sys.stdout.buffer.write(b'\\xff\\xc3' * 4_000_000 + b'the end'); sys.stderr.write('!')"
+    log = run_limited(python(script), GENEROUS).log
+    assert log.endswith("the end!")
+    assert len(log) <= LOG_TAIL_BYTES
+
+
+def test_it_reads_nothing_and_sees_only_the_environment_it_is_given(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; print(sys.stdin.read() == '', sorted(k for k in os.environ if k != 'LC_CTYPE'), os.getcwd())"
+    )
+    outcome = run_limited(python(script), GENEROUS, environment={"ONLY": "this"}, folder=tmp_path)
+    assert outcome.log.split(" ", 1) == ["True", f"['ONLY'] {tmp_path}\n"]
+
+
+def test_it_runs_on_the_cores_it_is_given() -> None:
+    import os
+
+    core = min(os.sched_getaffinity(0))
+    limits = ProcessLimits(60.0, GIB, frozenset({core}))
+    # The cores are set right after the start: a child that asks at once may see the others.
+    script = f"import os, time\nwhile os.sched_getaffinity(0) != {{{core}}}: time.sleep(0.01)\nprint('there')"
+    assert run_limited(python(script), limits).log == "there\n"
+
+
+def test_a_limit_of_a_hundred_days_is_a_limit() -> None:
+    assert run_limited(["true"], ProcessLimits(100 * 86400.0, GIB)).succeeded
+
+
+def test_a_program_that_is_missing_is_an_error_of_the_system() -> None:
+    with pytest.raises(FileNotFoundError):
+        run_limited(["/no/such/program"], GENEROUS)
+
+
+def test_many_at_once_from_threads_keep_their_own_ends() -> None:
+    codes: dict[int, int] = {}
+
+    def run(code: int) -> None:
+        codes[code] = run_limited(["sh", "-c", f"exit {code}"], GENEROUS).exit_code
+
+    threads = [threading.Thread(target=run, args=(code,)) for code in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == {code: code for code in range(24)}
+
+
+def test_a_death_by_signal_near_the_memory_limit_counts_as_out_of_memory() -> None:
+    near = ProcessOutcome(-9, False, False, 1.0, 95, 100, "")
+    far = ProcessOutcome(-9, False, False, 1.0, 50, 100, "")
+    assert near.out_of_memory and not far.out_of_memory
