@@ -1,0 +1,291 @@
+"""What a single value of a TOML or JSON file may be.
+
+A check takes a value as the file's parser gives it, and returns it as the program holds it, or raises `Unfit`.
+Plain functions do this, because neither msgspec nor cattrs names the file, the nearest valid name and what to do next,
+or keeps quiet about a value that may be a password.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from targets.errors import SdkError
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
+Check: TypeAlias = Callable[[object], T]
+
+MOST_ITEMS = 4096
+_LONGEST_LINE_CHARACTERS = 1024
+_LONGEST_WORD_CHARACTERS = 64
+_SHOWN_CHARACTERS = 80
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_MUST_BE = "key '{0}' must be {text}."
+_SAYS = "key '{0}': {text}"
+
+
+class Unfit(Exception):
+    """A value is not what its key wants.
+
+    Attributes:
+        expected: what the value must be.
+        keys: the dotted key of the value, and further keys that the sentence names.
+        next_step: what to do about it; may be empty.
+    """
+
+    def __init__(self, expected: str, found: str = "", *, keys: tuple[str, ...] = ("",), form: str = _MUST_BE) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.keys = keys
+        self.next_step = ""
+        self._text = f"{expected}, not {found}" if found else expected
+        self._form = form
+
+    def __str__(self) -> str:
+        """What is expected and what was found, without the key."""
+        return self._text
+
+    def sentence(self, where: str) -> str:
+        """Say what is wrong, and where: the file, then the key."""
+        if self.keys == ("",):
+            return f"{where} must be {self._text}."
+        return f"{where}: {self._form.format(*self.keys, text=self._text)}"
+
+    def below(self, key: str) -> Unfit:
+        """Return the same of a value one level up, which has this one at `key`."""
+        outer = Unfit(self.expected, keys=tuple(_joined(key, inner) for inner in self.keys), form=self._form)
+        outer._text, outer.next_step = self._text, self.next_step
+        return outer
+
+
+def check_at(key: str, check: Check[T], value: object) -> T:
+    """Check the value at a key of a table (or at an index such as `[3]` of a list).
+
+    Raises:
+        Unfit: it is not right; the error has the key.
+    """
+    try:
+        return check(value)
+    except Unfit as error:
+        raise error.below(shown_key(key)) from error
+    except SdkError as error:  # of a parser that is used as a check
+        outer = Unfit(error.message, keys=(shown_key(key),), form=_SAYS)
+        outer.next_step = error.next_step
+        raise outer from error
+
+
+def kind_of(value: object) -> str:
+    """Say in TOML's words what a value is."""
+    if isinstance(value, bool):
+        return "true or false"
+    for kind, words in ((str, "a string"), (int, "an integer"), (float, "a float"), (list, "a list")):
+        if isinstance(value, kind):
+            return words
+    if value is None:
+        return "null"
+    return "a table" if isinstance(value, Mapping) else "a date or time"
+
+
+def shown(value: object) -> str:
+    """Show a value in a message: on one line, and never long."""
+    if isinstance(value, str):
+        return f"'{value[:_SHOWN_CHARACTERS]}'" if value.isprintable() else ascii(value[:_SHOWN_CHARACTERS])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return kind_of(value)
+    # Python refuses to print integers of more than 4,300 digits.
+    return str(value) if isinstance(value, float) or abs(value) < 10**20 else "a number of more than 20 digits"
+
+
+def shown_key(key: str) -> str:
+    """Show a key in a message, in quotes where the file needs them."""
+    if _PLAIN_KEY.fullmatch(key) or (key.startswith("[") and key.endswith("]")):
+        return key
+    cut = key[:_SHOWN_CHARACTERS]
+    return f'"{cut}"' if cut.isprintable() else '"' + ascii(cut)[1:-1] + '"'
+
+
+def nearest(word: str, valid: Iterable[str]) -> str | None:
+    """Return the valid word that looks most like `word`, or None where none does."""
+    close = get_close_matches(word[:_SHOWN_CHARACTERS], sorted(valid), n=1)
+    return close[0] if close else None
+
+
+def nearest_hint(word: str, valid: Iterable[str]) -> str:
+    """Return `; the nearest is 'WORD'` for the end of a sentence, or nothing."""
+    close = nearest(word, valid)
+    return "" if close is None else f"; the nearest is '{close}'"
+
+
+def any_text(value: object) -> str:
+    """A string, whatever is in it."""
+    if not isinstance(value, str):
+        raise Unfit("a string", kind_of(value))
+    return value
+
+
+def one_line(value: object) -> str:
+    """A string of one printable line, not empty and not long."""
+    text = any_text(value)
+    if not text.strip() or not text.isprintable() or len(text) > _LONGEST_LINE_CHARACTERS:
+        raise Unfit(f"a string of 1 to {_LONGEST_LINE_CHARACTERS} printable characters on one line")
+    return text
+
+
+def word(value: object) -> str:
+    """A short string without white space."""
+    text = one_line(value)
+    if any(character.isspace() for character in text) or len(text) > _LONGEST_WORD_CHARACTERS:
+        raise Unfit(f"a word of at most {_LONGEST_WORD_CHARACTERS} characters without white space", shown(text))
+    return text
+
+
+def matching(pattern: str, expected: str) -> Check[str]:
+    """A check for a string that fits a regular expression as a whole; `expected` says it to people."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str):
+            raise Unfit(expected, kind_of(value))
+        if not compiled.fullmatch(value):
+            raise Unfit(expected, shown(value))
+        return value
+
+    return check
+
+
+def one_of(valid: Iterable[str]) -> Check[str]:
+    """A check for one of some words."""
+    words = tuple(valid)
+
+    def check(value: object) -> str:
+        expected = f"one of {', '.join(words)}"
+        if not isinstance(value, str):
+            raise Unfit(expected, kind_of(value))
+        if value not in words:
+            raise Unfit(expected, shown(value) + nearest_hint(value, words))
+        return value
+
+    return check
+
+
+def member_of(kind: type[E]) -> Check[E]:
+    """A check for the value of one of an Enum's members, which are strings."""
+    check = one_of(str(member.value) for member in kind)
+    return lambda value: kind(check(value))
+
+
+def whole_number(least: int | None = None, most: int | None = None) -> Check[int]:
+    """A check for an integer of a range, its ends included."""
+
+    def check(value: object) -> int:
+        expected = "an integer" + _range(least, most)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Unfit(expected, kind_of(value))
+        if (least is not None and value < least) or (most is not None and value > most):
+            raise Unfit(expected, shown(value))
+        return value
+
+    return check
+
+
+def number(least: float | None = None, most: float | None = None) -> Check[float]:
+    """A check for a finite number of a range, its ends included; integers are numbers, too."""
+
+    def check(value: object) -> float:
+        expected = "a number" + _range(least, most)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Unfit(expected, kind_of(value))
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if not math.isfinite(found) or (least is not None and found < least) or (most is not None and found > most):
+            raise Unfit(expected, shown(value))
+        return found
+
+    return check
+
+
+def true_or_false(value: object) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise Unfit("true or false", kind_of(value))
+    return value
+
+
+def plain_value(value: object) -> str | int | float | bool:
+    """A string, a finite number or a truth value."""
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise Unfit("a string, a number, or true or false", kind_of(value))
+    return value
+
+
+def path(value: object) -> Path:
+    """A path, absolute or not; whether it is there is not asked."""
+    return Path(one_line(value))
+
+
+def optional(check: Check[T]) -> Check[T | None]:
+    """A check that takes JSON's null, too."""
+    return lambda value: None if value is None else check(value)
+
+
+def list_of(check: Check[T], *, most: int = MOST_ITEMS, distinct: bool = False) -> Check[tuple[T, ...]]:
+    """A check for a list whose items pass `check`; it is held as a tuple.
+
+    Args:
+        most: items there may be.
+        distinct: none may be there twice.
+    """
+
+    def check_list(value: object) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise Unfit("a list", kind_of(value))
+        if len(value) > most:
+            raise Unfit(f"a list of at most {most} items", str(len(value)))
+        found = tuple(check_at(f"[{index}]", check, item) for index, item in enumerate(value))
+        if distinct and len(set(found)) < len(found):
+            twice = next(item for index, item in enumerate(found) if item in found[:index])
+            raise Unfit(f"a list without repetition; {shown(twice)} is in it twice")
+        return found
+
+    return check_list
+
+
+def table_of(check: Check[T], *, names: Check[str] = any_text, most: int = MOST_ITEMS) -> Check[dict[str, T]]:
+    """A check for a table of any keys, whose values pass `check`, in the order of the file.
+
+    Args:
+        names: what its keys must be.
+        most: keys there may be.
+    """
+
+    def check_table(value: object) -> dict[str, T]:
+        if not isinstance(value, Mapping):
+            raise Unfit("a table", kind_of(value))
+        if len(value) > most:
+            raise Unfit(f"a table of at most {most} keys", str(len(value)))
+        for name in value:
+            try:
+                names(name)
+            except Unfit as error:
+                raise Unfit(f"a table whose keys are each {error}") from error
+        return {name: check_at(name, check, item) for name, item in value.items()}
+
+    return check_table
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is None:
+        return "" if most is None else f" of at most {most}"
+    return f" of at least {least}" if most is None else f" from {least} to {most}"
+
+
+def _joined(outer: str, inner: str) -> str:
+    return outer + (inner if not inner or inner.startswith("[") else f".{inner}")
