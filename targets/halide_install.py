@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.process.content_cache import file_sha256
+from targets.values.checks import nearest
 
 _PLUGIN_PREFIX = "libautoschedule_"
 
@@ -72,9 +72,9 @@ class HalideInstall:
         wanted = autoscheduler_name.lower()
         if wanted in names:
             return self.lib_dir / f"{_PLUGIN_PREFIX}{wanted}.so"
-        nearest = difflib.get_close_matches(wanted, names, n=1)
+        close = nearest(wanted, names)
         known = ", ".join(name.capitalize() for name in names) or "none"
-        hint = f"Did you mean {nearest[0].capitalize()}?" if nearest else f"There are: {known}."
+        hint = f"Did you mean {close.capitalize()}?" if close else f"There are: {known}."
         raise ToolchainError(
             f"Halide {self.version} in {self.root} has no autoscheduler '{autoscheduler_name}'.",
             next_step=hint,

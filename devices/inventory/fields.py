@@ -29,7 +29,7 @@ from devices.inventory.values import (
 )
 from devices.remote_place import AdbAddress, PasswordSource, SshAddress
 from targets.errors import DeviceError, UsageError
-from targets.profile.fields import nearest
+from targets.values.checks import nearest
 
 Fields = Mapping[str, object]
 

@@ -15,7 +15,7 @@ from devices.inventory.fields import device_fields, read_device
 from devices.inventory.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
 from targets.errors import DeviceError, UsageError
 from targets.process.atomic_write import write_atomically
-from targets.profile.fields import nearest
+from targets.values.checks import nearest
 
 FILE_NAME = "devices.toml"
 _LARGEST_FILE_BYTES = 1024 * 1024

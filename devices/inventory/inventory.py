@@ -9,8 +9,8 @@ from pathlib import Path
 from devices.device import Clock, Device
 from devices.remote_place import AdbAddress, RemotePlace, SshAddress
 from targets.errors import UsageError
-from targets.profile.fields import nearest
 from targets.profile.profile import TargetProfile
+from targets.values.checks import nearest_hint
 
 Fact = bool | int | float | str | tuple[bool | int | float | str, ...]
 
@@ -119,8 +119,7 @@ class Inventory:
             raise UsageError(
                 f"There is no device {name[:80]!r}: {self.file} names none.", next_step="Add it: `sdk devices add`."
             )
-        close = nearest(name, [device.name for device in self.devices])
-        hint = f"; the nearest is '{close}'" if close else ""
+        hint = nearest_hint(name, [device.name for device in self.devices])
         raise UsageError(
             f"There is no device {name[:80]!r} in {self.file}{hint}.", next_step="`sdk devices` lists them."
         )
@@ -159,8 +158,7 @@ class Inventory:
         """
         found = tuple(device for device in self.devices if label in device.labels)
         if not found:
-            close = nearest(label, {label for device in self.devices for label in device.labels})
-            hint = f"; the nearest is '{close}'" if close else ""
+            hint = nearest_hint(label, {label for device in self.devices for label in device.labels})
             raise UsageError(
                 f"No device in {self.file} has the label {label[:80]!r}{hint}.", next_step="`sdk devices` lists them."
             )

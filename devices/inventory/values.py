@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from devices.inventory.address import parse_ssh_address
 from devices.inventory.inventory import Fact
 from devices.remote_place import PasswordSource
-from targets.profile.fields import nearest
+from targets.values.checks import nearest
 
 HIGHEST_CORE = 4095
 PASSWORD_SOURCES = (PasswordSource.PROMPT.value, PasswordSource.KEYRING.value)

@@ -18,9 +18,9 @@ from sdk.select.device_choice import DeviceChoice, device_threads
 from sdk.select.farm_choice import choose_farm, named_scheduler
 from sdk.settings import Settings
 from targets.errors import DeviceError, UsageError
-from targets.profile.fields import nearest
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
+from targets.values.checks import nearest_hint
 
 # What --scheduler takes to keep a run on this machine, whatever sdk.toml and SDK_SCHEDULER say.
 NO_FARM = "none"
@@ -125,8 +125,7 @@ def _named(words: Sequence[str], offered: Sequence[FarmDevice], address: FarmAdd
     """The devices that are named, or all."""
     for word in words:
         if not any(names_device(word, device) for device in offered):
-            close = nearest(word, [device.name for device in offered])
-            hint = f"; the nearest is '{close}'" if close else ""
+            hint = nearest_hint(word, [device.name for device in offered])
             raise UsageError(
                 f"There is no device {word[:80]!r} in the farm of {address.address}{hint}.",
                 next_step="`sdk farm status` lists them.",

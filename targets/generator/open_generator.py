@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import HalideInstall
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.values.checks import nearest
 
 
 def open_generator(
@@ -55,9 +55,9 @@ def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> Generat
             )
         return replace(reference, name=names[0])
     if reference.name not in names:
-        nearest = difflib.get_close_matches(reference.name, names, n=1)
+        close = nearest(reference.name, names)
         raise GeneratorError(
             f"{reference.file} registers no generator named {reference.name!r}; it has: {listed}.",
-            next_step=f"Did you mean {reference.file.name}:{nearest[0]}?" if nearest else "",
+            next_step=f"Did you mean {reference.file.name}:{close}?" if close else "",
         )
     return reference

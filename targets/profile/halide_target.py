@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from targets.errors import ProfileError
+from targets.values.checks import nearest_hint
 
 ARCHITECTURES = ("arm", "hexagon", "powerpc", "riscv", "wasm", "x86")
 OPERATING_SYSTEMS = ("android", "fuchsia", "ios", "linux", "noos", "osx", "qurt", "wasmrt", "windows")
@@ -148,15 +148,10 @@ def _refuse_feature(word: str, architecture: str, allowed: frozenset[str]) -> No
     for other, words in _FEATURES_OF_ARCHITECTURE.items():
         if word in words or (word in _TUNES and other == "x86"):
             raise ProfileError(f"the feature '{word}' is of {other}, and the target's architecture is {architecture}.")
-    raise ProfileError(f"'{word}' is not a feature of a Halide target{_nearest(word, allowed)}.")
+    raise ProfileError(f"'{word}' is not a feature of a Halide target{nearest_hint(word, allowed)}.")
 
 
 def _one_of(word: str, valid: tuple[str, ...], what: str) -> None:
     if word not in valid:
         listed = ", ".join(valid)
         raise ProfileError(f"'{word}' is not a valid {what} of a Halide target (one of {listed}); expected {_SHAPE}.")
-
-
-def _nearest(word: str, valid: frozenset[str]) -> str:
-    close = get_close_matches(word, sorted(valid), n=1)
-    return f"; the nearest is '{close[0]}'" if close else ""

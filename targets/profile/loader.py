@@ -8,18 +8,19 @@ path. With `extends = "arm64"` it starts from another profile; a user's `arm64.t
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from targets.errors import ProfileError, SdkError
-from targets.profile.fields import check_fields, flatten, lay_over, make_profile, nearest
+from targets.profile.fields import check_tables, lay_over, make_profile
 from targets.profile.profile import BASELINE_WEIGHTS, ProfileListing, TargetProfile
+from targets.values.checks import nearest_hint
+from targets.values.records import Source
 
 BUILT_IN_FOLDER = Path(__file__).resolve().parent / "profiles"
 BUILT_IN = "built in"
 HOST = "host"
-_LARGEST_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _GLIBC_OF_HOST_PROGRAMS = "2.28"
 
@@ -36,15 +37,14 @@ def load_profile(name_or_path: str, user_folder: Path | None = None) -> TargetPr
         ToolchainError: the profile is, or extends, `host`, and Halide is missing.
     """
     file = _find(name_or_path, user_folder, beside=None, seen=())
-    name = file.stem
+    name, source = file.stem, _source(file)
     if not _NAME.fullmatch(name):
-        raise ProfileError(
-            f"{_where(file)}: {name!r} is not a profile's name; expected letters, digits, '.', '_' and '-'.",
+        raise source.refuse(
+            f"{name!r} is not a profile's name; expected letters, digits, '.', '_' and '-'.",
             next_step="Rename the file.",
         )
-    fields = _fields_of(file, user_folder, seen=())
-    source = BUILT_IN if _is_built_in(file) else str(file)
-    return make_profile(fields, name=name, source=source, where=_where(file))
+    tables = _tables_of(file, user_folder, seen=())
+    return make_profile(tables, name=name, origin=BUILT_IN if _is_built_in(file) else str(file), source=source)
 
 
 def list_profiles(user_folder: Path | None = None) -> list[ProfileListing]:
@@ -113,84 +113,72 @@ def _find(name_or_path: str, user_folder: Path | None, *, beside: Path | None, s
     fresh = [file for file in found if file.resolve() not in seen]
     if fresh or found:
         return (fresh or found)[0]
-    close = nearest(name_or_path, profile_names(user_folder))
-    hint = f"; the nearest is '{close}'" if close else ""
+    hint = nearest_hint(name_or_path, profile_names(user_folder))
     raise ProfileError(f"There is no target profile '{name_or_path[:80]}'{hint}.", next_step=_LIST_THEM)
 
 
 _LIST_THEM = "`sdk targets` lists them; a path must end in .toml or contain a slash."
 
 
-def _fields_of(file: Path, user_folder: Path | None, *, seen: Sequence[Path]) -> dict[str, object]:
-    """Return the checked fields of a file over those of what it extends."""
-    where, this = _where(file), file.resolve()
+def _tables_of(file: Path, user_folder: Path | None, *, seen: Sequence[Path]) -> dict[str, Any]:
+    """Return the checked tables of a file over those of what it extends."""
+    source, this = _source(file), file.resolve()
     if this in seen:
         circle = " -> ".join(path.stem for path in (*seen[seen.index(this) :], this))
-        raise ProfileError(f"{where}: key 'extends' goes round in a circle ({circle}); expected an end.")
-    fields = check_fields(flatten(_read_toml(file, where), where), where)
+        raise source.refuse(f"key 'extends' goes round in a circle ({circle}); expected an end.")
+    try:
+        tables = source.toml(source.read(file))
+    except FileNotFoundError as error:
+        raise ProfileError(f"There is no profile file {file}.", next_step=_LIST_THEM) from error
+    check_tables(tables, source)
     if this == BUILT_IN_FOLDER / f"{HOST}.toml":
-        fields = lay_over(fields, check_fields(_probed_fields(), where))
-    _resolve_start_weights(fields, file, where)
-    if "extends" not in fields:
-        return fields
+        tables = lay_over(tables, _probed_tables())
+    _resolve_start_weights(tables, file, source)
+    base = tables.pop("extends", None)
+    if base is None:
+        return tables
     chain = (*seen, this)
     try:
-        base_file = _find(str(fields["extends"]), user_folder, beside=file.parent, seen=chain)
+        base_file = _find(str(base), user_folder, beside=file.parent, seen=chain)
     except ProfileError as error:
-        raise ProfileError(f"{where}: key 'extends': {error.message}", next_step=error.next_step) from error
-    return lay_over(_fields_of(base_file, user_folder, seen=chain), fields)
+        raise source.refuse(f"key 'extends': {error.message}", next_step=error.next_step) from error
+    return lay_over(_tables_of(base_file, user_folder, seen=chain), tables)
 
 
-def _resolve_start_weights(fields: dict[str, object], file: Path, where: str) -> None:
+def _resolve_start_weights(tables: dict[str, Any], file: Path, source: Source) -> None:
     """Make the path of the start weights absolute; it is relative to the profile's own folder."""
-    given = str(fields.get("start_weights", BASELINE_WEIGHTS))
+    given = tables.get("start_weights", BASELINE_WEIGHTS)
     if given == BASELINE_WEIGHTS:
         return
     path = (file.parent / given).absolute()
     if not path.is_file():
-        raise ProfileError(
-            f"{where}: key 'start_weights': there is no file {path}; expected '{BASELINE_WEIGHTS}' or a weights file."
+        raise source.refuse(
+            f"key 'start_weights': there is no file {path}; expected '{BASELINE_WEIGHTS}' or a weights file."
         )
-    fields["start_weights"] = str(path)
+    tables["start_weights"] = str(path)
 
 
-def _read_toml(file: Path, where: str) -> Mapping[str, object]:
-    try:
-        if file.stat().st_size > _LARGEST_FILE_BYTES:
-            raise ProfileError(f"{where}: the file has more than {_LARGEST_FILE_BYTES} bytes; expected a profile.")
-        return tomllib.loads(file.read_bytes().decode("utf-8"))
-    except FileNotFoundError as error:
-        raise ProfileError(f"There is no profile file {file}.", next_step=_LIST_THEM) from error
-    except OSError as error:
-        raise ProfileError(f"The profile file {file} cannot be read ({error.strerror}).") from error
-    except RecursionError as error:
-        raise ProfileError(f"{where}: the file is nested too deeply; expected a profile.") from error
-    except UnicodeDecodeError as error:
-        raise ProfileError(f"{where}: byte {error.start} is not UTF-8; expected a TOML text file.") from error
-    except ValueError as error:  # tomllib's own error, with the line, or a number too long for Python
-        raise ProfileError(f"{where}: not valid TOML: {error}.") from error
-
-
-def _probed_fields() -> dict[str, object]:
+def _probed_tables() -> dict[str, Any]:
     """Return what only this machine can say about the profile `host`."""
     from targets.profile.host_probe import host_halide_target, probe_host
 
     host = probe_host()
-    found: dict[str, object] = {
-        "halide_target": host_halide_target(),
-        "machine.parallelism": host.logical_cores,
-        "toolchain.triple": f"{host.architecture}-linux-gnu.{_GLIBC_OF_HOST_PROGRAMS}",
-        "machine.l1_data_cache_bytes": host.l1_data_cache_bytes,
-        "machine.l2_cache_bytes": host.l2_cache_bytes,
-        "machine.last_level_cache_bytes": host.last_level_cache_bytes,
+    machine = {
+        "parallelism": host.logical_cores,
+        "l1_data_cache_bytes": host.l1_data_cache_bytes,
+        "l2_cache_bytes": host.l2_cache_bytes,
+        "last_level_cache_bytes": host.last_level_cache_bytes,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {
+        "halide_target": host_halide_target(),
+        "machine": {key: value for key, value in machine.items() if value is not None},
+        "toolchain": {"triple": f"{host.architecture}-linux-gnu.{_GLIBC_OF_HOST_PROGRAMS}"},
+    }
 
 
 def _is_built_in(file: Path) -> bool:
     return file.resolve().parent == BUILT_IN_FOLDER
 
 
-def _where(file: Path) -> str:
-    """Say which file, for the start of a message."""
-    return f"the built-in profile {file.name}" if _is_built_in(file) else str(file)
+def _source(file: Path) -> Source:
+    return Source(f"the built-in profile {file.name}" if _is_built_in(file) else file, ProfileError)

@@ -5,12 +5,36 @@ Made by `targets.profile_loader`, which validates the fields; nothing here reads
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
 
 from targets.profile.cuda_card import CudaCard
+from targets.values.checks import Unfit, list_of, matching, one_line, shown, whole_number
+from targets.values.records import Example
 
 BASELINE_WEIGHTS = "baseline"
+
+
+def _command(value: object) -> str:
+    text = one_line(value)
+    if text.startswith("-") or re.search(r"\s", text):
+        raise Unfit("the name or path of one program (its arguments go into emulator.arguments)", shown(text))
+    return text
+
+
+def _absolute_folder(value: object) -> str:
+    text = one_line(value)
+    if not Path(text).is_absolute():
+        raise Unfit("an absolute path", shown(text))
+    return text
+
+
+_triple = matching(r"[a-z0-9_]+-[a-z0-9]+(-[a-z0-9]+(\.[0-9]+){0,3})?", "a zig target such as aarch64-linux-gnu.2.28")
+_cpu = matching(r"[a-z0-9_.+][a-z0-9_.+-]*", "zig's name of a processor, such as hexagonv67")
+_debian_package = matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")
 
 
 @dataclass(frozen=True)
@@ -56,10 +80,10 @@ class ToolchainChoice:
         cpu: zig's name of the processor that the C library and the runner are compiled for; None takes the triple's.
     """
 
-    kind: str
-    triple: str
-    android_api_level: int | None = None
-    cpu: str | None = None
+    kind: Literal["zig", "android"]
+    triple: Annotated[str, _triple]
+    android_api_level: Annotated[int | None, whole_number(21, 99)] = None
+    cpu: Annotated[str | None, _cpu] = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +97,10 @@ class EmulatorChoice:
         debian_packages: what to install for it on Debian.
     """
 
-    command: str
-    system_root: str | None
-    arguments: tuple[str, ...]
-    debian_packages: tuple[str, ...]
+    command: Annotated[str, _command, Example("a program such as qemu-aarch64")]
+    system_root: Annotated[str | None, _absolute_folder] = None
+    arguments: Annotated[tuple[str, ...], list_of(one_line)] = ()
+    debian_packages: Annotated[tuple[str, ...], list_of(_debian_package)] = ()
 
 
 @dataclass(frozen=True)

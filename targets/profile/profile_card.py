@@ -1,23 +1,17 @@
-"""The card of a CUDA profile: found by its name, and checked against what the profile compiles and searches with."""
+"""The card of a CUDA profile, checked against what the profile compiles and searches with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from targets.errors import ProfileError
-from targets.profile.cuda_card import CudaCard, known_cards
+from targets.profile.cuda_card import CudaCard
 from targets.profile.halide_target import HalideTarget
 
 GPU_AUTOSCHEDULER = "Anderson2021"
 _CAPABILITY = re.compile(r"cuda_capability_([0-9]{2})")
 # What Halide compiles for where no feature names a capability.
 _LOWEST_CAPABILITY = 30
-
-
-def profile_card(fields: Mapping[str, object]) -> CudaCard | None:
-    """The card that the checked fields name; None where they name none."""
-    return known_cards()[str(fields["gpu.card"])] if "gpu.card" in fields else None
 
 
 def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, where: str) -> None:

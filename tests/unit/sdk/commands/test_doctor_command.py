@@ -59,7 +59,7 @@ def test_what_is_missing_comes_with_its_fix(folders: Path) -> None:
     assert "/no/such/root" in board.found
     assert board.fix == "On Debian: apt-get install qemu-user libc6-arm64-cross"
     assert not checks["target broken"].passed
-    assert "not a key of a profile" in checks["target broken"].found
+    assert "unknown key" in checks["target broken"].found
 
 
 def test_a_vector_unit_of_another_machine_matters_only_when_asked_for(folders: Path) -> None:

@@ -80,7 +80,7 @@ def test_another_card_brings_its_own_multiprocessors_and_a_profile_its_own_limit
         ('extends = "cuda-sm86"\n[autoscheduler]\nname = "Adams2019"', "must be Anderson2021 in a profile with a"),
         ('extends = "x86-64"\n[autoscheduler]\nname = "Anderson2021"', "key 'gpu.card' is missing"),
         ('extends = "cuda-sm80"\n[gpu]\ncards = "A100"', "the nearest is 'gpu.card'"),
-        ('extends = "cuda-sm80"\ngpu = "A100"', r"'gpu' must be a table \(\[gpu\]\)"),
+        ('extends = "cuda-sm80"\ngpu = "A100"', r"'gpu' must be a table, not a string"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(text: str, expected: str, tmp_path: Path) -> None:
