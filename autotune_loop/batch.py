@@ -22,7 +22,7 @@ class BuiltBatch:
     """
 
     round_index: int
-    argset_index: int
+    task_index: int
     candidates: tuple[Candidate, ...]
     executable: Executable | None
     exhausted: bool
@@ -36,6 +36,6 @@ class BatchInProgress:
     """What is known of the batch under construction; belongs to the thread that builds it."""
 
     round_index: int
-    argset_index: int
+    task_index: int
     failed: int = 0
     stages_s: dict[str, float] = field(default_factory=dict)

@@ -85,7 +85,7 @@ class Candidate:
     """
 
     round_index: int
-    argset_index: int
+    task_index: int
     sample_index: int
     symbol: str
     point: SearchPoint

@@ -20,7 +20,7 @@ class RunStarted:
     run_folder: str
     batch_size: int
     rounds: int
-    argsets: int
+    tasks: int
     budget_s: float | None
     resumed: bool
     parallel_unit: str = "thread"
@@ -28,7 +28,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence for the user: what is going on, or something that went wrong and does not end the run."""
+    """A message for the user: what is going on, or something that went wrong and does not end the run."""
 
     kind: ClassVar[str] = "notice"
     text: str
@@ -41,7 +41,7 @@ class SearchProgress:
 
     kind: ClassVar[str] = "search_progress"
     round_index: int
-    argset_index: int
+    task_index: int
     sampled: int
     wanted: int
     duplicates: int
@@ -54,7 +54,7 @@ class BuildProgress:
 
     kind: ClassVar[str] = "build_progress"
     round_index: int
-    argset_index: int
+    task_index: int
     built: int
     failed: int
     wanted: int
@@ -66,7 +66,7 @@ class SampleMeasured:
 
     kind: ClassVar[str] = "sample_measured"
     round_index: int
-    argset_index: int
+    task_index: int
     sample_index: int
     origin: str
     median_ms: float
@@ -83,11 +83,11 @@ class SampleFailed:
 
     kind: ClassVar[str] = "sample_failed"
     round_index: int
-    argset_index: int
+    task_index: int
     sample_index: int | None
     stage: str
     reason: str
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class BestImproved:
     """A schedule beat all before it (the default included)."""
 
     kind: ClassVar[str] = "best_improved"
-    argset_index: int
+    task_index: int
     sample: str
     median_ms: float
     default_ms: float | None
@@ -122,7 +122,7 @@ class BatchDone:
 
     kind: ClassVar[str] = "batch_done"
     round_index: int
-    argset_index: int
+    task_index: int
     measured: int
     failed: int
     stages_s: Mapping[str, float]
@@ -135,12 +135,12 @@ class DeviceChanged:
     kind: ClassVar[str] = "device_changed"
     device: str
     state: str
-    sentence: str
+    message: str
 
     @property
     def text(self) -> str:
         """One line for people."""
-        return f"{self.device} is {self.state}" + (f": {self.sentence}" if self.sentence else ".")
+        return f"{self.device} is {self.state}" + (f": {self.message}" if self.message else ".")
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class PlayOff:
     """The best candidates and the default are being timed again, taking turns."""
 
     kind: ClassVar[str] = "play_off"
-    argset_index: int
+    task_index: int
     contenders: int
     turn: int
     turns: int

@@ -40,7 +40,7 @@ _REFUSED_FLOATS = "floating point"
 
 @dataclass(frozen=True)
 class Cell:
-    """One profile's result with one pipeline; `trouble` is a sentence where there is none."""
+    """One profile's result with one pipeline; `trouble` is a message where there is none."""
 
     tuned_ms: float | None = None
     speed_up: float | None = None

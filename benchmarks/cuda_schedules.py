@@ -66,7 +66,7 @@ class Tally:
     @property
     def not_assembled(self) -> int:
         """Schedules that `ptxas` refused."""
-        return sum("ptxas says" in sentence for sentence in self.unrunnable)
+        return sum("ptxas says" in message for message in self.unrunnable)
 
 
 def main() -> int:
@@ -129,9 +129,9 @@ def _count(tally: Tally, program: GeneratorProgram, request: GeneratorRequest, c
     result = run_checked_generator(program, request, _LIMITS, check)
     if isinstance(result, GeneratorFailure):
         if result.reason is GeneratorFailureReason.UNRUNNABLE:
-            tally.unrunnable.append(result.sentence)
+            tally.unrunnable.append(result.message)
         else:
-            tally.failed[result.sentence.splitlines()[0]] += 1
+            tally.failed[result.message.splitlines()[0]] += 1
         return
     tally.schedules.add(result.files["featurization"].read_bytes())
     kernels = _kernels(result.files["object"], check)
@@ -158,10 +158,10 @@ def _print(tallies: Mapping[str, Tally], profile: TargetProfile) -> None:
             f"| {len(tally.unrunnable)} | {len(tally.schedules)} | {tally.spilling} | {tally.most_registers} |"
         )
     for name, tally in tallies.items():
-        for sentence, number in tally.failed.items():
-            print(f"{name}, no code, {number} times: {sentence}")
-        for sentence in tally.unrunnable:
-            print(f"{name}, dropped: {sentence}")
+        for message, number in tally.failed.items():
+            print(f"{name}, no code, {number} times: {message}")
+        for message in tally.unrunnable:
+            print(f"{name}, dropped: {message}")
 
 
 if __name__ == "__main__":

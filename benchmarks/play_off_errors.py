@@ -120,7 +120,7 @@ def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], see
         for name in order:
             result = bench.measure(device, symbols[name])
             if not isinstance(result, Measurement):
-                raise SystemExit(result.sentence)
+                raise SystemExit(result.message)
             times[name] = ProcessTime.of(result)
         return Turn({device.name: times})
 

@@ -149,7 +149,7 @@ def _round_trip(case: Case, workbench: Workbench, keep: Path | None) -> tuple[Ou
     with tempfile.TemporaryDirectory(prefix="sdk-round-trip-") as folder:
         direct = case.run(Path(folder) / "direct", case.autoscheduler, "object", "schedule")
         if isinstance(direct, GeneratorFailure):
-            return Outcome.NOT_SCHEDULED, direct.sentence
+            return Outcome.NOT_SCHEDULED, direct.message
         emitted = direct.files["schedule"].read_text()
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def _round_trip(case: Case, workbench: Workbench, keep: Path | None) -> tuple[Ou
             return Outcome.NOT_COMPILED, str(error)
         again = case.run(Path(folder) / "again", applied, "object")
         if isinstance(again, GeneratorFailure):
-            return Outcome.NOT_APPLIED, again.sentence
+            return Outcome.NOT_APPLIED, again.message
         files = (direct.files["object"].read_bytes(), again.files["object"].read_bytes())
         if files[0] == files[1]:
             return Outcome.SAME_FILE, ""

@@ -126,7 +126,7 @@ def record(generator: str, folder: Path, sets: Sequence[Sequence[str]], batch_si
 
 def tell(event: Event) -> None:
     if isinstance(event, BatchDone):
-        say(f"  pipeline {event.argset_index}: {event.measured} timed, {event.failed} failed")
+        say(f"  pipeline {event.task_index}: {event.measured} timed, {event.failed} failed")
 
 
 def ship(made: Weights, lineage: Lineage, profile: str, held_out: RankingScores) -> None:

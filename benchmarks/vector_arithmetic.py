@@ -52,9 +52,9 @@ def try_idiom(name: str, lanes: int, target: str) -> str:
         return "not tried"
     if result.failure is None:
         return "right"
-    wrong = _WRONG.search(result.failure.sentence)
+    wrong = _WRONG.search(result.failure.message)
     if wrong is None:
-        print(result.failure.sentence, file=sys.stderr)
+        print(result.failure.message, file=sys.stderr)
     return "not tried" if wrong is None else f"{wrong[1]} wrong"
 
 

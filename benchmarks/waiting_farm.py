@@ -28,7 +28,7 @@ from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.device import FarmDevice, ServedDevice
 from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
@@ -136,10 +136,10 @@ class WaitingRun:
             engine = self._exits.enter_context(Engine(_context(self.folder, self.names), 1, farm))
             names = list(self.names)
             ahead_s = 0.0 if farm is None else FARM_AHEAD_S
-            self._crew = Crew(
+            self._dispatcher = Dispatcher(
                 engine, names, self.database, lambda event: None, 60.0, lambda name, trouble: None, ahead_s
             )
-            self._crew.open(lambda: False)
+            self._dispatcher.open(lambda: False)
             self._exits = self._exits.pop_all()
         return self
 
@@ -151,7 +151,7 @@ class WaitingRun:
         executable = Executable(self._executable, (), file_sha256(self._executable), self._executable.stat().st_size)
         jobs = [MeasureJob(executable, symbol, 0, None, Tolerance()) for symbol in symbols]
         settings = MeasureSettings(max_time_s=hold_s)
-        return self._crew.run(jobs, lambda job: settings, self._finish, enough)
+        return self._dispatcher.run(jobs, lambda job: settings, self._finish, enough)
 
     def _finish(self, job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
         self.measured[job.symbol] += 1

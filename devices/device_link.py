@@ -14,8 +14,8 @@ class DeviceLink(Protocol):
     """Files to and from one device, and programs started there. Used by one thread at a time.
 
     Paths on the device are relative to the folder that sessions start in (the home folder over SSH), or absolute.
-    Every method raises DeviceTrouble; after one of kind LOST, SILENT or GARBLED the link is closed, and `connect`
-    makes it anew.
+    Every method raises DeviceTrouble; after LOST, TIMEOUT or PROTOCOL_ERROR the link is closed, and `connect` makes it
+    anew.
     """
 
     def connect(self) -> None:

@@ -13,18 +13,18 @@ class TroubleKind(Enum):
     UNREACHABLE = "unreachable"
     REFUSED = "refused"
     LOST = "connection lost"
-    SILENT = "silent"
-    GARBLED = "garbled"
+    TIMEOUT = "timeout"
+    PROTOCOL_ERROR = "protocol error"
     FULL = "storage full"
     LEASED = "leased by someone else"
     DRIFTED = "another speed than before"
-    UNLIKE = "unlike the other boards"
+    OUTLIER = "outlier among the boards"
     BROKEN = "broken"
 
     @property
     def needs_a_person(self) -> bool:
         """Whether trying again cannot help: a key, a password or a host key must be put right, or the board itself."""
-        return self in (TroubleKind.REFUSED, TroubleKind.UNLIKE)
+        return self in (TroubleKind.REFUSED, TroubleKind.OUTLIER)
 
 
 class DeviceTrouble(DeviceError):

@@ -1,7 +1,7 @@
 """The command `sdk`: its commands, and what becomes of errors.
 
 exit code 0    done
-          1    failed, with one sentence on standard error that names the next step
+          1    failed, with one message on standard error that names the next step
           2    wrong usage
           130  interrupted
 """
@@ -127,12 +127,12 @@ def _complain(text: str, exit_code: int) -> int:
 
 
 def _usage(error: Exception) -> tuple[str, int]:
-    """Return the sentence and the exit code for an error that typer found in the command line."""
+    """Return the message and the exit code for an error that typer found in the command line."""
     format_message = getattr(error, "format_message", None)
-    sentence = " ".join(str(format_message() if callable(format_message) else error).split())
+    message = " ".join(str(format_message() if callable(format_message) else error).split())
     path = getattr(getattr(error, "ctx", None), "command_path", "sdk")
-    stop = "" if sentence.endswith(("?", ")", ".")) else "."
-    return f"{sentence}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
+    stop = "" if message.endswith(("?", ")", ".")) else "."
+    return f"{message}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
 
 
 def _stdout_is_closed() -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 
 class SdkError(Exception):
-    """One clear sentence: what is wrong, where, what was expected; then what to do next.
+    """One clear message: what is wrong, where, what was expected; then what to do next.
 
     Attributes:
         message: what is wrong, where, and what was expected.

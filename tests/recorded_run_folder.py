@@ -56,7 +56,7 @@ def write_run_folder(folder: Path, samples: int, identity: dict[str, str] | None
             database.add_candidate(
                 Candidate(
                     round_index=round_index,
-                    argset_index=0,
+                    task_index=0,
                     sample_index=sample_index,
                     symbol=symbol,
                     point=SearchPoint(origin, number, 32, 100, store.updated_weights),
@@ -78,12 +78,12 @@ def write_run_folder(folder: Path, samples: int, identity: dict[str, str] | None
         used.parent.mkdir(parents=True, exist_ok=True)
         write_weights(baseline_weights(find_halide_install().plugin_path("Adams2019")), used)
         if samples:
-            verdict = {"winner": "harris_r0_a0_s1", "challenger": "harris_r0_a0_s1", "stayer": "harris_r0_a0_s0"}
-            database.add_verdict(0, {**verdict, "sentence": "It is 1.5 times as fast.", "turns": 8})
+            verdict = {"winner": "harris_r0_a0_s1", "challenger": "harris_r0_a0_s1", "baseline": "harris_r0_a0_s0"}
+            database.add_verdict(0, {**verdict, "message": "It is 1.5 times as fast.", "turns": 8})
             database.add_measurement(
                 Measurement("harris_r0_a0_s1", "one", Clock.WALL, (4e-3, 4e-3), "precision", True), "play-off", 0.1
             )
-        database.add_failure("search", "crashed", "It <died>.", "log", round_index=0, argset_index=0)
+        database.add_failure("search", "crashed", "It <died>.", "log", round_index=0, task_index=0)
         scores = {"pairwise_accuracy": 0.5}
         database.add_weights(0, "", True, "better", {"before": scores, "after": {"pairwise_accuracy": 0.75}})
         for moment in ("before", "after"):

@@ -37,7 +37,7 @@ class DamagedEntry:
 
     name: str
     path: Path
-    sentence: str
+    message: str
 
 
 class WeightsRegistry:

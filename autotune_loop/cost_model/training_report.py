@@ -17,7 +17,7 @@ class TrainingReport:
 
     Attributes:
         outcome: whether the new weights are better than the old ones.
-        reason: the outcome in one sentence, with the figures behind it.
+        reason: the outcome in one message, with the figures behind it.
         weights: the trained weights when accepted, else None: go on with the old ones.
         losses: the mean loss of a pipeline, one for each epoch; after a divergence those up to it.
         before, after: scores of the old and the new weights on the held-out schedules; on the training

@@ -30,7 +30,7 @@ _COOL_DOWN_LIMIT_S = 300.0
 
 
 @dataclass
-class Station:
+class DeviceSession:
     """Opens the device when it is first needed, and again after trouble.
 
     A device that times several schedules at once is used by as many threads: they differ in what they run, and take
@@ -49,7 +49,7 @@ class Station:
     _boot: str = ""
     _watch: CanaryWatch | None = None
     _drifted: bool = False
-    _era: str = ""
+    _epoch: str = ""
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
@@ -57,9 +57,9 @@ class Station:
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
     @property
-    def era(self) -> str:
+    def epoch(self) -> str:
         """Names a stretch of the device's life in which it keeps its speed, as far as this run has seen."""
-        return self._era
+        return self._epoch
 
     def open(self) -> Transport:
         """Connect, take the lease, push the input files; at once when that is done already.
@@ -72,24 +72,24 @@ class Station:
                 self._transport = self.open_transport()
             if not self._ready:
                 if isinstance(self._transport, AgentTransport):
-                    self._begin_era(self._transport)
+                    self._begin_epoch(self._transport)
                 self._session(Tolerance()).push_inputs()
                 self._ready = True
             return self._transport
 
-    def _begin_era(self, transport: AgentTransport) -> None:
+    def _begin_epoch(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
         if boot != self._boot:
             self._boot = boot
             self._watch = None
-            self._start_era()
+            self._start_epoch()
         if self._watch is None and self.device.has_canary:
             self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
             self._drifted = False
 
-    def _start_era(self) -> None:
+    def _start_epoch(self) -> None:
         """Times before and after are compared by what the reference takes, which is therefore timed again."""
-        self._era = f"{self._boot}/{secrets.token_hex(4)}"
+        self._epoch = f"{self._boot}/{secrets.token_hex(4)}"
         self._references.clear()
 
     def _forget_connection(self, error: DeviceError) -> None:
@@ -97,11 +97,11 @@ class Station:
         self._ready = False
         self._pushed.clear()
         # Only after a loss of the connection are the reference's outputs sure to be there still.
-        if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.SILENT)):
+        if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.TIMEOUT)):
             self._references.clear()
 
     def _session(self, tolerance: Tolerance) -> Session:
-        assert self._transport is not None, "the station is opened first"
+        assert self._transport is not None, "the device_session is opened first"
         return Session(self.device, self._transport, self.inputs, tolerance)
 
     def sense(self) -> DeviceSense | None:
@@ -191,7 +191,7 @@ class Station:
         if isinstance(result, MeasureFailure):
             self._heeded(result)
         others = () if reference is None else self.others(reference)
-        timing = Timing(self._steady(result), held_s, self.era, compared, others)
+        timing = Timing(self._steady(result), held_s, self.epoch, compared, others)
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
@@ -199,7 +199,7 @@ class Station:
     def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
         """The failure; after one of the device, what follows opens it anew."""
         if failure.reason is MeasureFailureReason.DEVICE:
-            self._forget_connection(DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.sentence))
+            self._forget_connection(DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.message))
         return failure
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
@@ -219,7 +219,7 @@ class Station:
         """After a drift, wait until the device is back at its usual speed.
 
         Raises:
-            DeviceTrouble: it does not come back; a new baseline is taken when the station is opened again.
+            DeviceTrouble: it does not come back; a new baseline is taken when the device_session is opened again.
         """
         if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
             return
@@ -227,7 +227,7 @@ class Station:
         while not self._watch.is_steady([self._transport.canary()]):
             if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
                 self._watch = None
-                self._start_era()
+                self._start_epoch()
                 raise DeviceTrouble(
                     TroubleKind.DRIFTED,
                     f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
@@ -270,6 +270,6 @@ _NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOP
 def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:
     """A schedule that could not be compared because the reference did not run on this device."""
     if failure.reason in _NOT_THE_KERNELS_FAULT:
-        return MeasureFailure(symbol, failure.device, failure.reason, failure.sentence, failure.log, failure.trouble)
-    trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.sentence}")
+        return MeasureFailure(symbol, failure.device, failure.reason, failure.message, failure.log, failure.trouble)
+    trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.message}")
     return device_failure(symbol, failure.device, trouble, under_way=False)

@@ -289,13 +289,13 @@ class Engine:
             self._land(flight, error=_member_lost(flight.order.device))
             return
         flight.losses += 1
-        sentence = ""
+        message = ""
         if flight.losses >= _MOST_BUILD_LOSSES:
-            sentence = f"{flight.losses} members of the farm were lost with one build, one after the other."
+            message = f"{flight.losses} members of the farm were lost with one build, one after the other."
         elif not await self._scheduler_is_back():
-            sentence = "The farm's scheduler is gone."
-        if sentence or not self._is_open:
-            error = FarmError(sentence or "The run has ended.", next_step="Look at the farm's logs; --resume goes on.")
+            message = "The farm's scheduler is gone."
+        if message or not self._is_open:
+            error = FarmError(message or "The run has ended.", next_step="Look at the farm's logs; --resume goes on.")
             self._land(flight, error=error)
         else:
             self._launch(flight)

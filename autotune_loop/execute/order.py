@@ -143,11 +143,11 @@ def perform(order: Order) -> Done | Wanting:
 def _does_not_travel(error: GeneratorError, run: RunWorker, member_name: str) -> GeneratorError:
     """For a generator that works where the run has begun, and not at a member."""
     lines = error.message.splitlines()
-    sentence = " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]).rstrip(".")
+    message = " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]).rstrip(".")
     for task in run.context.tasks:
-        sentence = sentence.replace(str(task.reference.file), task.reference.file.name)
+        message = message.replace(str(task.reference.file), task.reference.file.name)
     return GeneratorError(
-        f"On the farm's member {member_name}, {sentence}. Only a generator's own file travels to members.",
+        f"On the farm's member {member_name}, {message}. Only a generator's own file travels to members.",
         next_step="Put what it imports or includes into that file, install it on every member, give a built generator"
         " executable, or tune without the farm: --scheduler none.",
     )
@@ -185,7 +185,7 @@ def _note_failure(member: FarmMember, order: Order, result: object) -> None:
         return
     failure = result.result if isinstance(result, Timing) else result
     if isinstance(failure, MeasureFailure) and failure.reason is MeasureFailureReason.DEVICE:
-        member.failed(order.device, order.run_id, failure.sentence)
+        member.failed(order.device, order.run_id, failure.message)
     elif isinstance(failure, DeviceError):
         member.failed(order.device, order.run_id, str(failure))
 

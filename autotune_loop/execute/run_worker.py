@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device
 from devices.local.core_turns import CoreTurns
@@ -45,7 +45,7 @@ class RunWorker:
         self._turns = CoreTurns(context.lock_folder)
         self._programs: dict[Path, GeneratorProgram] = {}
         self._has_looked_for_plugin = False
-        self._stations: dict[str, Station] = {}
+        self._device_sessions: dict[str, DeviceSession] = {}
         self._search_plugin: Path | None = None
         self._closed = False
 
@@ -54,11 +54,11 @@ class RunWorker:
         self._closed = True
         self.stop.set()
         with self._lock:
-            programs, stations = list(self._programs.values()), list(self._stations.values())
+            programs, device_sessions = list(self._programs.values()), list(self._device_sessions.values())
         for program in programs:
             program.close()
-        for station in stations:
-            station.close()
+        for device_session in device_sessions:
+            device_session.close()
 
     @property
     def compiler(self) -> HostCppCompiler:
@@ -103,17 +103,17 @@ class RunWorker:
             self._has_looked_for_plugin = True
         return self._search_plugin
 
-    def station(self, device_name: str) -> Station:
+    def device_session(self, device_name: str) -> DeviceSession:
         """A device in this run's service, not yet opened at first.
 
         Raises:
             DeviceError: there is no such device here.
         """
         with self._lock:
-            if device_name not in self._stations:
+            if device_name not in self._device_sessions:
                 device, open_it = self._find_device(device_name)
-                self._stations[device_name] = Station(device, open_it, self.context.inputs)
-            return self._stations[device_name]
+                self._device_sessions[device_name] = DeviceSession(device, open_it, self.context.inputs)
+            return self._device_sessions[device_name]
 
     def interrupt(self) -> None:
         """Kill what the tasks under way have started; tasks that start later are not affected."""

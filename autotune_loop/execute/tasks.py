@@ -123,8 +123,8 @@ def build_object(candidate: Candidate, task_index: int, folder: Path) -> BuiltOb
     again = read_featurization(generated.files["featurization"], worker.context.network).schedule_sha256
     if again != candidate.schedule_sha256:
         shutil.rmtree(folder, ignore_errors=True)
-        sentence = "The search gave another schedule when it was repeated with the same seed."
-        return GeneratorFailure(GeneratorFailureReason.FAILED, sentence, "", generated.duration_s)
+        message = "The search gave another schedule when it was repeated with the same seed."
+        return GeneratorFailure(GeneratorFailureReason.FAILED, message, "", generated.duration_s)
     return _built(candidate.symbol, generated)
 
 
@@ -280,12 +280,12 @@ def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError
 def open_device(device_name: str) -> str | DeviceError:
     """Connect to a device, again after trouble; returns what identifies the time since it was switched on."""
     worker = current_run_worker()
-    station = worker.station(device_name)
+    device_session = worker.device_session(device_name)
     try:
-        station.open()
+        device_session.open()
     except DeviceError as error:
         return error
-    return station.era.partition("/")[0]
+    return device_session.epoch.partition("/")[0]
 
 
 def prepare_reference(device_name: str, run: ReferenceRun, settings: MeasureSettings) -> Timing | None:
@@ -295,19 +295,19 @@ def prepare_reference(device_name: str, run: ReferenceRun, settings: MeasureSett
         Its time, or why there are no outputs; None when there are outputs and timing it failed.
     """
     worker = current_run_worker()
-    station = worker.station(device_name)
+    device_session = worker.device_session(device_name)
     try:
-        station.open()
+        device_session.open()
         with worker.measuring() as stop:
             started = time.monotonic()
-            result = station.reference(run, settings, stop)
+            result = device_session.reference(run, settings, stop)
             held_s = time.monotonic() - started
     except DeviceError as error:
         return Timing(device_failure(run.symbol, device_name, error, under_way=False), 0.0)
     if result is None:
         return None
     timed = result if isinstance(result, Measurement) else None
-    return Timing(result, held_s, station.era, timed, station.others(run))
+    return Timing(result, held_s, device_session.epoch, timed, device_session.others(run))
 
 
 def measure(
@@ -321,14 +321,14 @@ def measure(
     """Check and time one kernel on a device."""
     worker = current_run_worker()
     with worker.measuring() as stop:
-        return worker.station(device_name).measure(executable, symbol, settings, reference, tolerance, stop)
+        return worker.device_session(device_name).measure(executable, symbol, settings, reference, tolerance, stop)
 
 
 def sense(device_name: str) -> DeviceSense | None:
     """What the device's sensors say; None where there are none, or it does not answer."""
-    return current_run_worker().station(device_name).sense()
+    return current_run_worker().device_session(device_name).sense()
 
 
 def forget(device_name: str, executable: Executable) -> None:
     """Delete a measured batch's executable from the device."""
-    current_run_worker().station(device_name).forget(executable)
+    current_run_worker().device_session(device_name).forget(executable)

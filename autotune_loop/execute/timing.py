@@ -33,13 +33,13 @@ class Timing:
 
     Attributes:
         held_s: seconds that it held the device.
-        era: names a stretch of the device's life in which its times can be compared with each other.
-        reference: the reference's own time in that era; None where there is none.
+        epoch: names a stretch of the device's life in which its times can be compared with each other.
+        reference: the reference's own time in that epoch; None where there is none.
         others: those of the kernels that boards are compared by beside it.
     """
 
     result: Measurement | MeasureFailure
     held_s: float
-    era: str = ""
+    epoch: str = ""
     reference: Measurement | None = None
     others: tuple[Measurement, ...] = ()

@@ -32,7 +32,7 @@ from targets.errors import DeviceError, FarmError
 
 # What a member tells the scheduler is under this name.
 _FAILURES_KEPT = 10
-_LONGEST_SENTENCE = 500
+_LONGEST_MESSAGE = 500
 
 
 def device_resource(device_name: str) -> str:
@@ -75,7 +75,7 @@ class _Record:
 
     Attributes:
         run_id, task, since_s: the task under way, and the monotonic time at which it began.
-        failures: the last ones: Unix time, run, sentence.
+        failures: the last ones: Unix time, run, message.
     """
 
     run_id: str = ""
@@ -349,8 +349,8 @@ class FarmMember:
             if record is not None:
                 record.run_id = record.task = ""
 
-    def failed(self, device_name: str, run_id: str, sentence: str) -> None:
+    def failed(self, device_name: str, run_id: str, message: str) -> None:
         """Note that a device has failed."""
         record = self._records.get(device_name)
         if record is not None:
-            record.failures.append((time.time(), run_id, sentence[:_LONGEST_SENTENCE]))
+            record.failures.append((time.time(), run_id, message[:_LONGEST_MESSAGE]))

@@ -1,4 +1,4 @@
-"""Certificates and keys as PEM files: written, read with a sentence, checked before they are used."""
+"""Certificates and keys as PEM files: written, read with a message, checked before they are used."""
 
 from __future__ import annotations
 

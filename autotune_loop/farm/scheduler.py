@@ -41,14 +41,14 @@ class FarmScheduler(PortlessScheduler):
         return self._farm_versions.to_fields()
 
     async def farm_admission(self, name: str, workers: list[str], versions: object) -> dict[str, str]:
-        """Before a member's workers register: a sentence on why they may not, or may not yet.
+        """Before a member's workers register: a message on why they may not, or may not yet.
 
         Returns:
-            'refused' or 'taken' with a sentence; empty where they are welcome.
+            'refused' or 'taken' with a message; empty where they are welcome.
         """
-        if sentence := self._refusal(name, versions):
-            self._tell(f"Refused: {sentence}")
-            return {"refused": sentence}
+        if message := self._refusal(name, versions):
+            self._tell(f"Refused: {message}")
+            return {"refused": message}
         taken = [worker for worker in workers if worker in self.aliases]
         if taken:
             return {"taken": f"The farm has {', '.join(map(_shown, taken))} already, from another process."}
@@ -71,9 +71,9 @@ class FarmScheduler(PortlessScheduler):
 
     async def add_worker(self, comm: Comm, *, name: str, extra: dict[str, Any], **fields: Any) -> None:
         """Register a worker; returns when it has left."""
-        if sentence := self._refusal(str(name), extra.get(VERSIONS_KEY)):
-            self._tell(f"Refused: {sentence}")
-            await comm.write({"status": "error", "message": sentence, "time": time.time()})
+        if message := self._refusal(str(name), extra.get(VERSIONS_KEY)):
+            self._tell(f"Refused: {message}")
+            await comm.write({"status": "error", "message": message, "time": time.time()})
             return
         self._tell(f"Joined: {_shown(str(name))}, from {comm.peer_address}.")
         try:

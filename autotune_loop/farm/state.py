@@ -25,7 +25,7 @@ class DeviceFailure:
 
     unix_s: float
     run_id: str
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What must be the same on all machines of a farm, and the sentence for one that differs."""
+"""What must be the same on all machines of a farm, and the message for one that differs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from autotune_loop.batch import BuiltBatch
 from autotune_loop.candidate import Candidate
 from autotune_loop.events import Listener, SampleMeasured
 from autotune_loop.execute.timing import ReferenceRun
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.run_database import NOT_DONE
@@ -26,7 +26,7 @@ OnMeasured = Callable[[Candidate, Measurement, float], None]
 
 
 @dataclass(frozen=True)
-class ArgsetReference:
+class TaskReference:
     """The reference of an argument set.
 
     Attributes:
@@ -41,7 +41,7 @@ class ArgsetReference:
 
 
 class BatchMeasurer:
-    """Gives a batch to the crew and writes what comes back.
+    """Gives a batch to the dispatcher and writes what comes back.
 
     Args:
         enough: asked before each measurement, with how many the batch has: true ends the batch early.
@@ -49,13 +49,13 @@ class BatchMeasurer:
 
     def __init__(
         self,
-        crew: Crew,
+        dispatcher: Dispatcher,
         store: RunStore,
         settings: MeasureSettings,
         listen: Listener,
         enough: Callable[[int], bool],
     ) -> None:
-        self._crew = crew
+        self._dispatcher = dispatcher
         self._store = store
         self._settings = settings
         self._listen = listen
@@ -63,7 +63,7 @@ class BatchMeasurer:
         self._failures = FailureLog(store.database, listen)
         self._best_s: dict[int, float] = {}
 
-    def measure(self, batch: BuiltBatch, reference: ArgsetReference, on_measured: OnMeasured) -> tuple[int, int]:
+    def measure(self, batch: BuiltBatch, reference: TaskReference, on_measured: OnMeasured) -> tuple[int, int]:
         """Time the candidates of the batch; returns how many were timed and how many failed.
 
         What is not begun when the batch is ended early is not counted.
@@ -82,36 +82,34 @@ class BatchMeasurer:
                 self._tell(candidate, result, sum(counts.values()), len(by_symbol))
             else:
                 counts["failed"] += int(result.reason.value != NOT_DONE)
-                self._failures.candidate_failed(candidate, "measure", result.reason.value, result.sentence, result.log)
+                self._failures.candidate_failed(candidate, "measure", result.reason.value, result.message, result.log)
                 shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
 
-        executable, argset_index = batch.executable, batch.argset_index
-        jobs = [
-            MeasureJob(executable, symbol, argset_index, reference.run, reference.tolerance) for symbol in by_symbol
-        ]
-        self._crew.sense("before")
-        self._crew.run(jobs, self._settings_now, finish, lambda: self._enough(counts["measured"]))
-        self._crew.sense("after")
-        self._crew.forget(executable)
+        executable, task_index = batch.executable, batch.task_index
+        jobs = [MeasureJob(executable, symbol, task_index, reference.run, reference.tolerance) for symbol in by_symbol]
+        self._dispatcher.sense("before")
+        self._dispatcher.run(jobs, self._settings_now, finish, lambda: self._enough(counts["measured"]))
+        self._dispatcher.sense("after")
+        self._dispatcher.forget(executable)
         executable.path.unlink(missing_ok=True)
         return counts["measured"], counts["failed"]
 
     def _settings_now(self, job: MeasureJob) -> MeasureSettings:
-        best_s = self._best_s.get(job.argset_index)
+        best_s = self._best_s.get(job.task_index)
         return self._settings if best_s is None else replace(self._settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
 
-    def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: ArgsetReference) -> None:
+    def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: TaskReference) -> None:
         self._store.database.add_measurement(measurement, "sample", held_s)
         place = (candidate.folder, candidate.round_index, candidate.sample_index)
         self._store.write_sample(*place, measurement.comparable_median_s * 1e3, reference.pipeline_id)
-        best_s = self._best_s.get(candidate.argset_index)
+        best_s = self._best_s.get(candidate.task_index)
         if best_s is None or measurement.median_s < best_s:
-            self._best_s[candidate.argset_index] = measurement.median_s
+            self._best_s[candidate.task_index] = measurement.median_s
 
     def _tell(self, candidate: Candidate, measurement: Measurement, done: int, wanted: int) -> None:
         event = SampleMeasured(
             round_index=candidate.round_index,
-            argset_index=candidate.argset_index,
+            task_index=candidate.task_index,
             sample_index=candidate.sample_index,
             origin=candidate.point.origin.value,
             median_ms=measurement.comparable_median_s * 1e3,

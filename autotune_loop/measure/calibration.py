@@ -13,7 +13,7 @@ from devices.timing.measurement import Measurement
 
 
 class Calibration:
-    """For each device and era a factor, from the reference schedules that it times.
+    """For each device and epoch a factor, from the reference schedules that it times.
 
     The first device sets the scale, for as long as the run folder lives. A schedule that it has not timed joins the
     scale with the first device that has a factor and times it.
@@ -26,46 +26,46 @@ class Calibration:
         self._scale: dict[int, dict[str, ReferenceTime]] = {}
         self._first: dict[int, str] = {}
         for row in database.calibrations():
-            self._factors[(row.argset_index, row.device, row.era)] = row.board
-            self._extend_scale(row.argset_index, row.device, row.board, row.times)
+            self._factors[(row.task_index, row.device, row.epoch)] = row.board
+            self._extend_scale(row.task_index, row.device, row.board, row.times)
 
-    def factor(self, argset_index: int, timing: Timing) -> float:
+    def factor(self, task_index: int, timing: Timing) -> float:
         """What the times of a timing are multiplied with; 1 where there is no reference to tell.
 
         Raises:
             DeviceTrouble: the board's reference schedules are not in proportion to the others'.
         """
-        if timing.reference is None or not timing.era:
+        if timing.reference is None or not timing.epoch:
             return 1.0
         with self._lock:
-            found = self._factor(argset_index, timing.era, (timing.reference, *timing.others))
+            found = self._factor(task_index, timing.epoch, (timing.reference, *timing.others))
         if found.fits:
             return found.factor
         raise DeviceTrouble(
-            TroubleKind.UNLIKE,
-            f"{timing.reference.device} does not fit {self._first[argset_index]}, which set the run's scale: its times"
+            TroubleKind.OUTLIER,
+            f"{timing.reference.device} does not fit {self._first[task_index]}, which set the run's scale: its times"
             f" are {1 / found.factor:.2f} times as long, but {found.furthest}'s is {found.spread:.0%} off that, where"
             f" {LARGEST_SCATTER:.0%} is allowed.",
             next_step="See that both are of one kind, cool and idle; or tune for it in a run of its own.",
         )
 
-    def _factor(self, argset_index: int, era: str, references: tuple[Measurement, ...]) -> BoardFactor:
+    def _factor(self, task_index: int, epoch: str, references: tuple[Measurement, ...]) -> BoardFactor:
         device = references[0].device
-        key = (argset_index, device, era)
+        key = (task_index, device, epoch)
         if key not in self._factors:
             times = {one.kernel: ReferenceTime(one.minimum_s * 1e3, one.spread_s * 1e3) for one in references}
-            found = board_factor(self._scale.get(argset_index, {}), times)
+            found = board_factor(self._scale.get(task_index, {}), times)
             self._factors[key] = found
-            self._extend_scale(argset_index, device, found, times)
-            self._database.add_calibration(CalibrationRow(argset_index, device, era, found, times))
+            self._extend_scale(task_index, device, found, times)
+            self._database.add_calibration(CalibrationRow(task_index, device, epoch, found, times))
         return self._factors[key]
 
     def _extend_scale(
-        self, argset_index: int, device: str, found: BoardFactor, times: Mapping[str, ReferenceTime]
+        self, task_index: int, device: str, found: BoardFactor, times: Mapping[str, ReferenceTime]
     ) -> None:
-        scale = self._scale.setdefault(argset_index, {})
+        scale = self._scale.setdefault(task_index, {})
         if not found.fits or (scale and not found.schedules):
             return
-        self._first.setdefault(argset_index, device)
+        self._first.setdefault(task_index, device)
         for name, time in times.items():
             scale.setdefault(name, ReferenceTime(time.time_ms * found.factor, time.spread_ms * found.factor))

@@ -19,8 +19,8 @@ _FRUITLESS_RETURNS = 5
 
 
 @dataclass
-class Seat:
-    """A device's place in the crew.
+class DeviceState:
+    """A device's place in the dispatcher.
 
     Attributes:
         in_flight: schedules that it has been handed.
@@ -35,7 +35,7 @@ class Seat:
         at_once: schedules that it times at once.
         ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
         typical_s: seconds that one holds it; 0 before the first.
-        sentence: why it is out of service.
+        message: why it is out of service.
         is_proved: it has timed a schedule of this run.
     """
 
@@ -52,7 +52,7 @@ class Seat:
     at_once: int = 1
     ahead_s: float = 0.0
     typical_s: float = 0.0
-    sentence: str = ""
+    message: str = ""
     is_proved: bool = False
 
     @property
@@ -98,10 +98,10 @@ class Seat:
         """Whether it is time to look at it again."""
         return not (self.in_service or self.checking or self.gone) and time.monotonic() >= self.next_check_s
 
-    def out_of_service(self, kind: TroubleKind, sentence: str) -> None:
+    def out_of_service(self, kind: TroubleKind, message: str) -> None:
         """It failed: look at it again after a while that grows with every failure."""
         self.failures += 1
-        self.sentence = sentence
+        self.message = message
         self.out_since_s = self.out_since_s or time.monotonic()
         self.failing_since_s = self.failing_since_s or time.monotonic()
         self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
@@ -120,5 +120,5 @@ class Seat:
         self.failures = 0
         self.failing_since_s = None
         self.fruitless_returns = 0
-        self.sentence = ""
+        self.message = ""
         return is_news

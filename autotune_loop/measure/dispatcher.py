@@ -16,8 +16,8 @@ from autotune_loop.execute import tasks
 from autotune_loop.execute.engine import Engine
 from autotune_loop.execute.timing import ReferenceRun, Timing
 from autotune_loop.measure.calibration import Calibration
-from autotune_loop.measure.device_state import Seat
-from autotune_loop.measure.retry_state import KILLS_ALLOWED, Attempt, MeasureJob
+from autotune_loop.measure.device_state import DeviceState
+from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
 from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure import device_failure
@@ -29,10 +29,10 @@ from targets.errors import DeviceError
 _POLL_S = 0.2
 # However unlucky a schedule is, it ends.
 _MOST_TRIES = 12
-_LOST_AGAIN = (TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED)
-_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.UNLIKE)
+_LOST_AGAIN = (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
+_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
 # No fault of the device: it is not remembered.
-_FAULTLESS = (TroubleKind.LEASED, TroubleKind.UNLIKE)
+_FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
 # A device that was lost with a schedule and is not back after so long is taken for killed by it.
 _VERDICT_AFTER_S = 120.0
 
@@ -46,7 +46,7 @@ ReportHealth = Callable[[str, DeviceTrouble | None], None]
 
 @dataclass
 class _Work:
-    """The jobs of one call of `Crew.run`.
+    """The jobs of one call of `Dispatcher.run`.
 
     Attributes:
         waiting: to be handed out.
@@ -56,13 +56,13 @@ class _Work:
 
     settings: SettingsNow
     finish: Finish
-    waiting: deque[Attempt]
-    held: list[Attempt] = field(default_factory=list)
-    lost: list[Attempt] = field(default_factory=list)
+    waiting: deque[RetryState]
+    held: list[RetryState] = field(default_factory=list)
+    lost: list[RetryState] = field(default_factory=list)
     flying: int = 0
 
 
-class Crew:
+class Dispatcher:
     """Belongs to one thread.
 
     Args:
@@ -87,7 +87,7 @@ class Crew:
     ) -> None:
         self._engine = engine
         self._ahead_s = ahead_s
-        self._seats = {name: Seat(name, at_once=at_once, ahead_s=ahead_s) for name in device_names}
+        self._states = {name: DeviceState(name, at_once=at_once, ahead_s=ahead_s) for name in device_names}
         self._database = database
         self._calibration = Calibration(database)
         self._listen = listen
@@ -100,12 +100,12 @@ class Crew:
     @property
     def in_service(self) -> list[str]:
         """Names of the devices that take schedules now."""
-        return [seat.name for seat in self._seats.values() if seat.in_service]
+        return [state.name for state in self._states.values() if state.in_service]
 
     @property
     def taking_part(self) -> list[str]:
         """Names of the devices that have timed schedules of this run, or can now."""
-        return [seat.name for seat in self._seats.values() if seat.in_service or seat.is_proved]
+        return [state.name for state in self._states.values() if state.in_service or state.is_proved]
 
     def open(self, stopped: Callable[[], bool]) -> None:
         """Connect to every device at once and take the leases.
@@ -115,22 +115,22 @@ class Crew:
         Raises:
             DeviceError: none of them can be used; the first one's trouble is told.
         """
-        self._engine.arrivals()  # these are the seats' own
-        futures = {name: self._engine.submit_measure(name, tasks.open_device, name) for name in self._seats}
+        self._engine.arrivals()  # these are the states' own
+        futures = {name: self._engine.submit_measure(name, tasks.open_device, name) for name in self._states}
         troubles = []
         for name, future in futures.items():
             answer = _opened(future)
             if isinstance(answer, DeviceError):
                 troubles.append(answer)
-                self._out_of_service(self._seats[name], answer)
+                self._out_of_service(self._states[name], answer)
             else:
-                self._seats[name].boot = answer
+                self._states[name].boot = answer
         reached = any(isinstance(trouble, DeviceTrouble) and trouble.kind in _LOST_AGAIN for trouble in troubles)
         if not self.in_service and not (reached and self._wait_for_device(stopped)) and not stopped():
             raise troubles[0]
 
     def prepare(
-        self, run: ReferenceRun, argset_index: int, settings: MeasureSettings, stopped: Callable[[], bool]
+        self, run: ReferenceRun, task_index: int, settings: MeasureSettings, stopped: Callable[[], bool]
     ) -> Timing | None:
         """Run the reference on the first device that is in service; the others do so when they first need it.
 
@@ -142,25 +142,25 @@ class Crew:
         """
         strikes = 0
         for _ in range(_MOST_TRIES):
-            seat = self._seats[self.in_service[0]]
-            boot = seat.boot
-            future = self._engine.submit_measure(seat.name, tasks.prepare_reference, seat.name, run, settings)
-            timing = _timing(seat, run.symbol, future)
+            state = self._states[self.in_service[0]]
+            boot = state.boot
+            future = self._engine.submit_measure(state.name, tasks.prepare_reference, state.name, run, settings)
+            timing = _timing(state, run.symbol, future)
             if timing is not None:
-                timing = self._calibrated(argset_index, timing)
+                timing = self._calibrated(task_index, timing)
             if timing is None or not _is_device_failure(timing.result):
                 return timing
-            self._failed(seat, timing.result)
+            self._failed(state, timing.result)
             if not self._wait_for_device(stopped):
                 break
-            restarted = timing.result.under_way and seat.in_service and seat.boot != boot
+            restarted = timing.result.under_way and state.in_service and state.boot != boot
             strikes += int(restarted or timing.result.trouble not in _MAY_PASS)
             if strikes >= KILLS_ALLOWED:
                 break
         return timing
 
     def _wait_for_device(self, stopped: Callable[[], bool]) -> bool:
-        """Whether a device is in service, at once or within the crew's patience."""
+        """Whether a device is in service, at once or within the dispatcher's patience."""
         while not self.in_service:
             self._look_again()
             if stopped() or self._patience_is_over():
@@ -174,9 +174,9 @@ class Crew:
         futures = {name: self._engine.submit_measure(name, tasks.sense, name) for name in self.in_service}
         for name, future in futures.items():
             with contextlib.suppress(DeviceTrouble):
-                state = future.result()
-                if state is not None:
-                    self._database.add_device_state(name, moment, asdict(state))
+                sensed = future.result()
+                if sensed is not None:
+                    self._database.add_device_state(name, moment, asdict(sensed))
 
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
@@ -195,7 +195,7 @@ class Crew:
         Returns:
             How many jobs got no result, because it ended early.
         """
-        work = _Work(settings, finish, deque(Attempt(job) for job in jobs))
+        work = _Work(settings, finish, deque(RetryState(job) for job in jobs))
         while True:
             self._look_again()
             self._release_held(work)
@@ -218,166 +218,164 @@ class Crew:
         return self._patience_is_over()
 
     def _patience_is_over(self) -> bool:
-        self.is_lost = all(seat.is_given_up(self._patience_s) for seat in self._seats.values())
+        self.is_lost = all(state.is_given_up(self._patience_s) for state in self._states.values())
         return self.is_lost
 
     def _hand_out(self, work: _Work) -> bool:
         """Give one schedule to a device that is free for it; false when there is no such pair."""
-        if not any(seat.in_service and seat.has_room for seat in self._seats.values()):
+        if not any(state.in_service and state.has_room for state in self._states.values()):
             return False  # without looking through all that wait
-        for position, attempt in enumerate(work.waiting):
-            wanted = attempt.job.device
-            if wanted is not None and self.in_service and self._seats[wanted].is_given_up(self._wanted_patience_s):
+        for position, retry in enumerate(work.waiting):
+            wanted = retry.job.device
+            if wanted is not None and self.in_service and self._states[wanted].is_given_up(self._wanted_patience_s):
                 del work.waiting[position]
-                self._finish_undone(work, attempt, self._seats[wanted].sentence)
+                self._finish_undone(work, retry, self._states[wanted].message)
                 return True
-            seat = self._free_seat(attempt)
-            if seat is not None:
+            state = self._free_device(retry)
+            if state is not None:
                 del work.waiting[position]
-                self._submit(work, attempt, seat)
+                self._submit(work, retry, state)
                 return True
         return False
 
-    def _free_seat(self, attempt: Attempt) -> Seat | None:
-        wanted = attempt.job.device
-        allowed = [seat for seat in self._seats.values() if seat.in_service and wanted in (None, seat.name)]
-        elsewhere = [seat for seat in allowed if seat.name != attempt.avoid] or allowed
-        free = [seat for seat in elsewhere if seat.has_room]
-        return min(free, key=lambda seat: seat.in_flight, default=None)
+    def _free_device(self, retry: RetryState) -> DeviceState | None:
+        wanted = retry.job.device
+        allowed = [state for state in self._states.values() if state.in_service and wanted in (None, state.name)]
+        elsewhere = [state for state in allowed if state.name != retry.avoid] or allowed
+        free = [state for state in elsewhere if state.has_room]
+        return min(free, key=lambda state: state.in_flight, default=None)
 
-    def _submit(self, work: _Work, attempt: Attempt, seat: Seat) -> None:
-        attempt.tries += 1
-        seat.in_flight += 1
+    def _submit(self, work: _Work, retry: RetryState, state: DeviceState) -> None:
+        retry.tries += 1
+        state.in_flight += 1
         work.flying += 1
-        job = attempt.job
+        job = retry.job
         wanted = (job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
-        future = self._engine.submit_measure(seat.name, tasks.measure, seat.name, *wanted)
+        future = self._engine.submit_measure(state.name, tasks.measure, state.name, *wanted)
 
         def answered(done: Future[Timing]) -> None:
-            self._answers.put(lambda: self._answered(work, attempt, seat, _timing(seat, job.symbol, done)))
+            self._answers.put(lambda: self._answered(work, retry, state, _timing(state, job.symbol, done)))
 
         future.add_done_callback(answered)
 
-    def _answered(self, work: _Work, attempt: Attempt, seat: Seat, timing: Timing) -> None:
-        seat.in_flight -= 1
+    def _answered(self, work: _Work, retry: RetryState, state: DeviceState, timing: Timing) -> None:
+        state.in_flight -= 1
         work.flying -= 1
-        timing = self._calibrated(attempt.job.argset_index, timing)
+        timing = self._calibrated(retry.job.task_index, timing)
         result = timing.result
         if _is_device_failure(result):
-            self._device_failed(work, attempt, seat, result)
+            self._device_failed(work, retry, state, result)
             return
-        seat.held(timing.held_s)
-        if seat.is_unhealthy:
-            self._listen(DeviceChanged(seat.name, "in service", ""))
-        if seat.proved():
-            self._report_health(seat.name, None)
-        work.finish(attempt.job, result, timing.held_s)
+        state.held(timing.held_s)
+        if state.is_unhealthy:
+            self._listen(DeviceChanged(state.name, "in service", ""))
+        if state.proved():
+            self._report_health(state.name, None)
+        work.finish(retry.job, result, timing.held_s)
 
-    def _calibrated(self, argset_index: int, timing: Timing) -> Timing:
+    def _calibrated(self, task_index: int, timing: Timing) -> Timing:
         """The timing on the run's scale; or the device's trouble, where it does not fit the others."""
         result = timing.result
         if not isinstance(result, Measurement):
             return timing
         try:
-            factor = self._calibration.factor(argset_index, timing)
+            factor = self._calibration.factor(task_index, timing)
         except DeviceTrouble as trouble:
             return replace(timing, result=device_failure(result.kernel, result.device, trouble, under_way=False))
         return replace(timing, result=replace(result, factor=factor))
 
-    def _device_failed(self, work: _Work, attempt: Attempt, seat: Seat, failure: MeasureFailure) -> None:
+    def _device_failed(self, work: _Work, retry: RetryState, state: DeviceState, failure: MeasureFailure) -> None:
         """The schedule is not to blame, as far as is known: it is handed out again."""
-        self._failed(seat, failure)
-        attempt.avoid = seat.name
+        self._failed(state, failure)
+        retry.avoid = state.name
         if failure.under_way:
-            attempt.lost_on[seat.name] = seat.boot
-            work.lost.append(attempt)
-        if attempt.tries >= _MOST_TRIES:
-            self._finish_undone(work, attempt, failure.sentence)
-        elif attempt.is_suspect or (attempt.lost_on and len(self._seats) == 1):
-            work.held.append(attempt)
+            retry.lost_on[state.name] = state.boot
+            work.lost.append(retry)
+        if retry.tries >= _MOST_TRIES:
+            self._finish_undone(work, retry, failure.message)
+        elif retry.is_suspect or (retry.lost_on and len(self._states) == 1):
+            work.held.append(retry)
         else:
-            work.waiting.appendleft(attempt)
+            work.waiting.appendleft(retry)
 
-    def _failed(self, seat: Seat, failure: MeasureFailure) -> None:
+    def _failed(self, state: DeviceState, failure: MeasureFailure) -> None:
         self._database.add_incident(failure)
-        if failure.trouble is not TroubleKind.DRIFTED and seat.in_service:
-            self._out_of_service(seat, DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.sentence))
+        if failure.trouble is not TroubleKind.DRIFTED and state.in_service:
+            self._out_of_service(state, DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.message))
 
     def _release_held(self, work: _Work) -> None:
         """Decide about schedules whose devices have been heard of since, or have been silent for too long."""
-        for attempt in work.lost:
-            for name in list(attempt.lost_on):
-                seat = self._seats[name]
-                if seat.in_service:
-                    attempt.verdict(name, seat.boot)
-                elif seat.out_s > _VERDICT_AFTER_S:
-                    attempt.verdict(name, None)
-        work.lost = [attempt for attempt in work.lost if attempt.lost_on]
-        for attempt in [a for a in work.held if a.is_killer or not a.lost_on]:
-            work.held.remove(attempt)
-            if attempt.is_killer:
-                self._blacklist(work, attempt)
+        for retry in work.lost:
+            for name in list(retry.lost_on):
+                state = self._states[name]
+                if state.in_service:
+                    retry.verdict(name, state.boot)
+                elif state.out_s > _VERDICT_AFTER_S:
+                    retry.verdict(name, None)
+        work.lost = [retry for retry in work.lost if retry.lost_on]
+        for retry in [a for a in work.held if a.is_killer or not a.lost_on]:
+            work.held.remove(retry)
+            if retry.is_killer:
+                self._blacklist(work, retry)
             else:
-                work.waiting.appendleft(attempt)
+                work.waiting.appendleft(retry)
 
-    def _blacklist(self, work: _Work, attempt: Attempt) -> None:
-        sentence = f"The schedule has taken down a device {attempt.kills} times and is not tried again."
-        failure = MeasureFailure(
-            attempt.job.symbol, attempt.avoid or "", MeasureFailureReason.KILLS_DEVICE, sentence, ""
-        )
-        work.finish(attempt.job, failure, 0.0)
+    def _blacklist(self, work: _Work, retry: RetryState) -> None:
+        message = f"The schedule has taken down a device {retry.kills} times and is not tried again."
+        failure = MeasureFailure(retry.job.symbol, retry.avoid or "", MeasureFailureReason.KILLS_DEVICE, message, "")
+        work.finish(retry.job, failure, 0.0)
 
-    def _finish_undone(self, work: _Work, attempt: Attempt, sentence: str) -> None:
-        device = attempt.avoid or attempt.job.device or ""
-        failure = MeasureFailure(attempt.job.symbol, device, MeasureFailureReason.DEVICE, sentence, "")
-        work.finish(attempt.job, failure, 0.0)
+    def _finish_undone(self, work: _Work, retry: RetryState, message: str) -> None:
+        device = retry.avoid or retry.job.device or ""
+        failure = MeasureFailure(retry.job.symbol, device, MeasureFailureReason.DEVICE, message, "")
+        work.finish(retry.job, failure, 0.0)
 
-    def _out_of_service(self, seat: Seat, trouble: DeviceError) -> None:
-        was_unhealthy = seat.is_unhealthy
+    def _out_of_service(self, state: DeviceState, trouble: DeviceError) -> None:
+        was_unhealthy = state.is_unhealthy
         if not isinstance(trouble, DeviceTrouble):
             trouble = DeviceTrouble(TroubleKind.BROKEN, trouble.message, next_step=trouble.next_step)
-        seat.out_of_service(trouble.kind, str(trouble))
-        if seat.is_unhealthy and not was_unhealthy and trouble.kind not in _FAULTLESS:
-            self._report_health(seat.name, trouble)
+        state.out_of_service(trouble.kind, str(trouble))
+        if state.is_unhealthy and not was_unhealthy and trouble.kind not in _FAULTLESS:
+            self._report_health(state.name, trouble)
         if not was_unhealthy:
-            state = "unhealthy" if seat.is_unhealthy else "out of service"
-            self._listen(DeviceChanged(seat.name, state, seat.sentence.removeprefix(f"{seat.name}: ")))
+            news = "unhealthy" if state.is_unhealthy else "out of service"
+            self._listen(DeviceChanged(state.name, news, state.message.removeprefix(f"{state.name}: ")))
 
     def _look_again(self) -> None:
-        """Start a look at every device whose turn it is; one that has just joined the farm takes its seat."""
+        """Start a look at every device whose turn it is; one that has just joined the farm takes its state."""
         for name in self._engine.arrivals():
-            if name not in self._seats:
-                self._seats[name] = Seat(name, out_since_s=time.monotonic(), ahead_s=self._ahead_s)
-            self._seats[name].next_check_s = 0.0
-        for seat in self._seats.values():
-            if seat.is_due:
-                seat.checking = True
-                future = self._engine.submit_measure(seat.name, tasks.open_device, seat.name)
-                future.add_done_callback(self._looked(seat))
+            if name not in self._states:
+                self._states[name] = DeviceState(name, out_since_s=time.monotonic(), ahead_s=self._ahead_s)
+            self._states[name].next_check_s = 0.0
+        for state in self._states.values():
+            if state.is_due:
+                state.checking = True
+                future = self._engine.submit_measure(state.name, tasks.open_device, state.name)
+                future.add_done_callback(self._looked(state))
 
-    def _looked(self, seat: Seat) -> Callable[[Future[Any]], None]:
+    def _looked(self, state: DeviceState) -> Callable[[Future[Any]], None]:
         def looked(done: Future[Any]) -> None:
-            self._answers.put(lambda: self._looked_at(seat, _opened(done)))
+            self._answers.put(lambda: self._looked_at(state, _opened(done)))
 
         return looked
 
-    def _looked_at(self, seat: Seat, answer: str | DeviceError) -> None:
-        seat.checking = False
+    def _looked_at(self, state: DeviceState, answer: str | DeviceError) -> None:
+        state.checking = False
         if isinstance(answer, DeviceError):
-            self._out_of_service(seat, answer)
+            self._out_of_service(state, answer)
             return
-        restarted = seat.boot not in ("", answer)
-        seat.back_in_service(answer)
-        if not seat.is_unhealthy:  # its word is not enough: it has failed again and again
-            self._listen(DeviceChanged(seat.name, "in service", "It has been restarted." if restarted else ""))
+        restarted = state.boot not in ("", answer)
+        state.back_in_service(answer)
+        if not state.is_unhealthy:  # its word is not enough: it has failed again and again
+            self._listen(DeviceChanged(state.name, "in service", "It has been restarted." if restarted else ""))
 
 
-def _timing(seat: Seat, symbol: str, done: Future[_T]) -> _T | Timing:
+def _timing(state: DeviceState, symbol: str, done: Future[_T]) -> _T | Timing:
     """What timing gave; a device whose member of the farm is lost is one that failed, whatever the schedule."""
     try:
         return done.result()
     except DeviceTrouble as trouble:
-        return Timing(device_failure(symbol, seat.name, trouble, under_way=False), 0.0)
+        return Timing(device_failure(symbol, state.name, trouble, under_way=False), 0.0)
 
 
 def _opened(done: Future[str | DeviceError]) -> str | DeviceError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.execute.timing import ReferenceRun
 from autotune_loop.measure.output_tolerance import output_tolerance
 from autotune_loop.specification.tune_request import Folders
@@ -117,7 +117,7 @@ class KernelBench:
         self._open_transport = open_transport
         self._turns = turns
         self._progress = progress
-        self._stations: dict[str, Station] = {}
+        self._device_sessions: dict[str, DeviceSession] = {}
         self._references: dict[str, ReferenceRun | None] = {}
 
     def measure(self, device: Device, symbol: str) -> Measurement | MeasureFailure:
@@ -128,38 +128,40 @@ class KernelBench:
             UsageError: the kernels cannot be called as asked.
         """
         with self._turns.measuring() if self._turns else contextlib.nullcontext():
-            station = self._station(device)
+            device_session = self._device_session(device)
             reference = self._references[device.name]
             built, settings = self.built, self._plan.settings
             for _ in range(_TRIES):
-                timing = station.measure(built.executable, symbol, settings, reference, built.tolerance, StopSignal())
+                timing = device_session.measure(
+                    built.executable, symbol, settings, reference, built.tolerance, StopSignal()
+                )
                 result = timing.result
                 if isinstance(result, Measurement) or result.reason is not MeasureFailureReason.DEVICE:
                     break
             return result
 
-    def _station(self, device: Device) -> Station:
-        if device.name not in self._stations:
-            station = Station(device, lambda: self._open_transport(device), self._plan.inputs)
-            self._stations[device.name] = station
+    def _device_session(self, device: Device) -> DeviceSession:
+        if device.name not in self._device_sessions:
+            device_session = DeviceSession(device, lambda: self._open_transport(device), self._plan.inputs)
+            self._device_sessions[device.name] = device_session
             self._progress(f"opening {device.name}")
-            station.open()
-            self._references[device.name] = self._reference_run(station)
-        return self._stations[device.name]
+            device_session.open()
+            self._references[device.name] = self._reference_run(device_session)
+        return self._device_sessions[device.name]
 
-    def _reference_run(self, station: Station) -> ReferenceRun | None:
+    def _reference_run(self, device_session: DeviceSession) -> ReferenceRun | None:
         """Put the reference's outputs on the device; None when there are none."""
         if self.built.reference is None:
             return None
-        self._progress(f"running the reference on {station.device.name}")
+        self._progress(f"running the reference on {device_session.device.name}")
         executable = self.built.executable
         run = ReferenceRun(executable, executable.kernels[-1], _REFERENCE_FILE, _REFERENCE_LIMIT_S)
-        failure = station.reference(run, self._plan.settings, StopSignal())
+        failure = device_session.reference(run, self._plan.settings, StopSignal())
         if isinstance(failure, MeasureFailure):
             if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
-                raise UsageError(f"The kernel cannot be called as asked. {failure.sentence}")
+                raise UsageError(f"The kernel cannot be called as asked. {failure.message}")
             if failure.reason is MeasureFailureReason.DEVICE:
-                raise DeviceError(failure.sentence)
+                raise DeviceError(failure.message)
             return None
         return run
 
@@ -169,8 +171,8 @@ class KernelBench:
 
     def close(self) -> None:
         """Give the devices back."""
-        for station in self._stations.values():
-            station.close()
+        for device_session in self._device_sessions.values():
+            device_session.close()
 
 
 def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:

@@ -18,19 +18,19 @@ class MeasureJob:
 
     Attributes:
         reference: what its output is compared with; None compares nothing.
-        device: where it must be timed; None leaves it to the crew.
+        device: where it must be timed; None leaves it to the dispatcher.
     """
 
     executable: Executable
     symbol: str
-    argset_index: int
+    task_index: int
     reference: ReferenceRun | None
     tolerance: Tolerance
     device: str | None = None
 
 
 @dataclass
-class Attempt:
+class RetryState:
     """A job, and what has become of it so far.
 
     Attributes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autotune_loop.play_off import messages as sentences
+from autotune_loop.play_off import messages as messages
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, TurnBook
 from autotune_loop.play_off.verdict import Comparison, Verdict, VerdictReason, compare_turns
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
@@ -28,7 +28,7 @@ class Contender:
 
     Attributes:
         name: unique among them.
-        label: what sentences call it, such as 'the default' or 'batch_1_0/3'.
+        label: what messages call it, such as 'the default' or 'batch_1_0/3'.
     """
 
     name: str
@@ -76,16 +76,16 @@ class PlayOffCourse:
 
     Attributes:
         contenders: at least one; those of equal standing in the order in which they are preferred.
-        stayer: the name of the contender that stays unless it is beaten; None when there is none.
-        companion: the name of one that is timed beside the two, so that its time is as well known; None for nobody.
+        baseline: the name of the contender that stays unless it is beaten; None when there is none.
+        also_timed: the name of one that is timed beside the two, so that its time is as well known; None for nobody.
         time_left_s: when none is left no further turn begins; infinite where there is no limit.
         devices: all that the winner is for; one of them that does not time the contenders to the end is told as lost.
-        most_turns: of challenger against stayer, at least LOOKS[0].
+        most_turns: of challenger against baseline, at least LOOKS[0].
         tell: called before each turn with the number of contenders in it, its number and the most there can be.
     """
 
     contenders: Sequence[Contender]
-    stayer: str | None
+    baseline: str | None
     objective: Objective
     seed: int
     time_turn: TimeTurn
@@ -93,31 +93,31 @@ class PlayOffCourse:
     devices: Sequence[str]
     most_turns: int = LOOKS[-1]
     tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
-    companion: str | None = None
+    also_timed: str | None = None
     _alive: list[str] = field(default_factory=list)
     _times: dict[str, Mapping[str, DeviceTimes]] = field(default_factory=dict)
     _turns_done: int = 0
     _choosing_turns: int = 0
 
     def run(self) -> PlayOffResult:
-        """Hold it. What fails in a turn is out, the stayer too; the next best takes a challenger's place."""
+        """Hold it. What fails in a turn is out, the baseline too; the next best takes a challenger's place."""
         self._order = random.Random(self.seed)
         self._alive = [contender.name for contender in self.contenders]
         book = TurnBook()
-        is_choice = len(self._alive) > 2 or self.stayer not in self._alive
+        is_choice = len(self._alive) > 2 or self.baseline not in self._alive
         self._choosing_turns = CHOOSING_TURNS if is_choice else 1
         started_s = time.monotonic()
         for turn in range(self._choosing_turns):
             if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):
                 break
             if not self._turn(book, list(self._alive)):
-                return self._ended(self._unconfirmed("", sentences.STOPPED))
+                return self._ended(self._unconfirmed("", messages.STOPPED))
         return self._ended(self._decide(book))
 
     def _needed_s(self, started_s: float, turns: int) -> float:
         """For one more turn of all and those up to the first look, as long as the turns have taken so far."""
         alive = max(1, len(self._alive))
-        last = 2 if self.companion in (None, self.stayer) else 3
+        last = 2 if self.also_timed in (None, self.baseline) else 3
         timing_s = (time.monotonic() - started_s) / (turns * alive)
         return timing_s * (alive + LOOKS[0] * min(last, alive))
 
@@ -136,28 +136,28 @@ class PlayOffCourse:
     def _decide(self, choosing: TurnBook) -> Verdict:
         devices = choosing.devices(self._alive)
         if not devices or not self._alive:
-            return self._unconfirmed("", sentences.NOTHING_TIMED)
+            return self._unconfirmed("", messages.NOTHING_TIMED)
         for name in self._alive:
             self._times[name] = choosing.times(name, devices)
         ranking = self._ranking(devices)
         self._times = {name: self._times[name] for name in ranking}
-        if self.stayer not in self._alive:
-            sentence = sentences.unopposed(self._label(ranking[0]))
-            return Verdict(ranking[0], ranking[0], "", VerdictReason.UNOPPOSED, sentence)
-        challengers = [name for name in ranking if name != self.stayer]
+        if self.baseline not in self._alive:
+            message = messages.unopposed(self._label(ranking[0]))
+            return Verdict(ranking[0], ranking[0], "", VerdictReason.UNOPPOSED, message)
+        challengers = [name for name in ranking if name != self.baseline]
         for challenger in challengers:
-            verdict = self._confirm(challenger, self.stayer, devices)
-            if challenger in self._alive and self.stayer in self._alive:
+            verdict = self._confirm(challenger, self.baseline, devices)
+            if challenger in self._alive and self.baseline in self._alive:
                 return verdict
-            if self.stayer not in self._alive:
-                sentence = sentences.unopposed(self._label(challenger))
-                return Verdict(challenger, challenger, "", VerdictReason.UNOPPOSED, sentence)
-        sentence = sentences.no_challenger(self._label(self.stayer))
-        return Verdict(self.stayer, "", self.stayer, VerdictReason.NO_CHALLENGER, sentence)
+            if self.baseline not in self._alive:
+                message = messages.unopposed(self._label(challenger))
+                return Verdict(challenger, challenger, "", VerdictReason.UNOPPOSED, message)
+        message = messages.no_challenger(self._label(self.baseline))
+        return Verdict(self.baseline, "", self.baseline, VerdictReason.NO_CHALLENGER, message)
 
     def _ranking(self, devices: Sequence[str]) -> list[str]:
         """Those that are left, the best first."""
-        base = self._times[self.stayer if self.stayer in self._alive else self._alive[0]]
+        base = self._times[self.baseline if self.baseline in self._alive else self._alive[0]]
 
         def score(name: str) -> float:
             times = self._times[name]
@@ -165,48 +165,50 @@ class PlayOffCourse:
 
         return sorted(self._alive, key=score)
 
-    def _confirm(self, challenger: str, stayer: str, devices: Sequence[str]) -> Verdict:
+    def _confirm(self, challenger: str, baseline: str, devices: Sequence[str]) -> Verdict:
         """Turns of the two alone, until a look decides, the last one is done, or time is out."""
         book = TurnBook()
-        names = list(dict.fromkeys([challenger, stayer, *([self.companion] if self.companion in self._alive else [])]))
+        names = list(
+            dict.fromkeys([challenger, baseline, *([self.also_timed] if self.also_timed in self._alive else [])])
+        )
         compared: Comparison | None = None
         for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
             while len(book.turns) < look and self.time_left_s() > 0:
                 if not self._turn(book, [name for name in names if name in self._alive]):
-                    return self._unconfirmed(challenger, sentences.STOPPED)
-                if challenger not in self._alive or stayer not in self._alive:
-                    return self._unconfirmed(challenger, sentences.NOTHING_TIMED)
+                    return self._unconfirmed(challenger, messages.STOPPED)
+                if challenger not in self._alive or baseline not in self._alive:
+                    return self._unconfirmed(challenger, messages.NOTHING_TIMED)
             if len(book.turns) < LOOKS[0]:
-                return self._unconfirmed(challenger, sentences.NO_TIME)
-            left = [device for device in book.devices([challenger, stayer]) if device in devices]
+                return self._unconfirmed(challenger, messages.NO_TIME)
+            left = [device for device in book.devices([challenger, baseline]) if device in devices]
             if not left:
-                return self._unconfirmed(challenger, sentences.NO_DEVICE)
-            compared = compare_turns(_log_ratios(book, challenger, stayer, left), self.objective)
+                return self._unconfirmed(challenger, messages.NO_DEVICE)
+            compared = compare_turns(_log_ratios(book, challenger, baseline, left), self.objective)
             self._keep_times(book, names)
             if compared.is_won or compared.is_hopeless or len(book.turns) < look:
                 break
         assert compared is not None, "there is a first look"
         lost = tuple(device for device in self.devices if device not in compared.by_device)
-        return self._verdict(challenger, stayer, compared, lost)
+        return self._verdict(challenger, baseline, compared, lost)
 
     def _keep_times(self, book: TurnBook, names: Sequence[str]) -> None:
         for name in names:
             if name in self._alive and (devices := book.devices([name])):
                 self._times[name] = book.times(name, devices)
 
-    def _verdict(self, challenger: str, stayer: str, compared: Comparison, lost: tuple[str, ...]) -> Verdict:
+    def _verdict(self, challenger: str, baseline: str, compared: Comparison, lost: tuple[str, ...]) -> Verdict:
         reason = _reason(compared)
         if lost and self.objective.kind is ObjectiveKind.WORST:
             reason = VerdictReason.UNCONFIRMED
-        sentence = sentences.decided(
-            reason, self._label(challenger), self._label(stayer), compared, self.objective.worst_tolerance, lost
+        message = messages.decided(
+            reason, self._label(challenger), self._label(baseline), compared, self.objective.worst_tolerance, lost
         )
         return Verdict(
-            winner=challenger if reason is VerdictReason.FASTER else stayer,
+            winner=challenger if reason is VerdictReason.FASTER else baseline,
             challenger=challenger,
-            stayer=stayer,
+            baseline=baseline,
             reason=reason,
-            sentence=sentence,
+            message=message,
             estimate=compared.estimate,
             p_value=compared.p_value,
             turns=compared.turns,
@@ -215,7 +217,7 @@ class PlayOffCourse:
         )
 
     def _unconfirmed(self, challenger: str, why: str) -> Verdict:
-        return Verdict(self.stayer or "", challenger, self.stayer or "", VerdictReason.UNCONFIRMED, why)
+        return Verdict(self.baseline or "", challenger, self.baseline or "", VerdictReason.UNCONFIRMED, why)
 
     def _label(self, name: str) -> str:
         return next(contender.label for contender in self.contenders if contender.name == name)
@@ -233,8 +235,8 @@ def _reason(compared: Comparison) -> VerdictReason:
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 
-def _log_ratios(book: TurnBook, challenger: str, stayer: str, devices: Sequence[str]) -> list[dict[str, float]]:
+def _log_ratios(book: TurnBook, challenger: str, baseline: str, devices: Sequence[str]) -> list[dict[str, float]]:
     return [
-        {d: math.log(turn[d][challenger].quartile_s / turn[d][stayer].quartile_s) for d in devices}
+        {d: math.log(turn[d][challenger].quartile_s / turn[d][baseline].quartile_s) for d in devices}
         for turn in book.turns
     ]

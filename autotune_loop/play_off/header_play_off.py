@@ -68,7 +68,7 @@ class FalseWins:
 
 def decide_winner(
     plan: BenchPlan,
-    stayer: int | None,
+    baseline: int | None,
     *,
     objective: Objective | None = None,
     seed: int = 0,
@@ -79,7 +79,7 @@ def decide_winner(
 
     Args:
         plan: its schedules are the contenders, those of equal standing in the order in which they are preferred.
-        stayer: the place of the schedule that stays unless it is beaten, an incumbent or a default; None without one.
+        baseline: the place of the schedule that stays unless it is beaten, an incumbent or a default; None without one.
         budget_s: past it no further turn begins, and the verdict is 'unconfirmed' when there were too few.
 
     Raises:
@@ -89,7 +89,7 @@ def decide_winner(
     labels = tuple(schedule.label for schedule in plan.schedules)
     with open_kernel_bench(plan, progress) as bench:
         timer = _Timer(plan, bench, dict(enumerate(bench.built.symbols)))
-        course = _course(timer, labels, stayer, objective or Objective(), seed, budget_s, progress)
+        course = _course(timer, labels, baseline, objective or Objective(), seed, budget_s, progress)
         result = course.run()
     return _header_play_off(labels, result, timer)
 
@@ -155,18 +155,18 @@ class _Timer:
                     times[device.name][name] = ProcessTime.of(result)
                 elif result.reason is MeasureFailureReason.DEVICE:
                     del times[device.name]
-                    self.lost_devices.setdefault(device.name, result.sentence)
+                    self.lost_devices.setdefault(device.name, result.message)
                     break
                 else:
                     failed.add(name)
-                    self.failures.setdefault(name, result.sentence)
+                    self.failures.setdefault(name, result.message)
         return Turn(times, frozenset(failed), stopped=not times)
 
 
 def _course(
     timer: _Timer,
     labels: Sequence[str],
-    stayer: int | None,
+    baseline: int | None,
     objective: Objective,
     seed: int,
     budget_s: float | None,
@@ -175,7 +175,7 @@ def _course(
     deadline = Deadline.after(budget_s)
     return PlayOffCourse(
         contenders=[Contender(str(place), label) for place, label in enumerate(labels)],
-        stayer=None if stayer is None else str(stayer),
+        baseline=None if baseline is None else str(baseline),
         objective=objective,
         seed=seed,
         time_turn=timer,
@@ -190,14 +190,14 @@ def _header_play_off(labels: tuple[str, ...], result: PlayOffResult, timer: _Tim
     verdict = result.verdict
     if verdict.reason is VerdictReason.UNCONFIRMED:
         # What people can mend.
-        verdict = replace(verdict, sentence=" ".join([verdict.sentence, *timer.lost_devices.values()]))
+        verdict = replace(verdict, message=" ".join([verdict.message, *timer.lost_devices.values()]))
     return HeaderPlayOff(
         labels=labels,
         winner=int(verdict.winner) if verdict.winner else None,
         verdict=_named(verdict, names),
         times=tuple(result.times.get(str(place), {}) for place in range(len(labels))),
         clock=timer.clock,
-        failures={names[name]: sentence for name, sentence in timer.failures.items()},
+        failures={names[name]: message for name, message in timer.failures.items()},
     )
 
 
@@ -211,5 +211,5 @@ def _named(verdict: Verdict, names: Mapping[str, str]) -> Verdict:
         verdict,
         winner=names.get(verdict.winner, ""),
         challenger=names.get(verdict.challenger, ""),
-        stayer=names.get(verdict.stayer, ""),
+        baseline=names.get(verdict.baseline, ""),
     )

@@ -56,7 +56,7 @@ def keep_incumbent(
     """
     if isinstance(built, GeneratorFailure):
         raise GeneratorError(
-            f"The incumbent {header} cannot be applied to this generator. {built.sentence}",
+            f"The incumbent {header} cannot be applied to this generator. {built.message}",
             next_step="Give the header of this generator, or leave --incumbent out.",
         )
     if isinstance(built, SdkError):

@@ -17,22 +17,22 @@ def unopposed(challenger: str) -> str:
     return f"{_capital(challenger)} is the best; there is neither a default nor an incumbent to compare it with."
 
 
-def no_challenger(stayer: str) -> str:
+def no_challenger(baseline: str) -> str:
     """Nothing else was left."""
-    return f"{_capital(stayer)} stays: there was nothing else to time beside it."
+    return f"{_capital(baseline)} stays: there was nothing else to time beside it."
 
 
 def decided(
     reason: VerdictReason,
     challenger: str,
-    stayer: str,
+    baseline: str,
     compared: Comparison,
     worst_tolerance: float,
     lost: Sequence[str],
 ) -> str:
     """The two were compared."""
-    speed, turns = compared.estimate.speed_text(stayer), f"{compared.turns} turns"
-    stays = f"{_capital(stayer)} stays:"
+    speed, turns = compared.estimate.speed_text(baseline), f"{compared.turns} turns"
+    stays = f"{_capital(baseline)} stays:"
     does = "does" if len(lost) == 1 else "do"
     gone = f" {', '.join(lost)} did not time it to the end and {does} not count." if lost else ""
     match reason:
@@ -51,5 +51,5 @@ def decided(
 
 
 def _capital(text: str) -> str:
-    """Labels of ours begin sentences as words do; names stay as they are."""
+    """Labels of ours begin messages as words do; names stay as they are."""
     return text[:1].upper() + text[1:] if text.startswith("the ") else text

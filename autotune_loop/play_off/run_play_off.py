@@ -9,8 +9,8 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, PlayOff
 from autotune_loop.execute import tasks
 from autotune_loop.execute.engine import Engine
-from autotune_loop.measure.batch_measurer import ArgsetReference
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import ProcessTime
@@ -29,15 +29,15 @@ class PlayOffEntries:
 
     Attributes:
         kernels: the contenders' objects; at least one.
-        labels: what sentences call each of them, in the same order.
-        stayer: the symbol of the one that stays unless it is beaten; None when there is none.
-        companion: the symbol of one that is timed to the end beside the last two.
+        labels: what messages call each of them, in the same order.
+        baseline: the symbol of the one that stays unless it is beaten; None when there is none.
+        also_timed: the symbol of one that is timed to the end beside the last two.
     """
 
     kernels: Sequence[KernelObject]
     labels: Sequence[str]
-    stayer: str | None
-    companion: str | None = None
+    baseline: str | None
+    also_timed: str | None = None
 
 
 @dataclass
@@ -45,7 +45,7 @@ class RunPlayOff:
     """Holds the play-offs of a run."""
 
     engine: Engine
-    crew: Crew
+    dispatcher: Dispatcher
     store: RunStore
     settings: MeasureSettings
     objective: Objective
@@ -55,37 +55,37 @@ class RunPlayOff:
     listen: Listener
     stop: StopSignal
 
-    def hold(self, entries: PlayOffEntries, reference: ArgsetReference, argset_index: int) -> PlayOffResult:
+    def hold(self, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
         """Time the contenders in turns on every device and judge; a contender that fails in any turn is out.
 
         Raises:
             SdkError: they cannot be linked.
         """
-        output = self.store.work / "executables" / f"play_off_{argset_index}"
+        output = self.store.work / "executables" / f"play_off_{task_index}"
         output.parent.mkdir(parents=True, exist_ok=True)
         executable = self.engine.submit_here(tasks.link, list(entries.kernels), output).result()
         if isinstance(executable, SdkError):
             raise executable
-        everywhere = self.crew.taking_part
+        everywhere = self.dispatcher.taking_part
         devices = list(everywhere)
 
         def time_turn(order: Sequence[str]) -> Turn:
-            return self._turn(executable, order, devices, reference, argset_index)
+            return self._turn(executable, order, devices, reference, task_index)
 
         named = zip(entries.kernels, entries.labels, strict=True)
         result = PlayOffCourse(
             contenders=[Contender(kernel.name, label) for kernel, label in named],
-            stayer=entries.stayer,
-            companion=entries.companion,
+            baseline=entries.baseline,
+            also_timed=entries.also_timed,
             objective=self.objective,
             most_turns=self.most_turns,
             seed=self.seed,
             time_turn=time_turn,
             time_left_s=lambda: self.deadline.left_s,
             devices=everywhere,
-            tell=lambda count, turn, turns: self.listen(PlayOff(argset_index, count, turn, turns)),
+            tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
         ).run()
-        self.crew.forget(executable)
+        self.dispatcher.forget(executable)
         return result
 
     def _turn(
@@ -93,8 +93,8 @@ class RunPlayOff:
         executable: Executable,
         order: Sequence[str],
         devices: list[str],
-        reference: ArgsetReference,
-        argset_index: int,
+        reference: TaskReference,
+        task_index: int,
     ) -> Turn:
         """One turn; a device that cannot do it, tried again and waited for, leaves `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
@@ -110,13 +110,13 @@ class RunPlayOff:
                 failed.add(job.symbol)
 
         def enough() -> bool:
-            return self.stop.is_set() or (not self.crew.in_service and self.deadline.within(0.0))
+            return self.stop.is_set() or (not self.dispatcher.in_service and self.deadline.within(0.0))
 
         jobs = [
-            MeasureJob(executable, symbol, argset_index, reference.run, reference.tolerance, device)
+            MeasureJob(executable, symbol, task_index, reference.run, reference.tolerance, device)
             for device in devices
             for symbol in order
         ]
-        undone = self.crew.run(jobs, lambda job: self.settings, finish, enough)
+        undone = self.dispatcher.run(jobs, lambda job: self.settings, finish, enough)
         devices[:] = list(times)
         return Turn(times, frozenset(failed), stopped=bool(undone) or self.stop.is_set() or not devices)

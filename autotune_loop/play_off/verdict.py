@@ -67,20 +67,20 @@ class Verdict:
     Attributes:
         winner: the name of what ships.
         challenger: the best candidate; empty where there was none.
-        stayer: what stays unless it is beaten, the incumbent or the default; empty where there was none.
+        baseline: what stays unless it is beaten, the incumbent or the default; empty where there was none.
         estimate: over all devices; None where the two were not compared in turns of their own.
         p_value: two-sided, corrected for the looks; 1 where nothing was compared.
-        turns: turns of challenger against stayer, after those that chose the challenger.
+        turns: turns of challenger against baseline, after those that chose the challenger.
         by_device: the ratio on each device.
         devices_lost: devices that were out, or left before the end, and do not count.
-        sentence: what happened, for the user.
+        message: what happened, for the user.
     """
 
     winner: str
     challenger: str
-    stayer: str
+    baseline: str
     reason: VerdictReason
-    sentence: str
+    message: str
     estimate: RatioEstimate | None = None
     p_value: float = 1.0
     turns: int = 0
@@ -116,7 +116,7 @@ def _estimate_fields(estimate: RatioEstimate) -> dict[str, float | None]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Challenger against stayer after some turns.
+    """Challenger against baseline after some turns.
 
     Attributes:
         is_faster: with `CONFIDENCE`, and by enough to speak of.
@@ -139,7 +139,7 @@ def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) ->
     """Test what the turns so far say.
 
     Args:
-        turns: at least one; device → logarithm of challenger's time over stayer's in that turn, of equal devices.
+        turns: at least one; device → logarithm of challenger's time over baseline's in that turn, of equal devices.
     """
     together = [objective.mean_log(turn) for turn in turns]
     by_device = {device: estimate_ratio([turn[device] for turn in turns]) for device in turns[0]}

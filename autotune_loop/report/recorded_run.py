@@ -36,7 +36,7 @@ class TimedSample:
     symbol: str
     elapsed_s: float
     round_index: int
-    argset_index: int
+    task_index: int
     sample: str
     origin: str
     predicted_ms: float | None
@@ -55,9 +55,9 @@ class PlayOffVerdict:
         times_ms: schedule → device → the median of its processes, in the device's own milliseconds.
     """
 
-    argset_index: int
+    task_index: int
     winner: str
-    sentence: str
+    message: str
     turns: int
     times_ms: Mapping[str, Mapping[str, float]]
 
@@ -82,7 +82,7 @@ class BoardScale:
         fits: whether its times can be compared with the other boards'.
     """
 
-    argset_index: int
+    task_index: int
     device: str
     factor: float
     spread: float
@@ -103,8 +103,8 @@ class RecordedRun:
     """A run, as its folder has it.
 
     Attributes:
-        failures: stage, reason and sentence → how often.
-        incidents: device, trouble and sentence → how often.
+        failures: stage, reason and message → how often.
+        incidents: device, trouble and message → how often.
         not_done: schedules that were chosen and not timed because the run ended.
         duration_s: from the first record to the last.
     """
@@ -136,9 +136,9 @@ class RecordedRun:
         """What the times are, for people."""
         return Clock.words_of(self.clock)
 
-    def default_ms(self, argset_index: int) -> float | None:
+    def default_ms(self, task_index: int) -> float | None:
         """The default schedule's time as a sample."""
-        return next((s.median_ms for s in self.samples if s.is_default and s.argset_index == argset_index), None)
+        return next((s.median_ms for s in self.samples if s.is_default and s.task_index == task_index), None)
 
 
 def read_recorded_run(folder: Path) -> RecordedRun:
@@ -190,19 +190,19 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         verdicts=_verdicts(connection),
         trainings=_trainings(connection),
         scales=tuple(
-            BoardScale(int(argset), str(device), float(factor), float(spread), bool(fits))
-            for argset, device, factor, spread, fits in connection.execute(
-                "SELECT argset, device, factor, spread, fits FROM calibrations ORDER BY rowid"
+            BoardScale(int(task), str(device), float(factor), float(spread), bool(fits))
+            for task, device, factor, spread, fits in connection.execute(
+                "SELECT task, device, factor, spread, fits FROM calibrations ORDER BY rowid"
             )
         ),
         readings=_readings(connection, start_s),
         failures=_counts(
             connection,
-            "SELECT stage, reason, sentence, count(*) FROM failures WHERE reason <> ? GROUP BY 1, 2, 3 ORDER BY 4 DESC",
+            "SELECT stage, reason, message, count(*) FROM failures WHERE reason <> ? GROUP BY 1, 2, 3 ORDER BY 4 DESC",
             (NOT_DONE,),
         ),
         incidents=_counts(
-            connection, "SELECT device, trouble, sentence, count(*) FROM incidents GROUP BY 1, 2, 3 ORDER BY 4 DESC", ()
+            connection, "SELECT device, trouble, message, count(*) FROM incidents GROUP BY 1, 2, 3 ORDER BY 4 DESC", ()
         ),
         not_done=int(not_done),
         duration_s=float(last_s or 0.0) - start_s,
@@ -211,19 +211,19 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
 
 def _samples(connection: sqlite3.Connection, start_s: float) -> tuple[TimedSample, ...]:
     rows = connection.execute(
-        "SELECT c.symbol, m.at_unix_s, c.round, c.argset, c.sample, c.origin, c.predicted_ms, m.median_ms, m.spread_ms,"
+        "SELECT c.symbol, m.at_unix_s, c.round, c.task, c.sample, c.origin, c.predicted_ms, m.median_ms, m.spread_ms,"
         " m.factor, m.device, m.canary_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
         " WHERE m.purpose = 'sample' ORDER BY m.rowid"
     )
     samples = []
-    for symbol, at_s, round_index, argset, sample, origin, predicted, median, spread, factor, device, canary in rows:
+    for symbol, at_s, round_index, task, sample, origin, predicted, median, spread, factor, device, canary in rows:
         samples.append(
             TimedSample(
                 symbol=str(symbol),
                 elapsed_s=float(at_s) - start_s,
                 round_index=int(round_index),
-                argset_index=int(argset),
-                sample=f"batch_{int(round_index)}_{int(argset)}/{int(sample)}",
+                task_index=int(task),
+                sample=f"batch_{int(round_index)}_{int(task)}/{int(sample)}",
                 origin=str(origin),
                 predicted_ms=None if predicted is None else float(predicted),
                 median_ms=_positive(median) * _positive(factor),
@@ -255,13 +255,13 @@ def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:
         for symbol, by_device in times.items()
     }
     newest: dict[int, PlayOffVerdict] = {}
-    for argset, text in connection.execute("SELECT argset, verdict FROM verdicts ORDER BY rowid"):
+    for task, text in connection.execute("SELECT task, verdict FROM verdicts ORDER BY rowid"):
         told = json.loads(str(text))
-        names = (str(told["winner"]), str(told["challenger"]), str(told["stayer"]))
-        newest[int(argset)] = PlayOffVerdict(
-            argset_index=int(argset),
+        names = (str(told["winner"]), str(told["challenger"]), str(told["baseline"]))
+        newest[int(task)] = PlayOffVerdict(
+            task_index=int(task),
             winner=names[0],
-            sentence=str(told["sentence"]),
+            message=str(told["message"]),
             turns=int(told["turns"]),
             times_ms={name: medians[name] for name in dict.fromkeys(names) if name in medians},
         )

@@ -39,7 +39,7 @@ class ReplayedRound:
     """
 
     round_index: int
-    argset_index: int
+    task_index: int
     timed: int
     best_ms: float
     shuffled_best_ms: float
@@ -56,7 +56,7 @@ class Replay:
         best_ms: the fastest of all of them.
     """
 
-    argset_index: int
+    task_index: int
     recorded: int
     best_ms: float
     rounds: tuple[ReplayedRound, ...]
@@ -89,7 +89,7 @@ class ReplayRequest:
 
 
 @dataclass
-class _Argset:
+class _Task:
     """What is left of one argument set's recorded schedules."""
 
     index: int
@@ -112,32 +112,32 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     """
     run = read_recorded_run(request.folder)
     network = _network(run)
-    argsets = [_argset(run, index, network, request.sampling.seed) for index in sorted(_indices(run))]
-    if not any(argset.left for argset in argsets):
+    tasks = [_task(run, index, network, request.sampling.seed) for index in sorted(_indices(run))]
+    if not any(task.left for task in tasks):
         raise RunFolderError(
             f"{request.folder} holds no timed schedule that still has its features.",
             next_step="Give a run that has timed some.",
         )
-    total_ms = {argset.index: [sample.median_ms for sample, _, _ in argset.left] for argset in argsets}
+    total_ms = {task.index: [sample.median_ms for sample, _, _ in task.left] for task in tasks}
     weights_path = request.scratch / "start.weights"
     write_weights(_start_weights(request, network), weights_path)
     with _model(run, request, weights_path) as model:
         for round_index in range(request.rounds):
-            for argset in (a for a in argsets if a.left and not stop.is_set()):
-                listen(_replay_round(model, argset, round_index, request))
+            for task in (a for a in tasks if a.left and not stop.is_set()):
+                listen(_replay_round(model, task, round_index, request))
     return [
         Replay(a.index, len(total_ms[a.index]), min(total_ms[a.index]), tuple(a.rounds), tuple(a.order_ms))
-        for a in argsets
+        for a in tasks
         if total_ms[a.index]
     ]
 
 
-def _replay_round(model: ModelProcess, argset: _Argset, round_index: int, request: ReplayRequest) -> ReplayedRound:
+def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: ReplayRequest) -> ReplayedRound:
     sampling = request.sampling
     seed = sampling.seed + round_index
-    pool_size = min(len(argset.left), max(sampling.batch_size, round(sampling.batch_size * sampling.pool_factor)))
-    places = sorted(random.Random(seed).sample(range(len(argset.left)), pool_size))
-    pool = [argset.left[place] for place in places]
+    pool_size = min(len(task.left), max(sampling.batch_size, round(sampling.batch_size * sampling.pool_factor)))
+    places = sorted(random.Random(seed).sample(range(len(task.left)), pool_size))
+    pool = [task.left[place] for place in places]
     predicted_ms = model.predict([path for _, path, _ in pool])
     chosen = choose_batch(
         [features.schedule_features for _, _, features in pool],
@@ -148,26 +148,26 @@ def _replay_round(model: ModelProcess, argset: _Argset, round_index: int, reques
         seed,
     )
     taken = {places[i] for i in chosen}
-    argset.left = [entry for place, entry in enumerate(argset.left) if place not in taken]
-    argset.order_ms += [pool[i][0].median_ms for i in chosen]
+    task.left = [entry for place, entry in enumerate(task.left) if place not in taken]
+    task.order_ms += [pool[i][0].median_ms for i in chosen]
     accepted = _learn(model, [(pool[i][0], pool[i][1]) for i in chosen], request)
     known = [(predicted_ms[i], pool[i][0].median_ms) for i in chosen if predicted_ms[i] is not None]
     done = ReplayedRound(
         round_index=round_index,
-        argset_index=argset.index,
-        timed=len(argset.order_ms),
-        best_ms=min(argset.order_ms),
-        shuffled_best_ms=argset.shuffled_ms[len(argset.order_ms) - 1],
+        task_index=task.index,
+        timed=len(task.order_ms),
+        best_ms=min(task.order_ms),
+        shuffled_best_ms=task.shuffled_ms[len(task.order_ms) - 1],
         correlation=spearman(np.array([p for p, _ in known], dtype=float), np.array([m for _, m in known])),
         accepted=accepted,
     )
-    argset.rounds.append(done)
+    task.rounds.append(done)
     return done
 
 
 def _learn(model: ModelProcess, timed: Sequence[tuple[TimedSample, Path]], request: ReplayRequest) -> bool:
     # The pipeline's features tell pipelines apart; an id of its own is not needed.
-    model.add_samples([TrainingSample(path, sample.median_ms, sample.argset_index) for sample, path in timed])
+    model.add_samples([TrainingSample(path, sample.median_ms, sample.task_index) for sample, path in timed])
     output = request.scratch / "trained.weights"
     report = model.train(
         output,
@@ -194,19 +194,19 @@ def _network(run: RecordedRun) -> Network:
 
 
 def _indices(run: RecordedRun) -> set[int]:
-    return {sample.argset_index for sample in run.samples}
+    return {sample.task_index for sample in run.samples}
 
 
-def _argset(run: RecordedRun, index: int, network: Network, seed: int) -> _Argset:
+def _task(run: RecordedRun, index: int, network: Network, seed: int) -> _Task:
     entries = []
     for sample in run.samples:
-        if sample.argset_index == index:
+        if sample.task_index == index:
             for path in sorted((run.folder / "samples" / sample.sample).glob("*.featurization")):
                 try:
                     entries.append((sample, path, read_featurization(path, network)))
                 except WeightsError:
                     continue  # damaged: it is as if it had never been sampled
-    return _Argset(index, entries, _shuffled_best_ms([sample.median_ms for sample, _, _ in entries], seed))
+    return _Task(index, entries, _shuffled_best_ms([sample.median_ms for sample, _, _ in entries], seed))
 
 
 def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:

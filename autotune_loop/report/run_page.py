@@ -39,7 +39,7 @@ class PageOptions:
 
 
 @dataclass(frozen=True)
-class ArgsetSummary:
+class TaskSummary:
     """The figures of one argument set, for people and machines.
 
     Attributes:
@@ -47,7 +47,7 @@ class ArgsetSummary:
         correlations: round → Spearman's ρ of its predictions.
     """
 
-    argset_index: int
+    task_index: int
     timed: int
     default_ms: float | None
     best_ms: float | None
@@ -60,14 +60,14 @@ class ArgsetSummary:
         return None if self.default_ms is None or not self.best_ms else self.default_ms / self.best_ms
 
 
-def summarise(run: RecordedRun) -> list[ArgsetSummary]:
+def summarise(run: RecordedRun) -> list[TaskSummary]:
     """One summary for every argument set that has a sample, in their order."""
     summaries = []
-    for index, samples in _by_argset(run).items():
+    for index, samples in _by_task(run).items():
         best = min(samples, key=lambda sample: sample.median_ms)
         summaries.append(
-            ArgsetSummary(
-                argset_index=index,
+            TaskSummary(
+                task_index=index,
                 timed=len(samples),
                 default_ms=run.default_ms(index),
                 best_ms=best.median_ms,
@@ -90,7 +90,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     plots: dict[str, object] = {}
     sections = []
     for summary in summarise(run):
-        samples = _by_argset(run)[summary.argset_index]
+        samples = _by_task(run)[summary.task_index]
         lines_ms = dict(options.lines_ms)
         if summary.default_ms is not None:
             lines_ms = {"default schedule": summary.default_ms, **lines_ms}
@@ -100,14 +100,14 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
             predicted_against_measured(samples),
             rank_correlation(samples),
         ]
-        names = [f"plot-{summary.argset_index}-{number}" for number in range(len(figures))]
+        names = [f"plot-{summary.task_index}-{number}" for number in range(len(figures))]
         plots |= dict(zip(names, (json_item(figure) for figure in figures), strict=True))
         default = next((sample for sample in samples if sample.is_default), None)
         best = next(sample for sample in samples if sample.sample == summary.best_sample)
         sections.append(
             {
                 "summary": summary,
-                "verdict": next((v for v in run.verdicts if v.argset_index == summary.argset_index), None),
+                "verdict": next((v for v in run.verdicts if v.task_index == summary.task_index), None),
                 "plots": names,
                 "best_loops": _loops(run, best),
                 "default_loops": "" if default is None else _loops(run, default),
@@ -126,10 +126,10 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     )
 
 
-def _by_argset(run: RecordedRun) -> dict[int, list[TimedSample]]:
+def _by_task(run: RecordedRun) -> dict[int, list[TimedSample]]:
     found: dict[int, list[TimedSample]] = {}
     for sample in run.samples:
-        found.setdefault(sample.argset_index, []).append(sample)
+        found.setdefault(sample.task_index, []).append(sample)
     return dict(sorted(found.items()))
 
 
@@ -139,7 +139,7 @@ def _table(run: RecordedRun) -> list[list[object]]:
     return [
         [
             s.sample,
-            s.argset_index,
+            s.task_index,
             round(s.median_ms, 6),
             round(100 * s.spread_ms / s.median_ms, 1),
             None if s.predicted_ms is None else round(s.predicted_ms, 6),
@@ -152,7 +152,7 @@ def _table(run: RecordedRun) -> list[list[object]]:
 
 
 def _fastest_first(run: RecordedRun) -> list[TimedSample]:
-    return sorted(run.samples, key=lambda sample: (sample.argset_index, sample.median_ms))
+    return sorted(run.samples, key=lambda sample: (sample.task_index, sample.median_ms))
 
 
 def _header_text(run: RecordedRun, sample: TimedSample) -> str:

@@ -20,7 +20,7 @@ def nothing_timed(
 
     Args:
         failures: 'stage: reason' → how many schedules failed so.
-        last_failure: the sentence of the newest one.
+        last_failure: the message of the newest one.
     """
     counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
     return GeneratorError(

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from autotune_loop.candidate import Origin
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Listener, Notice
-from autotune_loop.run.task_state import LEARN_STAGE, ArgsetState, Timed
+from autotune_loop.run.task_state import LEARN_STAGE, TaskState, Timed
 from autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
 
 
-def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, listen: Listener) -> int:
+def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, listen: Listener) -> int:
     """Bring back every measurement and batch of the folder; returns the newest round (0 in a new run).
 
     A `.sample` that was not written before the process was killed is written now, from the database.
@@ -24,8 +24,8 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
     lost = 0
     measured = database.measured()
     for row in measured:
-        folder = store.candidate_folder(row.round_index, row.argset_index, row.sample_index)
-        state = states[row.argset_index]
+        folder = store.candidate_folder(row.round_index, row.task_index, row.sample_index)
+        state = states[row.task_index]
         is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
         state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default, row.device))
         pipeline_id = state.reference.pipeline_id
@@ -43,28 +43,28 @@ def recover(store: RunStore, states: Sequence[ArgsetState], learner: Learner, li
     return max(0, database.next_round() - 1)
 
 
-def _recover_histories(database: RunDatabase, states: Sequence[ArgsetState]) -> None:
+def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> None:
     """What each batch has brought, for the task that gets the next one; what was begun is not begun again."""
-    for argset_index, next_round in database.next_rounds().items():
-        states[argset_index].history.started = next_round
+    for task_index, next_round in database.next_rounds().items():
+        states[task_index].history.started = next_round
     best_ms: dict[tuple[int, int], float] = {}
     for row in database.measured():
-        key = (row.argset_index, row.round_index)
+        key = (row.task_index, row.round_index)
         best_ms[key] = min(row.median_ms, best_ms.get(key, math.inf))
-    for argset_index, round_index, stages_s in database.batches():
+    for task_index, round_index, stages_s in database.batches():
         batch_s = sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE)
-        states[argset_index].history.add(best_ms.get((argset_index, round_index), math.inf), batch_s)
+        states[task_index].history.add(best_ms.get((task_index, round_index), math.inf), batch_s)
 
 
 def account_for_unfinished(database: RunDatabase) -> None:
     """Record the candidates that the end of a process has left with neither a time nor a failure."""
-    for symbol, round_index, argset_index in database.unfinished():
+    for symbol, round_index, task_index in database.unfinished():
         database.add_failure(
             "interrupted",
             NOT_DONE,
             "The run ended before this candidate was timed.",
             "",
             round_index=round_index,
-            argset_index=argset_index,
+            task_index=task_index,
             symbol=symbol,
         )

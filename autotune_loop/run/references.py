@@ -18,12 +18,12 @@ from autotune_loop.events import Listener, Notice
 from autotune_loop.execute import tasks
 from autotune_loop.execute.engine import Engine
 from autotune_loop.execute.timing import ReferenceRun
-from autotune_loop.measure.batch_measurer import ArgsetReference
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import output_tolerance
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
-from autotune_loop.run.task_state import ArgsetState, Timed
+from autotune_loop.run.task_state import TaskState, Timed
 from autotune_loop.search.board_references import built_kernels, submit_board_references
 from autotune_loop.search.hvx_floats import check_hvx_floats
 from autotune_loop.search.plan import greedy_point
@@ -45,21 +45,22 @@ Built = tasks.BuiltReference | GeneratorFailure | None
 
 def prepare_references(
     engine: Engine,
-    crew: Crew,
+    dispatcher: Dispatcher,
     store: RunStore,
     context: RunContext,
     settings: MeasureSettings,
     listen: Listener,
     stop: StopSignal,
-) -> list[ArgsetState]:
+) -> list[TaskState]:
     """One state for each argument set, its reference outputs computed on the device.
 
     Raises:
-        GeneratorError: the generator cannot be scheduled at all, or not for this target; the sentence shows the fix.
+        GeneratorError: the generator cannot be scheduled at all, or not for this target; the message shows the fix.
         UsageError: sizes, scalars or inputs that its kernel has no arguments for.
     """
     preparations = [
-        _Preparation(engine, crew, store, context, settings, index, listen, stop) for index in range(len(context.tasks))
+        _Preparation(engine, dispatcher, store, context, settings, index, listen, stop)
+        for index in range(len(context.tasks))
     ]
     probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
     references = [preparation.submit(_REFERENCE) for preparation in preparations]
@@ -117,7 +118,7 @@ def _probe_features(
         return features
     if stop.is_set():
         return None
-    raise GeneratorError(result.failure.sentence)
+    raise GeneratorError(result.failure.message)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class _Preparation:
     """Of one argument set."""
 
     engine: Engine
-    crew: Crew
+    dispatcher: Dispatcher
     store: RunStore
     context: RunContext
     settings: MeasureSettings
@@ -138,18 +139,18 @@ class _Preparation:
         symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
         return self.engine.submit_build(tasks.build_reference, self.index, self.store.objects / symbol, symbol, skip)
 
-    def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[ArgsetState, bool]:
+    def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[TaskState, bool]:
         """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
 
         The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
         """
         task = self.context.tasks[self.index]
-        reference = ArgsetReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
-        state = ArgsetState(self.index, task, reference, autoscheduler=self.context.network.value)
+        reference = TaskReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
+        state = TaskState(self.index, task, reference, autoscheduler=self.context.network.value)
         trouble = ""
         while isinstance(built, tasks.BuiltReference):
             run = self._reference_run(built, others)
-            timing = self.crew.prepare(run, self.index, self.settings, self.stop.is_set)
+            timing = self.dispatcher.prepare(run, self.index, self.settings, self.stop.is_set)
             if timing is None or isinstance(timing.result, Measurement):
                 state.reference = replace(reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
@@ -159,10 +160,10 @@ class _Preparation:
                 return state, built.is_plain
             result = timing.result
             _check_reference_failure(result, self.stop)
-            trouble += f" {built.autoscheduler}'s schedule did not run: {result.sentence}"
+            trouble += f" {built.autoscheduler}'s schedule did not run: {result.message}"
             built = self.submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
-            trouble += f" {built.sentence}"
+            trouble += f" {built.message}"
         self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
         return state, False
 
@@ -173,7 +174,7 @@ class _Preparation:
         )
         self.listen(Notice(text, warning=True))
 
-    def add_rival(self, state: ArgsetState, built: Built) -> None:
+    def add_rival(self, state: TaskState, built: Built) -> None:
         """Time the first of those that are the reference elsewhere whose output is the reference's."""
         while isinstance(built, tasks.BuiltReference) and not self.stop.is_set():
             result = self._checked(built.kernel, state.reference)
@@ -182,25 +183,23 @@ class _Preparation:
                     self._let_compete(_RIVAL, state, built, result)
                 return
             if result is not None:
-                self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.sentence}"))
+                self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.message}"))
             built = self.submit(_RIVAL, built.position + 1).result()
 
-    def _checked(self, kernel: KernelObject, reference: ArgsetReference) -> Measurement | MeasureFailure | None:
+    def _checked(self, kernel: KernelObject, reference: TaskReference) -> Measurement | MeasureFailure | None:
         """Time a kernel whose output is compared with the reference's; None where the run ends before."""
         executable = self._link(_RIVAL, [kernel])
         results: list[Measurement | MeasureFailure] = []
-        self.crew.run(
+        self.dispatcher.run(
             [MeasureJob(executable, kernel.name, self.index, reference.run, reference.tolerance)],
             lambda job: self.settings,
             lambda job, result, held_s: results.append(result),
             self.stop.is_set,
         )
-        self.crew.forget(executable)
+        self.dispatcher.forget(executable)
         return results[0] if results else None
 
-    def _let_compete(
-        self, kind: str, state: ArgsetState, built: tasks.BuiltReference, measurement: Measurement
-    ) -> None:
+    def _let_compete(self, kind: str, state: TaskState, built: tasks.BuiltReference, measurement: Measurement) -> None:
         self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
         folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
         time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
@@ -244,11 +243,11 @@ def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
     """
     if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
         raise UsageError(
-            f"The kernel cannot be called as asked. {failure.sentence}",
+            f"The kernel cannot be called as asked. {failure.message}",
             next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
         )
     if failure.reason is MeasureFailureReason.DEVICE and not stop.is_set():
-        raise DeviceError(failure.sentence)
+        raise DeviceError(failure.message)
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:

@@ -37,7 +37,7 @@ class TunedSchedule:
         verdict: what the play-off says; None where none was held.
     """
 
-    argset: Mapping[str, str]
+    parameters: Mapping[str, str]
     header: Path | None
     sample: str
     default_description: str

@@ -16,7 +16,7 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.execute.engine import Engine
 from autotune_loop.measure.batch_measurer import BatchMeasurer
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
 from autotune_loop.play_off.run_play_off import RunPlayOff
 from autotune_loop.run.nothing_timed import nothing_timed
@@ -25,7 +25,7 @@ from autotune_loop.run.references import prepare_references
 from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from autotune_loop.run.setup import measure_settings
 from autotune_loop.run.task_scheduler import next_task
-from autotune_loop.run.task_state import LEARN_STAGE, ArgsetState
+from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.specification.objective import ObjectiveKind
 from autotune_loop.specification.run_context import RunContext
@@ -54,13 +54,13 @@ class Rounds:
     store: RunStore
     context: RunContext
     engine: Engine
-    crew: Crew
+    dispatcher: Dispatcher
     learner: Learner
     deadline: Deadline
     listen: Listener
     stop: StopSignal
     builder_stop: StopSignal = field(default_factory=StopSignal)
-    states: list[ArgsetState] = field(default_factory=list)
+    states: list[TaskState] = field(default_factory=list)
     finished: threading.Event = field(default_factory=threading.Event)
     batches_done: int = 0
     newest_round: int = 0
@@ -107,9 +107,9 @@ class Rounds:
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.request)
-        self.crew.open(self.stop.is_set)
+        self.dispatcher.open(self.stop.is_set)
         self.states = prepare_references(
-            self.engine, self.crew, self.store, self.context, settings, self.listen, self.stop
+            self.engine, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
         )
         if self.stop.is_set():
             return Outcome.INTERRUPTED
@@ -118,7 +118,7 @@ class Rounds:
             state.failures = None if self.request.resume else 0
             state.unlike_devices = self.request.objective.kind is not ObjectiveKind.MEAN
             self._publish_first(state)
-        measurer = BatchMeasurer(self.crew, self.store, settings, self.listen, self._measured_enough)
+        measurer = BatchMeasurer(self.dispatcher, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.engine,
             self.store,
@@ -154,12 +154,12 @@ class Rounds:
             batch = self._await(upcoming)
             if batch is None:
                 return Outcome.BUDGET_SPENT
-            self.states[batch.argset_index].history.is_exhausted |= batch.exhausted
+            self.states[batch.task_index].history.is_exhausted |= batch.exhausted
             upcoming = start_next()
             self._measure(batch, measurer)
             if self.stop.is_set():
                 return Outcome.INTERRUPTED
-            if self.crew.is_lost:
+            if self.dispatcher.is_lost:
                 return Outcome.DEVICES_LOST
         if all(state.history.is_exhausted for state in self.states):
             self.listen(Notice("Every schedule that the search still finds has been tried."))
@@ -168,21 +168,21 @@ class Rounds:
 
     def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self.states]
-        argset_index = next_task(histories, self.request.rounds * len(histories))
+        task_index = next_task(histories, self.request.rounds * len(histories))
         is_first = not any(history.started for history in histories)
-        if argset_index is None or (not is_first and self.deadline.within(self._reserve_s())):
+        if task_index is None or (not is_first and self.deadline.within(self._reserve_s())):
             return None
-        round_index = histories[argset_index].started
-        histories[argset_index].started += 1
-        full_search_s = self.states[argset_index].full_search_s
+        round_index = histories[task_index].started
+        histories[task_index].started += 1
+        full_search_s = self.states[task_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
-        return producer.submit(self._learn_and_build, builder, round_index, argset_index, full)
+        return producer.submit(self._learn_and_build, builder, round_index, task_index, full)
 
-    def _learn_and_build(self, builder: BatchBuilder, round_index: int, argset_index: int, full: bool) -> BuiltBatch:
+    def _learn_and_build(self, builder: BatchBuilder, round_index: int, task_index: int, full: bool) -> BuiltBatch:
         """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
         learn_s = self._learn()
         waiting = max(1, sum(1 for state in self.states if not state.history.best_ms))
-        batch = builder.build(round_index, argset_index, self.store.updated_weights, full_search=full, waiting=waiting)
+        batch = builder.build(round_index, task_index, self.store.updated_weights, full_search=full, waiting=waiting)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _learn(self) -> float:
@@ -216,12 +216,12 @@ class Rounds:
 
     def _measured_enough(self, measured: int) -> bool:
         """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
-        nothing_to_come = measured >= _MIN_TIMED or not self.crew.in_service
+        nothing_to_come = measured >= _MIN_TIMED or not self.dispatcher.in_service
         spent = nothing_to_come and self.deadline.within(self._reserve_s())
         return spent or self.stop.is_set()
 
     def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
-        state = self.states[batch.argset_index]
+        state = self.states[batch.task_index]
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
@@ -231,20 +231,20 @@ class Rounds:
 
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
-        self.store.database.add_batch(batch.round_index, batch.argset_index, stages_s)
+        self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
         state.add_batch(stages_s)
         state.prune(self.store, PLAY_OFF_CONTENDERS)
         self.batches_done += 1
         self.newest_round = batch.round_index
-        self.listen(BatchDone(batch.round_index, batch.argset_index, measured, batch.failed + failed, stages_s))
+        self.listen(BatchDone(batch.round_index, batch.task_index, measured, batch.failed + failed, stages_s))
         if measured or state.failures is None:
             state.failures = None
             return
         state.failures += batch.failed + failed
-        if state.failures >= _HOPELESS_AFTER and not (self.stop.is_set() or self.crew.is_lost):
+        if state.failures >= _HOPELESS_AFTER and not (self.stop.is_set() or self.dispatcher.is_lost):
             raise self._nothing_timed(state)
 
-    def _nothing_timed(self, state: ArgsetState) -> GeneratorError:
+    def _nothing_timed(self, state: TaskState) -> GeneratorError:
         return nothing_timed(
             state.task.generator_name,
             self.request.profile,
@@ -252,15 +252,15 @@ class Rounds:
             state.last_failure(self.store),
         )
 
-    def _publish_first(self, state: ArgsetState) -> None:
+    def _publish_first(self, state: TaskState) -> None:
         """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
         clock = self.request.clock.value
         state.publish_best(self.store, clock)
         if state.timed and not self.request.resume:
             best = state.timed[0]
-            self.listen(BestImproved(state.argset_index, best.sample, best.median_ms, state.default_ms, clock))
+            self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
-    def _measured(self, state: ArgsetState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
+    def _measured(self, state: TaskState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
         median_ms = measurement.comparable_median_s * 1e3
         self.reserve.add_timing(measurement, held_s)
         self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
@@ -269,7 +269,7 @@ class Rounds:
             return
         state.publish_best(self.store, measurement.clock.value)
         sample = state.timed[0].sample
-        self.listen(BestImproved(candidate.argset_index, sample, median_ms, state.default_ms, measurement.clock.value))
+        self.listen(BestImproved(candidate.task_index, sample, median_ms, state.default_ms, measurement.clock.value))
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
@@ -280,15 +280,15 @@ class Rounds:
         """Each task's share."""
         return None if self.request.budget_s is None else self.request.budget_s / len(self.states)
 
-    def _decide(self, state: ArgsetState) -> TunedSchedule:
+    def _decide(self, state: TaskState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
         entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
         clock = self.request.clock.value
-        if self.stop.is_set() or self.crew.is_lost or entries is None:
+        if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
             engine=self.engine,
-            crew=self.crew,
+            dispatcher=self.dispatcher,
             store=self.store,
             settings=measure_settings(self.request),
             objective=self.request.objective,
@@ -299,7 +299,7 @@ class Rounds:
             stop=self.stop,
         )
         try:
-            result = play_off.hold(entries, state.reference, state.argset_index)
+            result = play_off.hold(entries, state.reference, state.task_index)
         except SdkError as error:
             self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
             return state.unconfirmed(self.store, clock)

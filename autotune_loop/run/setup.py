@@ -196,12 +196,12 @@ def _tasks_settings(tasks: Sequence[TuningTask]) -> dict[str, str]:
 
 
 def toolchain_notice(request: TuneRequest, folders: Folders) -> str:
-    """A sentence about a C library that is not the device's own; empty where there is nothing to say."""
+    """A message about a C library that is not the device's own; empty where there is nothing to say."""
     return fallback_notice(request.profile, folders.ndk_root, runs_here=request.runs_here)
 
 
 def assembler_notice(request: TuneRequest, folders: Folders) -> str:
-    """A sentence where kernels for a card cannot be looked at before they run; empty where there is nothing to say."""
+    """A message where kernels for a card cannot be looked at before they run; empty where there is nothing to say."""
     if request.profile.machine.gpu is None or find_ptxas(folders.environment) is not None:
         return ""
     return (
@@ -255,7 +255,7 @@ def run_started(request: TuneRequest, run_folder: Path) -> RunStarted:
         run_folder=str(run_folder),
         batch_size=request.sampling.batch_size,
         rounds=request.rounds,
-        argsets=len(request.tasks),
+        tasks=len(request.tasks),
         budget_s=request.budget_s,
         resumed=request.resume,
         parallel_unit="thread" if request.profile.machine.gpu is None else "multiprocessor",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin
-from autotune_loop.measure.batch_measurer import ArgsetReference
+from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
 from autotune_loop.play_off.incumbent import Incumbent
@@ -46,7 +46,7 @@ class Timed:
 
 
 @dataclass
-class ArgsetState:
+class TaskState:
     """Grows with every measurement.
 
     Attributes:
@@ -60,9 +60,9 @@ class ArgsetState:
         failures: schedules that failed before the first was timed; None once one is.
     """
 
-    argset_index: int
+    task_index: int
     task: TuningTask
-    reference: ArgsetReference
+    reference: TaskReference
     timed: list[Timed] = field(default_factory=list)
     incumbent: Incumbent | None = None
     unlike_devices: bool = False
@@ -107,7 +107,7 @@ class ArgsetState:
             schedule = store.schedule_path(timed.folder)
             if schedule.is_file():
                 benchmark = f"{timed.median_ms:.6g} ms ({clock} time, median) for {timed.sample}\n"
-                store.write_best(self.argset_index, schedule, benchmark)
+                store.write_best(self.task_index, schedule, benchmark)
                 return
 
     def _best(self) -> list[Timed]:
@@ -148,8 +148,8 @@ class ArgsetState:
         return PlayOffEntries(
             kernels=[kernel for kernel, _ in present],
             labels=[label for _, label in present],
-            stayer=incumbent or default,
-            companion=default,
+            baseline=incumbent or default,
+            also_timed=default,
         )
 
     @staticmethod
@@ -157,13 +157,13 @@ class ArgsetState:
         return "the default" if timed.is_default else timed.sample
 
     def last_failure(self, store: RunStore) -> str:
-        """The sentence of the newest failure."""
-        return store.database.last_failure(self.argset_index)
+        """The message of the newest failure."""
+        return store.database.last_failure(self.task_index)
 
     def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:
         """Publish what the play-off says is to ship."""
         verdict = result.verdict
-        store.database.add_verdict(self.argset_index, verdict.to_dict())
+        store.database.add_verdict(self.task_index, verdict.to_dict())
         if not verdict.is_decided:
             return self.unconfirmed(store, clock, verdict)
         won = result.times[verdict.winner]
@@ -174,11 +174,11 @@ class ArgsetState:
         benchmark = (
             f"{won[lead].median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
             f"{len(won[lead].turns_s)} processes took {low_ms:.6g} to {high_ms:.6g} ms\n"
-            f"{verdict.sentence}\n"
+            f"{verdict.message}\n"
         )
-        header = store.write_best(self.argset_index, store.schedule_path(folder), benchmark)
+        header = store.write_best(self.task_index, store.schedule_path(folder), benchmark)
         return TunedSchedule(
-            argset=dict(self.task.parameters),
+            parameters=dict(self.task.parameters),
             generator=self.task.generator_name,
             header=header,
             sample=sample,
@@ -207,12 +207,12 @@ class ArgsetState:
         """The best so far as it was timed once; an incumbent that it has not beaten stays."""
         best = self.timed[0] if self.timed else None
         default = self.default
-        header = None if best is None else store.best_schedule(self.argset_index)
+        header = None if best is None else store.best_schedule(self.task_index)
         if self.incumbent is not None:
             benchmark = f"not timed ({clock} time): no play-off has decided against the incumbent\n"
-            header = store.write_best(self.argset_index, store.schedule_path(self.incumbent.folder), benchmark)
+            header = store.write_best(self.task_index, store.schedule_path(self.incumbent.folder), benchmark)
         return TunedSchedule(
-            argset=dict(self.task.parameters),
+            parameters=dict(self.task.parameters),
             generator=self.task.generator_name,
             header=header,
             sample=self._unconfirmed_sample(best),

@@ -9,7 +9,7 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.engine import Engine
 from autotune_loop.farm.use import FARM_AHEAD_S
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.run.result import TuneResult
 from autotune_loop.run.rounds import Rounds
 from autotune_loop.run.setup import (
@@ -39,7 +39,7 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
     Setting `stop` ends the run cleanly with the best so far; so does a KeyboardInterrupt.
 
     Raises:
-        GeneratorError: the generator cannot be tuned at all; the sentence shows the fix.
+        GeneratorError: the generator cannot be tuned at all; the message shows the fix.
         RunFolderError: the run folder is in use, damaged, full, or of another run.
         ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
     """
@@ -83,10 +83,10 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
                 if len(names) > _MANY_DEVICES:
                     store.database.trust_the_machine()
                 at_once = min(device.at_once for device in request.devices)
-                crew = Crew(
+                dispatcher = Dispatcher(
                     engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
                 )
-                rounds = Rounds(request, store, context, engine, crew, learner, deadline, listen, stop)
+                rounds = Rounds(request, store, context, engine, dispatcher, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:
             store.discard_if_unused()

@@ -64,7 +64,7 @@ class BatchBuilder:
         self._pool_search = PoolSearch(engine, context, sampling.seed, self._failures, listen, stop)
 
     def build(
-        self, round_index: int, argset_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
+        self, round_index: int, task_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
     ) -> BuiltBatch:
         """Sample, choose, build and link one batch.
 
@@ -74,18 +74,18 @@ class BatchBuilder:
             waiting: tasks that share the time that is left, because they have had no batch yet, at least this one.
 
         Raises:
-            GeneratorError: no schedule of this generator can ever be built; the sentence shows the fix.
+            GeneratorError: no schedule of this generator can ever be built; the message shows the fix.
         """
-        work = BatchInProgress(round_index, argset_index)
-        text = " ".join(f"{key}={value}" for key, value in self._context.tasks[argset_index].parameters.items())
-        used = self._store.start_batch(round_index, argset_index, read_weights(weights_path), text)
+        work = BatchInProgress(round_index, task_index)
+        text = " ".join(f"{key}={value}" for key, value in self._context.tasks[task_index].parameters.items())
+        used = self._store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # In the first round that is the default, what a user gets without tuning, whatever the run started from.
         guide = self._store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         count = self._sampling.batch_size - int(full_search)
         pool_size = max(count, round(count * self._sampling.pool_factor))
         with _timed(work, "search"):
-            known = self._store.database.known_schedules(argset_index)
+            known = self._store.database.known_schedules(task_index)
             search_until = self._deadline.share(_SEARCH_SHARE / waiting)
             pool = self._pool_search.search(work, used, pool_size, known, search_until)
         with _timed(work, "choose"):
@@ -98,7 +98,7 @@ class BatchBuilder:
         was_full = bool(first) and first[0][0].point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
-            argset_index=argset_index,
+            task_index=task_index,
             candidates=tuple(candidate for candidate, _ in first + built) if executable else (),
             executable=executable,
             exhausted=not chosen and not first and not self._stop.is_set(),
@@ -108,14 +108,14 @@ class BatchBuilder:
         )
 
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
-        name = self._context.tasks[work.argset_index].function_name
-        return f"{name}_r{work.round_index}_a{work.argset_index}_s{sample_index}"
+        name = self._context.tasks[work.task_index].function_name
+        return f"{name}_r{work.round_index}_a{work.task_index}_s{sample_index}"
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
-        label = f"{work.round_index}_{work.argset_index}_beam{point.beam_size}"
+        label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
         folder = self._context.work_folder / "search" / label
         symbol = self._symbol(work, 0)
-        return self._engine.submit_build(tasks.search_and_build, point, work.argset_index, folder, symbol)
+        return self._engine.submit_build(tasks.search_and_build, point, work.task_index, folder, symbol)
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
         if not pool or self._stop.is_set():
@@ -137,12 +137,12 @@ class BatchBuilder:
     def _keep(
         self, work: BatchInProgress, searched: SearchedSchedule, sample_index: int, predicted_ms: float | None
     ) -> Candidate:
-        place = (work.round_index, work.argset_index, sample_index)
+        place = (work.round_index, work.task_index, sample_index)
         return self._store.keep(searched, *place, self._symbol(work, sample_index), predicted_ms)
 
     def _submit_build(self, candidate: Candidate, work: BatchInProgress) -> Future[BuiltObject | GeneratorFailure]:
         folder = self._store.objects / candidate.symbol
-        return self._engine.submit_build(tasks.build_object, candidate, work.argset_index, folder)
+        return self._engine.submit_build(tasks.build_object, candidate, work.task_index, folder)
 
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
@@ -153,14 +153,14 @@ class BatchBuilder:
             self._full_failed(work, result)
             if work.round_index > 0:
                 return []
-            text = f"The full beam search failed: {result.failure.sentence} A greedy search takes its place."
+            text = f"The full beam search failed: {result.failure.message} A greedy search takes its place."
             self._listen(Notice(text, warning=True))
             result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
             if isinstance(result, SearchFailure) and not self._stop.is_set():
                 self._full_failed(work, result)
         if isinstance(result, SearchFailure):
             return []
-        known = self._store.database.known_schedules(work.argset_index)
+        known = self._store.database.known_schedules(work.task_index)
         if work.round_index > 0 and result.schedule_sha256 in known:
             shutil.rmtree(result.folder, ignore_errors=True)
             return []
@@ -173,8 +173,8 @@ class BatchBuilder:
 
     def _full_failed(self, work: BatchInProgress, result: SearchFailure) -> None:
         if result.failure.reason.concerns_every_candidate:
-            raise GeneratorError(result.failure.sentence)
-        self._failures.search_failed(work.round_index, work.argset_index, result)
+            raise GeneratorError(result.failure.message)
+        self._failures.search_failed(work.round_index, work.task_index, result)
 
     def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[BuiltCandidate]:
         """Those that could be built, in order; past `until` a few are enough, past the run's deadline one is."""
@@ -193,16 +193,16 @@ class BatchBuilder:
             if isinstance(result, GeneratorFailure):
                 work.failed += 1
                 reason = result.reason.value
-                self._failures.candidate_failed(candidate, "build", reason, result.sentence, result.log)
+                self._failures.candidate_failed(candidate, "build", reason, result.message, result.log)
             else:
                 built.append((candidate, self._store.keep_build(candidate, result)))
-            place = (work.round_index, work.argset_index)
+            place = (work.round_index, work.task_index)
             self._listen(BuildProgress(*place, len(built), work.failed, len(chosen)))
 
     def _link(self, work: BatchInProgress, built: list[BuiltCandidate]) -> Executable | None:
         if not built or self._stop.is_set():
             return None
-        output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.argset_index}"
+        output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.task_index}"
         result = self._engine.submit_here(tasks.link, [kernel for _, kernel in built], output).result()
         if isinstance(result, SdkError):
             raise result

@@ -21,7 +21,7 @@ _DROPOUT = 10
 Searched = Sequence[Future[SearchedSchedule | SearchFailure]]
 
 
-def submit_board_references(engine: Engine, store: RunStore, context: RunContext, argset_index: int) -> Searched:
+def submit_board_references(engine: Engine, store: RunStore, context: RunContext, task_index: int) -> Searched:
     """Begin to build them; none where the run has one device and always had."""
     if len(context.devices) < 2 and not store.database.calibrations():
         return ()
@@ -31,12 +31,12 @@ def submit_board_references(engine: Engine, store: RunStore, context: RunContext
         SearchPoint(Origin.RANDOM, _SEED, beam_size=1, random_dropout=_DROPOUT, weights_path=weights),
     )
     # Of other weights it is another schedule: a resumed run does not take one for the other.
-    prefix = f"{context.tasks[argset_index].function_name}_board_a{argset_index}_{file_sha256(weights)[:8]}"
+    prefix = f"{context.tasks[task_index].function_name}_board_a{task_index}_{file_sha256(weights)[:8]}"
     return [
         engine.submit_build(
             tasks.search_and_build,
             point,
-            argset_index,
+            task_index,
             context.work_folder / "board_references" / f"{prefix}_{position}",
             f"{prefix}_{position}",
         )

@@ -27,9 +27,9 @@ def greedy_point(seed: int, weights_path: Path) -> SearchPoint:
     return SearchPoint(Origin.GREEDY, seed, 1, NO_DROPOUT, weights_path)
 
 
-def random_points(run_seed: int, round_index: int, argset_index: int, weights_path: Path) -> Iterator[SearchPoint]:
+def random_points(run_seed: int, round_index: int, task_index: int, weights_path: Path) -> Iterator[SearchPoint]:
     """An endless stream of random points, the same for the same arguments."""
-    text = f"{run_seed}/{round_index}/{argset_index}".encode()
+    text = f"{run_seed}/{round_index}/{task_index}".encode()
     source = random.Random(int.from_bytes(hashlib.sha256(text).digest()[:8], "little"))
     while True:
         yield SearchPoint(

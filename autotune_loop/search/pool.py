@@ -65,8 +65,8 @@ class PoolSearch:
         """
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
-        sentence = ""
-        points = random_points(self._seed, work.round_index, work.argset_index, weights)
+        message = ""
+        points = random_points(self._seed, work.round_index, work.task_index, weights)
 
         def enough() -> bool:
             return len(pool) >= size or (len(pool) >= MIN_SCHEDULES and until.within(0.0))
@@ -74,17 +74,17 @@ class PoolSearch:
         for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, enough):
             if isinstance(result, SearchFailure):
                 failed += self._failed(work, result)
-                sentence = sentence or result.failure.sentence
+                message = message or result.failure.message
             elif result.schedule_sha256 in known or len(pool) >= size:
                 duplicates += int(result.schedule_sha256 in known)
                 shutil.rmtree(result.folder, ignore_errors=True)
             else:
                 known.add(result.schedule_sha256)
                 pool.append(result)
-            place = (work.round_index, work.argset_index)
+            place = (work.round_index, work.task_index)
             self._listen(SearchProgress(*place, len(pool), size, duplicates, failed))
         if not pool and failed and not duplicates and not self._stop.is_set():
-            raise GeneratorError(f"Not one of {failed} searches gave a schedule. {sentence}")
+            raise GeneratorError(f"Not one of {failed} searches gave a schedule. {message}")
         return pool
 
     def _stream(
@@ -100,20 +100,20 @@ class PoolSearch:
                 and not (enough() or self._stop.is_set())
             ):
                 folder = self._folder(work, str(submitted))
-                under_way.append(self._engine.submit_build(tasks.search, next(points), work.argset_index, folder))
+                under_way.append(self._engine.submit_build(tasks.search, next(points), work.task_index, folder))
                 submitted += 1
             if not under_way:
                 return
             yield under_way.popleft().result()
 
     def _folder(self, work: BatchInProgress, label: str) -> Path:
-        return self._context.work_folder / "search" / f"{work.round_index}_{work.argset_index}_{label}"
+        return self._context.work_folder / "search" / f"{work.round_index}_{work.task_index}_{label}"
 
     def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
         """Record a failure; 0 for a search that was only stopped."""
         if result.failure.reason is GeneratorFailureReason.STOPPED:
             return 0
         if result.failure.reason.concerns_every_candidate:
-            raise GeneratorError(result.failure.sentence)
-        self._failures.search_failed(work.round_index, work.argset_index, result)
+            raise GeneratorError(result.failure.message)
+        self._failures.search_failed(work.round_index, work.task_index, result)
         return 1

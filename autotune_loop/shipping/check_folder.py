@@ -20,8 +20,8 @@ class CheckedFolder:
     """What a check found.
 
     Attributes:
-        problems: a sentence each; with any the folder is not to be trusted.
-        notes: a sentence each, of what was not or could not be checked.
+        problems: a message each; with any the folder is not to be trusted.
+        notes: a message each, of what was not or could not be checked.
         schedules: how many were compared with a generator.
     """
 

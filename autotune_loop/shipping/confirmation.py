@@ -99,6 +99,6 @@ def _time(by_device: Mapping[str, DeviceTimes]) -> RecordedTime:
 def _not_shipped(run: RunSchedule, result: HeaderPlayOff) -> GeneratorError:
     failure = result.failures.get(_TUNED, "")
     return GeneratorError(
-        f"{run.header} is not shipped. {result.verdict.sentence} {failure}".rstrip(),
+        f"{run.header} is not shipped. {result.verdict.message} {failure}".rstrip(),
         next_step="Keep what is in use, or tune longer.",
     )

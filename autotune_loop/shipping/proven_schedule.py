@@ -89,5 +89,5 @@ def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler
         )
         result = run_generator(program, request, _LIMITS)
         if isinstance(result, GeneratorFailure):
-            raise GeneratorError(f"{run.header} cannot be applied to its generator. {result.sentence}")
+            raise GeneratorError(f"{run.header} cannot be applied to its generator. {result.message}")
         return result.files["object"].read_bytes()

@@ -18,7 +18,7 @@ from autotune_loop.store.read_database import read_database
 from targets.errors import RunFolderError
 
 _SAMPLE = re.compile(
-    r"\bfor (?:batch_(?P<round>\d{1,9})_(?P<argset>\d{1,9})/(?P<sample>\d{1,9})"
+    r"\bfor (?:batch_(?P<round>\d{1,9})_(?P<task>\d{1,9})/(?P<sample>\d{1,9})"
     r"|(?P<kind>default|reference|rival))\b"
 )
 _PLAY_OFF = "play-off"
@@ -68,7 +68,7 @@ class RecordedTimes:
     verdict: str
 
 
-def read_recorded_times(folder: Path, name: str, function_name: str, argset_index: int) -> RecordedTimes:
+def read_recorded_times(folder: Path, name: str, function_name: str, task_index: int) -> RecordedTimes:
     """The times of best.<name>.schedule.h in the run folder.
 
     Raises:
@@ -95,13 +95,13 @@ def read_recorded_times(folder: Path, name: str, function_name: str, argset_inde
     sample: re.Match[str] = found
 
     def read(database: sqlite3.Connection) -> RecordedTimes:
-        return _times(database, _symbol(database, sample, function_name, argset_index), argset_index)
+        return _times(database, _symbol(database, sample, function_name, task_index), task_index)
 
     return _read(folder / "tuning.db", read)
 
 
 def _read(path: Path, read: Callable[[sqlite3.Connection], RecordedTimes]) -> RecordedTimes:
-    """What is wrong with the file becomes one sentence."""
+    """What is wrong with the file becomes one message."""
     next_step = "Ship another run, or tune again."
     if not path.is_file():
         raise RunFolderError(f"{path} is missing: the run's measurements are in it.", next_step=next_step)
@@ -119,16 +119,16 @@ def _read(path: Path, read: Callable[[sqlite3.Connection], RecordedTimes]) -> Re
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=next_step) from error
 
 
-def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: str, argset_index: int) -> str:
+def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: str, task_index: int) -> str:
     kind = found["kind"]
     if kind == "default":
-        symbol = _default_symbol(database, argset_index)
+        symbol = _default_symbol(database, task_index)
     elif kind is not None:
-        symbol = f"{function_name}_{kind}_a{argset_index}"
+        symbol = f"{function_name}_{kind}_a{task_index}"
     else:
         row = database.execute(
-            "SELECT symbol FROM candidates WHERE round=? AND argset=? AND sample=?",
-            (int(found["round"]), int(found["argset"]), int(found["sample"])),
+            "SELECT symbol FROM candidates WHERE round=? AND task=? AND sample=?",
+            (int(found["round"]), int(found["task"]), int(found["sample"])),
         ).fetchone()
         symbol = None if row is None else str(row[0])
     if symbol is None:
@@ -136,34 +136,34 @@ def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: s
     return symbol
 
 
-def _default_symbol(database: sqlite3.Connection, argset_index: int) -> str | None:
+def _default_symbol(database: sqlite3.Connection, task_index: int) -> str | None:
     row = database.execute(
-        "SELECT symbol FROM candidates WHERE argset=? AND round=0 AND origin IN (?, ?)"
+        "SELECT symbol FROM candidates WHERE task=? AND round=0 AND origin IN (?, ?)"
         " AND symbol IN (SELECT symbol FROM measurements) ORDER BY sample LIMIT 1",
-        (argset_index, Origin.FULL_BEAM.value, Origin.GREEDY.value),
+        (task_index, Origin.FULL_BEAM.value, Origin.GREEDY.value),
     ).fetchone()
     return None if row is None else str(row[0])
 
 
-def _times(database: sqlite3.Connection, symbol: str, argset_index: int) -> RecordedTimes:
+def _times(database: sqlite3.Connection, symbol: str, task_index: int) -> RecordedTimes:
     rows = database.execute(
         "SELECT purpose, device, clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (symbol,)
     ).fetchall()
     if not rows:
         raise ValueError(f"it has no time of {symbol}, which its best header is of")
-    verdict = _verdict(database, argset_index)
+    verdict = _verdict(database, task_index)
     turns = int(verdict.get("turns", 0))
     purpose = _PLAY_OFF if turns > 0 else str(rows[0][0])
     device = next((str(row[1]) for row in rows if row[0] == purpose), "")
     tuned = _time(database, symbol, device, purpose, turns)
     if tuned is None:
         raise ValueError(f"it has no time of {symbol} in the play-off")
-    default_symbol = _default_symbol(database, argset_index)
+    default_symbol = _default_symbol(database, task_index)
     default_purpose = _PLAY_OFF if turns > 0 else "sample"
     samples = database.execute(
         "SELECT count(DISTINCT m.symbol) FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-        " WHERE c.argset=? AND m.purpose='sample'",
-        (argset_index,),
+        " WHERE c.task=? AND m.purpose='sample'",
+        (task_index,),
     ).fetchone()[0]
     weights = database.execute("SELECT sha256 FROM weights WHERE accepted=1 ORDER BY rowid DESC LIMIT 1").fetchone()
     return RecordedTimes(
@@ -181,18 +181,18 @@ def _times(database: sqlite3.Connection, symbol: str, argset_index: int) -> Reco
 def _words(verdict: Mapping[str, Any], symbol: str, default_symbol: str | None) -> str:
     if not verdict:
         return ""
-    stayer = verdict.get("stayer")
-    if stayer == symbol:
+    baseline = verdict.get("baseline")
+    if baseline == symbol:
         return f"this is the default schedule; its best challenger was {verdict_words(verdict)}"
-    return verdict_words(verdict, against_incumbent=bool(stayer) and stayer != default_symbol)
+    return verdict_words(verdict, against_incumbent=bool(baseline) and baseline != default_symbol)
 
 
-def _verdict(database: sqlite3.Connection, argset_index: int) -> dict[str, Any]:
+def _verdict(database: sqlite3.Connection, task_index: int) -> dict[str, Any]:
     """What the newest play-off has shown; empty where there was none."""
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name='verdicts'").fetchone():
         return {}
     row = database.execute(
-        "SELECT verdict FROM verdicts WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,)
+        "SELECT verdict FROM verdicts WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,)
     ).fetchone()
     return {} if row is None else dict(json.loads(row[0]))
 

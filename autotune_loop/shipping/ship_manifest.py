@@ -88,7 +88,7 @@ def _schedule_fields(schedule: ShippedSchedule) -> dict[str, object]:
         "funcs": [[row.name, f"{row.definition:016x}", f"{row.domains:016x}"] for row in schedule.funcs],
         "sizes": None
         if schedule.sizes is None
-        else [[outcome.size, outcome.verdict.value, outcome.sentence] for outcome in schedule.sizes],
+        else [[outcome.size, outcome.verdict.value, outcome.message] for outcome in schedule.sizes],
         "guard": schedule.guard,
     }
 
@@ -172,8 +172,8 @@ def _row(value: Any, place: str) -> FuncRow:
 
 
 def _outcome(value: Any, place: str) -> SizeOutcome:
-    size, verdict, sentence = _list(value)
-    words = [_text(item, None, f"text at {place}") for item in (size, verdict, sentence)]
+    size, verdict, message = _list(value)
+    words = [_text(item, None, f"text at {place}") for item in (size, verdict, message)]
     return SizeOutcome(words[0], SizeVerdict(words[1]), words[2])
 
 

@@ -14,34 +14,34 @@ class FailureLog:
         self._database = database
         self._listen = listen
 
-    def candidate_failed(self, candidate: Candidate, stage: str, reason: str, sentence: str, log: str = "") -> None:
+    def candidate_failed(self, candidate: Candidate, stage: str, reason: str, message: str, log: str = "") -> None:
         """A chosen schedule has no time; `stage` is 'build', 'link' or 'measure'."""
         self._database.add_failure(
             stage,
             reason,
-            sentence,
+            message,
             log,
             round_index=candidate.round_index,
-            argset_index=candidate.argset_index,
+            task_index=candidate.task_index,
             symbol=candidate.symbol,
             seed=candidate.point.seed,
         )
-        place = (candidate.round_index, candidate.argset_index, candidate.sample_index)
-        self._tell(SampleFailed(*place, stage, reason, sentence))
+        place = (candidate.round_index, candidate.task_index, candidate.sample_index)
+        self._tell(SampleFailed(*place, stage, reason, message))
 
-    def search_failed(self, round_index: int, argset_index: int, result: SearchFailure) -> None:
+    def search_failed(self, round_index: int, task_index: int, result: SearchFailure) -> None:
         """A search gave no schedule."""
         failure = result.failure
         self._database.add_failure(
             "search",
             failure.reason.value,
-            failure.sentence,
+            failure.message,
             failure.log,
             round_index=round_index,
-            argset_index=argset_index,
+            task_index=task_index,
             seed=result.point.seed,
         )
-        self._tell(SampleFailed(round_index, argset_index, None, "search", failure.reason.value, failure.sentence))
+        self._tell(SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message))
 
     def _tell(self, event: SampleFailed) -> None:
         if event.reason != NOT_DONE:

@@ -110,7 +110,7 @@ def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Fea
         trailer_bytes: what follows them.
 
     Raises:
-        ValueError: as for `parse_featurization`, in words that go on a sentence.
+        ValueError: as for `parse_featurization`, in words that go on a message.
     """
     row_floats = network.schedule_feature_count + PIPELINE_FEATURE_COUNT
     stages, rest_bytes = divmod(len(data) - trailer_bytes, 4 * row_floats)

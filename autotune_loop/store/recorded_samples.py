@@ -18,7 +18,7 @@ class RecordedSamples:
 
     Attributes:
         samples: all that could be read.
-        unreadable: one sentence for each that could not.
+        unreadable: one message for each that could not.
         parallelism: cores of the device they were timed on; None when no run says.
         clock: what they were timed with; None when no run says.
         profile, device: what they were timed for and on; None when no run says.

@@ -17,7 +17,7 @@ from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # A damaged file may hold text that is none, even in SQLite's own messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
@@ -27,7 +27,7 @@ _LOST_STEP = "Restore it from a copy, or start a new run folder; `sdk retrain` c
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
-    candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, argset INTEGER NOT NULL, sample INTEGER NOT NULL,
+    candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, task INTEGER NOT NULL, sample INTEGER NOT NULL,
     symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER NOT NULL, beam_size INTEGER NOT NULL,
     random_dropout INTEGER NOT NULL, weights_noise REAL NOT NULL, schedule_sha256 TEXT NOT NULL,
     predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
@@ -39,13 +39,13 @@ CREATE TABLE IF NOT EXISTS measurements (
     stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
     factor REAL NOT NULL, canary_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
-    symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, sentence TEXT NOT NULL, log TEXT NOT NULL,
-    round INTEGER NOT NULL, argset INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
+    symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
+    round INTEGER NOT NULL, task INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS incidents (
-    symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, sentence TEXT NOT NULL,
+    symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, message TEXT NOT NULL,
     under_way INTEGER NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS calibrations (
-    argset INTEGER NOT NULL, device TEXT NOT NULL, era TEXT NOT NULL, factor REAL NOT NULL, spread REAL NOT NULL,
+    task INTEGER NOT NULL, device TEXT NOT NULL, epoch TEXT NOT NULL, factor REAL NOT NULL, spread REAL NOT NULL,
     noise REAL NOT NULL, schedules INTEGER NOT NULL, furthest TEXT NOT NULL, fits INTEGER NOT NULL,
     times_ms TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS device_states (
@@ -54,9 +54,9 @@ CREATE TABLE IF NOT EXISTS weights (
     round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
     report TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS verdicts (
-    argset INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
+    task INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS batches (
-    round INTEGER NOT NULL, argset INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
+    round INTEGER NOT NULL, task INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 """
 
 
@@ -66,7 +66,7 @@ class MeasuredCandidate:
 
     symbol: str
     round_index: int
-    argset_index: int
+    task_index: int
     sample_index: int
     origin: str
     schedule_sha256: str
@@ -79,15 +79,15 @@ class MeasuredCandidate:
 
 @dataclass(frozen=True)
 class CalibrationRow:
-    """How times of a device in an era compare with the run's scale.
+    """How times of a device in an epoch compare with the run's scale.
 
     Attributes:
         times: reference schedule → its time there.
     """
 
-    argset_index: int
+    task_index: int
     device: str
-    era: str
+    epoch: str
     board: BoardFactor
     times: Mapping[str, ReferenceTime]
 
@@ -179,7 +179,7 @@ class RunDatabase:
             "INSERT INTO candidates VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 candidate.round_index,
-                candidate.argset_index,
+                candidate.task_index,
                 candidate.sample_index,
                 candidate.symbol,
                 point.origin.value,
@@ -224,24 +224,24 @@ class RunDatabase:
         self,
         stage: str,
         reason: str,
-        sentence: str,
+        message: str,
         log: str,
         *,
         round_index: int,
-        argset_index: int,
+        task_index: int,
         symbol: str | None = None,
         seed: int | None = None,
     ) -> None:
         """Something of a candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
         self._add(
             "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?,?)",
-            (symbol, stage, reason, sentence, log, round_index, argset_index, seed, time.time()),
+            (symbol, stage, reason, message, log, round_index, task_index, seed, time.time()),
         )
 
     def add_incident(self, failure: MeasureFailure) -> None:
         """A device failed under a schedule, which is handed out again."""
         trouble = "" if failure.trouble is None else failure.trouble.value
-        values = (failure.kernel, failure.device, trouble, failure.sentence, int(failure.under_way), time.time())
+        values = (failure.kernel, failure.device, trouble, failure.message, int(failure.under_way), time.time())
         self._add("INSERT INTO incidents VALUES (?,?,?,?,?,?)", values)
 
     def add_calibration(self, row: CalibrationRow) -> None:
@@ -249,13 +249,13 @@ class RunDatabase:
         board = row.board
         times_ms = {name: (one.time_ms, one.spread_ms) for name, one in row.times.items()}
         numbers = (board.factor, board.spread, board.noise, board.schedules, board.furthest, int(board.fits))
-        values = (row.argset_index, row.device, row.era, *numbers, json.dumps(times_ms), time.time())
+        values = (row.task_index, row.device, row.epoch, *numbers, json.dumps(times_ms), time.time())
         self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?,?,?,?,?)", values)
 
     def calibrations(self) -> list[CalibrationRow]:
         """All of them, oldest first."""
         rows = self._rows(
-            "SELECT argset, device, era, factor, spread, noise, schedules, furthest, times_ms"
+            "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms"
             " FROM calibrations ORDER BY rowid"
         )
         with self._converting():
@@ -285,34 +285,34 @@ class RunDatabase:
         values = (round_index, sha256, int(accepted), reason, json.dumps(report), time.time())
         self._add("INSERT INTO weights VALUES (?,?,?,?,?,?)", values)
 
-    def add_batch(self, round_index: int, argset_index: int, stages_s: dict[str, float]) -> None:
+    def add_batch(self, round_index: int, task_index: int, stages_s: dict[str, float]) -> None:
         """A batch is complete; `stages_s` says how long each of its stages took."""
-        values = (round_index, argset_index, json.dumps(stages_s), time.time())
+        values = (round_index, task_index, json.dumps(stages_s), time.time())
         self._add("INSERT INTO batches VALUES (?,?,?,?)", values)
 
-    def add_verdict(self, argset_index: int, verdict: Mapping[str, object]) -> None:
+    def add_verdict(self, task_index: int, verdict: Mapping[str, object]) -> None:
         """A play-off ended; `verdict` is JSON-ready."""
-        self._add("INSERT INTO verdicts VALUES (?,?,?)", (argset_index, json.dumps(verdict), time.time()))
+        self._add("INSERT INTO verdicts VALUES (?,?,?)", (task_index, json.dumps(verdict), time.time()))
 
-    def last_verdict(self, argset_index: int) -> dict[str, object] | None:
+    def last_verdict(self, task_index: int) -> dict[str, object] | None:
         """The verdict of the newest play-off of an argument set; None before the first."""
-        rows = self._rows("SELECT verdict FROM verdicts WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
+        rows = self._rows("SELECT verdict FROM verdicts WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
         with self._converting():
             return dict(json.loads(str(rows[0][0]))) if rows else None
 
-    def known_schedules(self, argset_index: int) -> set[str]:
+    def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""
-        rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE argset=?", (argset_index,))
+        rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE task=?", (task_index,))
         return {str(row[0]) for row in rows}
 
-    def measured(self, argset_index: int | None = None) -> list[MeasuredCandidate]:
+    def measured(self, task_index: int | None = None) -> list[MeasuredCandidate]:
         """Every candidate that was timed as a sample, in the order of timing."""
         rows = self._rows(
-            "SELECT c.symbol, c.round, c.argset, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
+            "SELECT c.symbol, c.round, c.task, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
             " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock, m.device"
             " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-            " WHERE m.purpose='sample' AND (? IS NULL OR c.argset = ?) ORDER BY m.rowid",
-            (argset_index, argset_index),
+            " WHERE m.purpose='sample' AND (? IS NULL OR c.task = ?) ORDER BY m.rowid",
+            (task_index, task_index),
         )
         with self._converting():
             return [_measured(row) for row in rows]
@@ -320,7 +320,7 @@ class RunDatabase:
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of candidates with neither a time nor a failure."""
         rows = self._rows(
-            "SELECT symbol, round, argset FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
+            "SELECT symbol, round, task FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
             " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
         )
         with self._converting():
@@ -334,17 +334,17 @@ class RunDatabase:
 
     def next_rounds(self) -> dict[int, int]:
         """Argument set → the first round that none of its candidates belongs to; those without any are left out."""
-        rows = self._rows("SELECT argset, max(round) FROM candidates GROUP BY argset")
+        rows = self._rows("SELECT task, max(round) FROM candidates GROUP BY task")
         with self._converting():
-            return {int(str(argset)): int(str(newest)) + 1 for argset, newest in rows}
+            return {int(str(task)): int(str(newest)) + 1 for task, newest in rows}
 
     def batches(self) -> list[tuple[int, int, dict[str, float]]]:
         """Argument set, round and the seconds of its stages of every complete batch, oldest first."""
-        rows = self._rows("SELECT argset, round, stages_s FROM batches ORDER BY rowid")
+        rows = self._rows("SELECT task, round, stages_s FROM batches ORDER BY rowid")
         with self._converting():
             return [
-                (int(str(argset)), int(str(r)), {str(k): float(s) for k, s in json.loads(str(text)).items()})
-                for argset, r, text in rows
+                (int(str(task)), int(str(r)), {str(k): float(s) for k, s in json.loads(str(text)).items()})
+                for task, r, text in rows
             ]
 
     def failure_counts(self) -> dict[str, int]:
@@ -355,9 +355,9 @@ class RunDatabase:
         )
         return {str(kind): int(str(count)) for kind, count in rows}
 
-    def last_failure(self, argset_index: int) -> str:
-        """The sentence of the newest failure of an argument set, empty when there is none."""
-        rows = self._rows("SELECT sentence FROM failures WHERE argset=? ORDER BY rowid DESC LIMIT 1", (argset_index,))
+    def last_failure(self, task_index: int) -> str:
+        """The message of the newest failure of an argument set, empty when there is none."""
+        rows = self._rows("SELECT message FROM failures WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
         return str(rows[0][0]) if rows else ""
 
     def not_done_count(self) -> int:
@@ -380,18 +380,18 @@ class RunDatabase:
 
 
 def _calibration(row: tuple[object, ...]) -> CalibrationRow:
-    argset, device, era, factor, spread, noise, schedules, furthest, times_ms = row
+    task, device, epoch, factor, spread, noise, schedules, furthest, times_ms = row
     times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
     board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
-    return CalibrationRow(int(str(argset)), str(device), str(era), board, times)
+    return CalibrationRow(int(str(task)), str(device), str(epoch), board, times)
 
 
 def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
-    symbol, round_index, argset, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock, device = row
+    symbol, round_index, task, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock, device = row
     return MeasuredCandidate(
         symbol=str(symbol),
         round_index=int(str(round_index)),
-        argset_index=int(str(argset)),
+        task_index=int(str(task)),
         sample_index=int(str(sample)),
         origin=str(origin),
         schedule_sha256=str(sha256),

@@ -141,17 +141,17 @@ class RunStore:
         """The newest weights that were accepted."""
         return self.samples / "updated.weights"
 
-    def best_schedule(self, argset_index: int) -> Path:
+    def best_schedule(self, task_index: int) -> Path:
         """Where the winner's header goes."""
-        return self.samples / f"best.{self._published[argset_index]}.schedule.h"
+        return self.samples / f"best.{self._published[task_index]}.schedule.h"
 
-    def batch_folder(self, round_index: int, argset_index: int) -> Path:
+    def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as Halide's loop calls it."""
-        return self.samples / f"batch_{round_index}_{argset_index}"
+        return self.samples / f"batch_{round_index}_{task_index}"
 
-    def start_batch(self, round_index: int, argset_index: int, weights: Weights, argset_text: str) -> Path:
+    def start_batch(self, round_index: int, task_index: int, weights: Weights, argset_text: str) -> Path:
         """Make a batch's folder; returns its used.weights."""
-        folder = self.batch_folder(round_index, argset_index)
+        folder = self.batch_folder(round_index, task_index)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
@@ -163,20 +163,20 @@ class RunStore:
         self,
         searched: SearchedSchedule,
         round_index: int,
-        argset_index: int,
+        task_index: int,
         sample_index: int,
         symbol: str,
         predicted_ms: float | None,
     ) -> Candidate:
         """Put a chosen schedule's features into the batch's folder and record it."""
-        folder = self.batch_folder(round_index, argset_index) / str(sample_index)
+        folder = self.batch_folder(round_index, task_index) / str(sample_index)
         featurization_path = self.featurization_path(folder)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(featurization_path, searched.featurization_path.read_bytes())
         candidate = Candidate(
             round_index=round_index,
-            argset_index=argset_index,
+            task_index=task_index,
             sample_index=sample_index,
             symbol=symbol,
             point=searched.point,
@@ -200,9 +200,9 @@ class RunStore:
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return KernelObject(candidate.symbol, target)
 
-    def keep_header(self, kind: str, argset_index: int, header_text: str) -> Path:
+    def keep_header(self, kind: str, task_index: int, header_text: str) -> Path:
         """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
-        folder = self.samples / kind / str(argset_index)
+        folder = self.samples / kind / str(task_index)
         folder.mkdir(parents=True, exist_ok=True)
         text = mend_header(header_text, self._name)
         write_atomically(self.schedule_path(folder), text.encode())
@@ -216,14 +216,14 @@ class RunStore:
         schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index
         write_sample(Sample(featurization, ms, pipeline_id, schedule_id), self.sample_path(candidate_folder))
 
-    def write_best(self, argset_index: int, schedule_path: Path, benchmark: str) -> Path:
+    def write_best(self, task_index: int, schedule_path: Path, benchmark: str) -> Path:
         """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
-        name = self._published[argset_index]
+        name = self._published[task_index]
         text = mend_header(schedule_path.read_text(), name)
         with self._writing():
-            write_atomically(self.best_schedule(argset_index), text.encode())
+            write_atomically(self.best_schedule(task_index), text.encode())
             write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
-        return self.best_schedule(argset_index)
+        return self.best_schedule(task_index)
 
     def object_path(self, symbol: str) -> Path:
         """Where a candidate's kernel object lies while it may still win."""
@@ -241,9 +241,9 @@ class RunStore:
         """A timed candidate's sample."""
         return candidate_folder / f"{self._name}.sample"
 
-    def candidate_folder(self, round_index: int, argset_index: int, sample_index: int) -> Path:
+    def candidate_folder(self, round_index: int, task_index: int, sample_index: int) -> Path:
         """Where a candidate's files lie."""
-        return self.batch_folder(round_index, argset_index) / str(sample_index)
+        return self.batch_folder(round_index, task_index) / str(sample_index)
 
     def discard_if_unused(self) -> None:
         """After a run that was refused before its first candidate: leave nothing that a next try would stumble on."""

@@ -47,7 +47,7 @@ class AdbFileTransfer:
         """Copy all of `source` to `path`; adbd makes the folders above it.
 
         Raises:
-            DeviceTrouble: FULL; BROKEN with the device's reason; LOST, SILENT or GARBLED.
+            DeviceTrouble: FULL; BROKEN with the device's reason; LOST, TIMEOUT or PROTOCOL_ERROR.
             OSError: `source` cannot be read.
         """
         target = f"{path},{_MODE}".encode()
@@ -69,7 +69,7 @@ class AdbFileTransfer:
         """Copy `path` into `sink`; returns its bytes.
 
         Raises:
-            DeviceTrouble: BROKEN with the device's reason, or more than 4 GiB come; LOST, SILENT or GARBLED.
+            DeviceTrouble: BROKEN with the device's reason, or more than 4 GiB come; LOST, TIMEOUT or PROTOCOL_ERROR.
             OSError: `sink` cannot be written.
         """
         target = path.encode()
@@ -82,7 +82,7 @@ class AdbFileTransfer:
             if kind != b"DATA":
                 raise self._failure(kind, size_bytes, path)
             if size_bytes > _MAX_DATA_BYTES:
-                raise self._garbled()
+                raise self._protocol_error()
             file_bytes += size_bytes
             if file_bytes > MAX_FILE_BYTES:
                 message = f"{self._label} sends more than {MAX_FILE_BYTES // 2**30} GiB for {path}."
@@ -107,15 +107,15 @@ class AdbFileTransfer:
                 raise DeviceTrouble(TroubleKind.LOST, f"{self._label} broke off a file transfer.")
             if not data and time.monotonic() - self._packets.last_byte_s > self._limits.silence_s:
                 message = f"{self._label} stopped in a file transfer: not a byte for {self._limits.silence_s:g} s."
-                raise DeviceTrouble(TroubleKind.SILENT, message)
+                raise DeviceTrouble(TroubleKind.TIMEOUT, message)
         taken = bytes(self._received[:size_bytes])
         del self._received[:size_bytes]
         return taken
 
     def _failure(self, kind: bytes, size_bytes: int, path: str) -> DeviceTrouble:
-        """The device's FAIL as what it means; GARBLED when it is something else."""
+        """The device's FAIL as what it means; PROTOCOL_ERROR when it is something else."""
         if kind != b"FAIL" or size_bytes > _MAX_REASON_BYTES:
-            return self._garbled()
+            return self._protocol_error()
         text = self._take(size_bytes).decode("utf-8", "replace")
         reason = "".join(character if character.isprintable() else " " for character in text)[:_REASON_CHARACTERS]
         if any(words in reason.lower() for words in _FULL_WORDS):
@@ -123,5 +123,5 @@ class AdbFileTransfer:
             return DeviceTrouble(TroubleKind.FULL, message, next_step="Free some storage on the device.")
         return DeviceTrouble(TroubleKind.BROKEN, f"{self._label} does not transfer {path}: {reason}.")
 
-    def _garbled(self) -> DeviceTrouble:
-        return DeviceTrouble(TroubleKind.GARBLED, f"{self._label} sent what is no part of a file transfer.")
+    def _protocol_error(self) -> DeviceTrouble:
+        return DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{self._label} sent what is no part of a file transfer.")

@@ -38,10 +38,10 @@ def greet(packets: AdbPackets, key: AdbKey, label: str, limits: AdbLimits, tell:
     """Introduce ourselves on a new connection and prove who we are.
 
     Args:
-        tell: shows a person a sentence, when someone must tap Allow on the device.
+        tell: shows a person a message, when someone must tap Allow on the device.
 
     Raises:
-        DeviceTrouble: REFUSED, the device does not take the key; SILENT; LOST; GARBLED.
+        DeviceTrouble: REFUSED, the device does not take the key; TIMEOUT; LOST; PROTOCOL_ERROR.
     """
     packets.send(b"CNXN", _VERSION, MAX_PAYLOAD_BYTES, b"host::\0")
     packet = _answer(packets, label, limits.connect_s)
@@ -59,7 +59,7 @@ def greet(packets: AdbPackets, key: AdbKey, label: str, limits: AdbLimits, tell:
     max_payload_bytes = min(packet.argument1, MAX_PAYLOAD_BYTES)
     if max_payload_bytes < _LEAST_PAYLOAD_BYTES:
         message = f"{label} wants packets of at most {max_payload_bytes} bytes, which no Android device does."
-        raise DeviceTrouble(TroubleKind.GARBLED, message)
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, message)
     state = packet.payload.partition(b":")[0].decode("ascii", "replace")
     return AdbGreeting("".join(filter(str.isalnum, state))[:32], max_payload_bytes)
 
@@ -78,7 +78,7 @@ def _ask(packets: AdbPackets, key: AdbKey, label: str, limits: AdbLimits, tell: 
     try:
         packet = _answer(packets, label, limits.allow_s, (b"CNXN", b"STLS"))
     except DeviceTrouble as trouble:
-        if trouble.kind is TroubleKind.SILENT:
+        if trouble.kind is TroubleKind.TIMEOUT:
             message = f"{label} was not allowed to take our key within {limits.allow_s:g} s ({key.fingerprint})."
         elif trouble.kind is TroubleKind.LOST:
             message = f"{label} closed the connection when it was shown our key ({key.fingerprint})."
@@ -97,17 +97,17 @@ def _answer(
         packet = packets.receive(max(0.0, deadline_s - time.monotonic()))
         if packet is None:
             raise DeviceTrouble(
-                TroubleKind.SILENT,
+                TroubleKind.TIMEOUT,
                 f"{label} takes the connection but does not answer within {wait_s:g} s.",
                 next_step="Unlock its screen; switch USB debugging off and on in its developer options.",
             )
         if packet.command in commands:
             return packet
-    raise DeviceTrouble(TroubleKind.GARBLED, f"{label} sends data before it was asked for any.")
+    raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{label} sends data before it was asked for any.")
 
 
 def _token(packet: AdbPacket, label: str) -> bytes:
     # Signing is padding and an exponent: only what has a token's form gets a signature.
     if packet.argument0 != _TOKEN or len(packet.payload) != _TOKEN_BYTES:
-        raise DeviceTrouble(TroubleKind.GARBLED, f"{label} asks for a proof of identity that ADB does not have.")
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{label} asks for a proof of identity that ADB does not have.")
     return packet.payload

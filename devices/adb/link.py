@@ -23,12 +23,12 @@ from devices.remote_place import AdbAddress, ConnectionSettings
 from targets.errors import DeviceError
 
 # After these nobody knows what the other end will say next.
-_ENDS_CONNECTION = frozenset((TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED))
+_ENDS_CONNECTION = frozenset((TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR))
 _MAX_SERIAL_BYTES = 1024
 
 
-def _tell_nobody(sentence: str) -> None:
-    del sentence
+def _tell_nobody(message: str) -> None:
+    del message
 
 
 @dataclass
@@ -51,7 +51,7 @@ class AdbLink:
     Args:
         name: what the user calls the device.
         connections: the key file, and who we are.
-        tell: shows a person a sentence while `connect` waits: someone must tap Allow on the device.
+        tell: shows a person a message while `connect` waits: someone must tap Allow on the device.
     """
 
     def __init__(

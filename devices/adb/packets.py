@@ -44,7 +44,7 @@ class AdbPackets:
         """Send one packet.
 
         Raises:
-            DeviceTrouble: LOST or SILENT.
+            DeviceTrouble: LOST or TIMEOUT.
         """
         from adb_shell.adb_message import AdbMessage
 
@@ -55,7 +55,7 @@ class AdbPackets:
         """The next packet; None when it is not complete within `wait_s`.
 
         Raises:
-            DeviceTrouble: LOST; GARBLED, what came is no packet.
+            DeviceTrouble: LOST; PROTOCOL_ERROR, what came is no packet.
         """
         deadline_s = time.monotonic() + wait_s
         while not self._fill(self._header, _HEADER.size, deadline_s):
@@ -63,9 +63,9 @@ class AdbPackets:
                 return None
         command, argument0, argument1, size_bytes, checksum, magic = _HEADER.unpack(self._header)
         if command not in COMMANDS or magic != int.from_bytes(command, "little") ^ _ALL_BITS:
-            raise self._garbled("bytes that are no ADB packet")
+            raise self._protocol_error("bytes that are no ADB packet")
         if size_bytes > MAX_PAYLOAD_BYTES:
-            raise self._garbled(f"a packet of {size_bytes} bytes, more than was agreed on")
+            raise self._protocol_error(f"a packet of {size_bytes} bytes, more than was agreed on")
         while not self._fill(self._payload, size_bytes, deadline_s):
             if time.monotonic() >= deadline_s:
                 return None
@@ -74,7 +74,7 @@ class AdbPackets:
         self._payload.clear()
         # The TLS upgrade belongs to a later version of the protocol, which has no checksums.
         if payload and command != b"STLS" and sum(payload) & _ALL_BITS != checksum:
-            raise self._garbled("a packet whose checksum is wrong")
+            raise self._protocol_error("a packet whose checksum is wrong")
         return AdbPacket(command, argument0, argument1, payload)
 
     def close(self) -> None:
@@ -88,9 +88,9 @@ class AdbPackets:
             part += data
         return len(part) == size_bytes
 
-    def _garbled(self, what: str) -> DeviceTrouble:
+    def _protocol_error(self, what: str) -> DeviceTrouble:
         return DeviceTrouble(
-            TroubleKind.GARBLED,
+            TroubleKind.PROTOCOL_ERROR,
             f"{self._label} sent {what}.",
             next_step="Check that the port is the device's ADB port, and its cable or network.",
         )

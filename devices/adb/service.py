@@ -25,7 +25,7 @@ class AdbService:
 
     Raises:
         ValueError: `service` does not fit a packet; a fault of the SDK.
-        DeviceTrouble: LOST, SILENT or GARBLED; here and in every method.
+        DeviceTrouble: LOST, TIMEOUT or PROTOCOL_ERROR; here and in every method.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class AdbService:
     def _check_silence(self, what: str) -> None:
         if time.monotonic() - self._packets.last_byte_s > self._limits.silence_s:
             message = f"{self._label} {what}: not a byte for {self._limits.silence_s:g} s."
-            raise DeviceTrouble(TroubleKind.SILENT, message)
+            raise DeviceTrouble(TroubleKind.TIMEOUT, message)
 
     def _handle_packet(self) -> None:
         packet = self._packets.receive(self._limits.poll_s)
@@ -108,20 +108,20 @@ class AdbService:
             raise DeviceTrouble(TroubleKind.LOST, f"{self._label} has restarted its side of the connection.")
         if packet.argument1 != self._number:
             if packet.command not in (b"OKAY", b"WRTE", b"CLSE") or packet.argument1 > self._number:
-                raise self._garbled(packet)
+                raise self._protocol_error(packet)
         elif packet.command == b"OKAY" and not self._their_number and packet.argument0:
             self._their_number = packet.argument0
         elif packet.command == b"CLSE" and packet.argument0 in (0, self._their_number):
             self._end()
         elif not self._their_number or packet.argument0 != self._their_number:
-            raise self._garbled(packet)
+            raise self._protocol_error(packet)
         elif packet.command == b"OKAY":
             self._unacknowledged = False
         elif packet.command == b"WRTE":
             self._received += packet.payload
             self._packets.send(b"OKAY", self._number, self._their_number)
         else:
-            raise self._garbled(packet)
+            raise self._protocol_error(packet)
 
     def _end(self) -> None:
         self.ended = True
@@ -130,6 +130,8 @@ class AdbService:
             raise DeviceTrouble(TroubleKind.BROKEN, message, next_step="Restart the device.")
         self._packets.send(b"CLSE", self._number, self._their_number)
 
-    def _garbled(self, packet: AdbPacket) -> DeviceTrouble:
+    def _protocol_error(self, packet: AdbPacket) -> DeviceTrouble:
         command = packet.command.decode("ascii", "replace")
-        return DeviceTrouble(TroubleKind.GARBLED, f"{self._label} sent a packet that belongs to nothing ({command}).")
+        return DeviceTrouble(
+            TroubleKind.PROTOCOL_ERROR, f"{self._label} sent a packet that belongs to nothing ({command})."
+        )

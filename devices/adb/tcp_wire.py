@@ -64,7 +64,7 @@ class AdbTcpWire:
                 left_s = last_progress_s + self._silence_s - time.monotonic()
                 if left_s <= 0:
                     message = f"{self._label} has taken no data for {self._silence_s:g} s."
-                    raise DeviceTrouble(TroubleKind.SILENT, message) from None
+                    raise DeviceTrouble(TroubleKind.TIMEOUT, message) from None
                 self._writable.poll(left_s * 1000)
             except OSError as error:
                 raise self._lost(error) from error

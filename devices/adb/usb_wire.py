@@ -68,7 +68,7 @@ class AdbUsbWire:
                     cause = error.args[1] if len(error.args) > 1 else None
                     if isinstance(cause, usb.usb1.USBErrorTimeout):
                         message = f"{self._label} has taken no data for {self._limits.silence_s:g} s."
-                        raise DeviceTrouble(TroubleKind.SILENT, message) from error
+                        raise DeviceTrouble(TroubleKind.TIMEOUT, message) from error
                     raise self._lost() from error
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ class AdbWire(Protocol):
         """Send one packet, whole.
 
         Raises:
-            DeviceTrouble: LOST, the other end is gone; SILENT, it takes nothing any more.
+            DeviceTrouble: LOST, the other end is gone; TIMEOUT, it takes nothing any more.
         """
         ...
 

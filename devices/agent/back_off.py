@@ -11,7 +11,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 _Value = TypeVar("_Value")
 _DELAYS_S = (0.5, 1.0, 2.0)
 # The rest needs a person, another device, or room.
-PASSING_KINDS = frozenset({TroubleKind.UNREACHABLE, TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED})
+PASSING_KINDS = frozenset({TroubleKind.UNREACHABLE, TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR})
 
 
 def with_back_off(attempt: Callable[[], _Value]) -> _Value:

@@ -19,7 +19,7 @@ class ReplyFields:
         source: which device and what it was asked, for messages.
 
     Raises:
-        DeviceTrouble: GARBLED, by every method: the field is missing or of another type than asked for.
+        DeviceTrouble: PROTOCOL_ERROR, by every method: the field is missing or of another type than asked for.
     """
 
     def __init__(self, fields: Mapping[str, object], source: str) -> None:
@@ -102,4 +102,4 @@ class ReplyFields:
         return ReplyFields(row, self._source)
 
     def _wrong(self, key: str, expected: str) -> DeviceTrouble:
-        return DeviceTrouble(TroubleKind.GARBLED, f"{self._source} answered without {expected} for {key}.")
+        return DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{self._source} answered without {expected} for {key}.")

@@ -52,7 +52,7 @@ _KINDS = {
     "full": TroubleKind.FULL,
     "io": TroubleKind.BROKEN,
     "exec": TroubleKind.BROKEN,
-    "checksum": TroubleKind.GARBLED,
+    "checksum": TroubleKind.PROTOCOL_ERROR,
 }
 _NEXT_STEPS = {
     TroubleKind.LEASED: "Wait until it is free, or use another device.",
@@ -160,7 +160,7 @@ class AgentSession:
 
         Raises:
             AgentError: the agent refused or failed.
-            DeviceTrouble: LOST, SILENT (also when it takes longer than `limit_s`), GARBLED, or BROKEN when the
+            DeviceTrouble: LOST, TIMEOUT (also when it takes longer than `limit_s`), PROTOCOL_ERROR, or BROKEN when the
                 agent cannot be run.
             UsageError: a field has a character that cannot be sent.
         """
@@ -239,7 +239,7 @@ class AgentSession:
         """What the link's stream yields, hung up in the end whatever happens.
 
         Raises:
-            DeviceTrouble: SILENT, it did not end within `limit_s`.
+            DeviceTrouble: TIMEOUT, it did not end within `limit_s`.
         """
         stream = self._link.stream(words)
         started_s = time.monotonic()
@@ -249,7 +249,7 @@ class AgentSession:
                 if time.monotonic() - started_s > limit_s:
                     asked = " ".join([Path(words[0]).name, *words[1:2]])
                     raise DeviceTrouble(
-                        TroubleKind.SILENT,
+                        TroubleKind.TIMEOUT,
                         f"{self._device} took longer than {limit_s:.0f} s for `{asked}`.",
                         next_step="See how busy it is, and what its shell does when somebody logs in.",
                     )
@@ -332,11 +332,13 @@ class _Exchange:
             if isinstance(event, OutputEvent):
                 self._output += event.data
                 if len(self._output) > _MOST_OUTPUT_BYTES:
-                    raise DeviceTrouble(TroubleKind.GARBLED, f"{self._device} sends more output than was asked for.")
+                    raise DeviceTrouble(
+                        TroubleKind.PROTOCOL_ERROR, f"{self._device} sends more output than was asked for."
+                    )
             elif not isinstance(event, AliveEvent):
                 self._final = event
         if self._final is None and self._silent_s > _SILENCE_S:
-            raise DeviceTrouble(TroubleKind.SILENT, f"{self._device} has been silent for {_SILENCE_S:.0f} s.")
+            raise DeviceTrouble(TroubleKind.TIMEOUT, f"{self._device} has been silent for {_SILENCE_S:.0f} s.")
 
     def reply(self, command: str) -> Reply:
         """The reply, now that the stream has ended."""
@@ -346,7 +348,7 @@ class _Exchange:
             return Reply(ReplyFields(self._final.fields, f"{self._device}, asked to {command},"), bytes(self._output))
         shown = self._parser.noise[-_SHOWN_CHARACTERS:]
         if self._parser.damaged_lines:
-            raise DeviceTrouble(TroubleKind.GARBLED, f"What {self._device} sends is damaged on the way.")
+            raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"What {self._device} sends is damaged on the way.")
         if not self._heard and shown:
             raise _NotStarted(
                 TroubleKind.BROKEN, f"The SDK's agent cannot be run on {self._device}; the device says: {shown}"

@@ -52,7 +52,7 @@ class ErrorEvent:
 
     Attributes:
         kind: 'usage', 'lease', 'full', 'io', 'exec' or 'checksum'.
-        message: the agent's sentence, printable.
+        message: the agent's message, printable.
         fields: further ones, of JSON's types.
     """
 

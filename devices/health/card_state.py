@@ -86,7 +86,7 @@ def find_card(transport: Transport, program: Path, device_name: str) -> CardStat
     """Run the program on a device: the card that Halide's runtime would choose there.
 
     Raises:
-        DeviceError: the device has no driver or no card, or cannot be used; DeviceTrouble, GARBLED, where the
+        DeviceError: the device has no driver or no card, or cannot be used; DeviceTrouble, PROTOCOL_ERROR, where the
             program's report makes no sense.
     """
     transport.push(program, _NAME)
@@ -105,13 +105,13 @@ def read_card_report(output: str, device_name: str) -> list[CardState]:
 
     Raises:
         DeviceError: there is no card; the reason is given.
-        DeviceTrouble: GARBLED, the output is not the program's.
+        DeviceTrouble: PROTOCOL_ERROR, the output is not the program's.
     """
     source = f"{device_name}, asked for its cards,"
     events = [ReplyFields(event, source) for event in read_events(output) if "event" in event]
     kinds = [event.text("event") for event in events]
     if "done" not in kinds:
-        raise DeviceTrouble(TroubleKind.GARBLED, f"{source} gave no answer that ends.")
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{source} gave no answer that ends.")
     if "none" in kinds:
         reason = events[kinds.index("none")].text("reason")
         raise DeviceError(f"{device_name} cannot run kernels for NVIDIA cards: {reason}.", next_step=_WITHOUT_CARD)
@@ -162,5 +162,5 @@ def _state(row: ReplyFields, driver: str) -> CardState:
 def _count(row: ReplyFields, key: str, smallest: int = 0) -> int:
     value = row.integer(key)
     if not smallest <= value < _LARGEST_NUMBER:
-        raise DeviceTrouble(TroubleKind.GARBLED, f"A card says {value} for {key.replace('_', ' ')}.")
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"A card says {value} for {key.replace('_', ' ')}.")
     return value

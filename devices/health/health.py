@@ -16,7 +16,7 @@ from targets.process.atomic_write import write_atomically
 _FIRST_PAUSE_S = 60.0
 _LONGEST_PAUSE_S = 3600.0
 _LARGEST_FILE_BYTES = 64 * 1024
-_LONGEST_SENTENCE_CHARACTERS = 1000
+_LONGEST_MESSAGE_CHARACTERS = 1000
 _MOST_FAILURES = 10**6
 _LATEST_UNIX_S = 2.0**40
 
@@ -27,13 +27,13 @@ class HealthRecord:
 
     Attributes:
         kind: what is wrong.
-        sentence: the same for people, as it was last seen.
+        message: the same for people, as it was last seen.
         failures: how often in a row it was found so.
         since_unix_s, next_check_unix_s: seconds since 1970.
     """
 
     kind: TroubleKind
-    sentence: str
+    message: str
     failures: int
     since_unix_s: float
     next_check_unix_s: float
@@ -56,14 +56,14 @@ def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord 
 def record_unhealthy(
     folder: Path,
     address: SshAddress | AdbAddress,
-    sentence: str,
+    message: str,
     now_unix_s: float,
     kind: TroubleKind = TroubleKind.BROKEN,
 ) -> HealthRecord:
     """Remember that the device has failed; with each failure in a row the next look is put off longer, up to an hour.
 
     Args:
-        sentence: what is wrong, for people.
+        message: what is wrong, for people.
         now_unix_s: seconds since 1970.
 
     Raises:
@@ -74,7 +74,7 @@ def record_unhealthy(
     pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_S)
     record = HealthRecord(
         kind=kind,
-        sentence=_one_line(sentence),
+        message=_one_line(message),
         failures=failures,
         since_unix_s=now_unix_s if before is None else before.since_unix_s,
         next_check_unix_s=now_unix_s + pause_s,
@@ -82,7 +82,7 @@ def record_unhealthy(
     fields = {
         "address": address.describe(),
         "kind": record.kind.name,
-        "sentence": record.sentence,
+        "message": record.message,
         "failures": record.failures,
         "since_unix_s": record.since_unix_s,
         "next_check_unix_s": record.next_check_unix_s,
@@ -108,7 +108,7 @@ def clear_health(folder: Path, address: SshAddress | AdbAddress) -> None:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())[:_LONGEST_SENTENCE_CHARACTERS]
+    line = " ".join(text.split())[:_LONGEST_MESSAGE_CHARACTERS]
     return "".join(character if character.isprintable() else "?" for character in line)
 
 
@@ -117,17 +117,17 @@ def _file(folder: Path, address: SshAddress | AdbAddress) -> Path:
 
 
 def _record(fields: dict[str, object]) -> HealthRecord | None:
-    kind, sentence, failures = fields.get("kind"), fields.get("sentence"), fields.get("failures")
+    kind, message, failures = fields.get("kind"), fields.get("message"), fields.get("failures")
     since_s, next_s = fields.get("since_unix_s"), fields.get("next_check_unix_s")
     if not isinstance(kind, str) or kind not in TroubleKind.__members__:
         return None
-    if not isinstance(sentence, str) or not sentence.isprintable() or len(sentence) > _LONGEST_SENTENCE_CHARACTERS:
+    if not isinstance(message, str) or not message.isprintable() or len(message) > _LONGEST_MESSAGE_CHARACTERS:
         return None
     if isinstance(failures, bool) or not isinstance(failures, int) or not 1 <= failures <= _MOST_FAILURES:
         return None
     if not _is_time(since_s) or not _is_time(next_s):
         return None
-    return HealthRecord(TroubleKind[kind], sentence, failures, float(str(since_s)), float(str(next_s)))
+    return HealthRecord(TroubleKind[kind], message, failures, float(str(since_s)), float(str(next_s)))
 
 
 def _is_time(value: object) -> bool:

@@ -22,7 +22,7 @@ def open_link(
     address: SshAddress | AdbAddress,
     connections: ConnectionSettings,
     ask: Callable[[str], str] | None = None,
-    tell: Callable[[str], None] = lambda sentence: None,
+    tell: Callable[[str], None] = lambda message: None,
 ) -> DeviceLink:
     """The wire to a device, not yet connected.
 

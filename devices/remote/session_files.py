@@ -79,8 +79,8 @@ class SessionFiles:
 
         Raises:
             DeviceError: the source cannot be read.
-            DeviceTrouble: FULL before anything is sent when there is no room; GARBLED when it twice did not arrive
-                as it was sent; else what the connection gives.
+            DeviceTrouble: FULL before anything is sent when there is no room; PROTOCOL_ERROR when it twice did not
+                arrive as it was sent; else what the connection gives.
         """
         content = _read_content(source)
         free_bytes, there = self._look(name)
@@ -104,7 +104,7 @@ class SessionFiles:
 
         Raises:
             DeviceError: the file is not there, is larger than 4 GiB, or `destination` cannot be written.
-            DeviceTrouble: GARBLED when it twice did not arrive as it was sent; else what the connection gives.
+            DeviceTrouble: PROTOCOL_ERROR when it twice did not arrive as it was sent; else what the connection gives.
         """
         _, there = self._look(name)
         if there is None:
@@ -124,7 +124,7 @@ class SessionFiles:
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-        raise self._garbled(name)
+        raise self._protocol_error(name)
 
     def remove(self, name: str) -> None:
         """Delete a file; quiet when it is not there."""
@@ -169,12 +169,12 @@ class SessionFiles:
         except AgentError as error:
             if error.event.kind != "checksum":
                 raise
-            raise self._garbled(name) from error
+            raise self._protocol_error(name) from error
 
-    def _garbled(self, name: str) -> DeviceTrouble:
+    def _protocol_error(self, name: str) -> DeviceTrouble:
         self._session.close()
         return DeviceTrouble(
-            TroubleKind.GARBLED,
+            TroubleKind.PROTOCOL_ERROR,
             f"{name} was damaged twice on the way between here and {self._device}.",
             next_step="Check the cable, the network and the storage of the device.",
         )

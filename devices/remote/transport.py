@@ -138,7 +138,7 @@ class AgentTransport:
                 except DeviceTrouble as trouble:
                     # A link that is down gets connected anew; one that is up has done all it can.
                     passing = trouble.kind in PASSING_KINDS and not isinstance(trouble, AgentError)
-                    if not passing or trouble.kind is TroubleKind.GARBLED or not reconnections_left:
+                    if not passing or trouble.kind is TroubleKind.PROTOCOL_ERROR or not reconnections_left:
                         raise
             raise AssertionError("the last attempt returns or raises")
 

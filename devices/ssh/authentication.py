@@ -42,7 +42,7 @@ class SshAuthentication:
         """Return when the server let us in.
 
         Raises:
-            DeviceTrouble: nothing was accepted (REFUSED), or the connection ended (LOST, SILENT).
+            DeviceTrouble: nothing was accepted (REFUSED), or the connection ended (LOST, TIMEOUT).
         """
         self._attempt(lambda: self._transport.auth_none(self._hop.user))
         if self._methods is not None and "publickey" in self._methods:
@@ -65,7 +65,7 @@ class SshAuthentication:
             return False
         except AuthenticationException as error:
             if str(error) == _TIMED_OUT:
-                raise self._ended(TroubleKind.SILENT, "does not answer") from error
+                raise self._ended(TroubleKind.TIMEOUT, "does not answer") from error
             if not self._transport.is_active():
                 if len(self._tried) >= _MANY_ATTEMPTS:
                     raise self._refused("ends the connection after so many attempts") from error

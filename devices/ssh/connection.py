@@ -35,7 +35,7 @@ class SshConnection:
         secrets: for logging in.
 
     Raises:
-        DeviceTrouble: UNREACHABLE, REFUSED, LOST, SILENT or BROKEN.
+        DeviceTrouble: UNREACHABLE, REFUSED, LOST, TIMEOUT or BROKEN.
     """
 
     def __init__(self, hops: Sequence[SshHop], secrets: SshSecrets) -> None:

@@ -144,8 +144,8 @@ class SshFiles:
             next_step="Look at the path on the device, or give the device another folder in the inventory.",
         )
 
-    def _no_sftp(self, is_garbled: bool) -> DeviceTrouble:
-        if is_garbled:
+    def _no_sftp(self, is_protocol_error: bool) -> DeviceTrouble:
+        if is_protocol_error:
             return DeviceTrouble(
                 TroubleKind.BROKEN,
                 f"{self._place} mixes other output into SFTP.",

@@ -80,7 +80,7 @@ class SshLink:
             self._files = files
             raise
         except Exception as error:
-            raise self._ended(connection, f"{source.name} was being copied", error, TroubleKind.SILENT) from error
+            raise self._ended(connection, f"{source.name} was being copied", error, TroubleKind.TIMEOUT) from error
 
     def get(self, path: str, destination: Path) -> None:
         """See `DeviceLink.get`."""
@@ -91,7 +91,7 @@ class SshLink:
         except DeviceError:
             raise
         except Exception as error:
-            raise self._ended(connection, f"{path} was being fetched", error, TroubleKind.SILENT) from error
+            raise self._ended(connection, f"{path} was being fetched", error, TroubleKind.TIMEOUT) from error
 
     def stream(self, words: Sequence[str]) -> Iterator[bytes]:
         """See `DeviceLink.stream`."""

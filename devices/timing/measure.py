@@ -151,7 +151,7 @@ def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_w
         str(error),
         "",
         trouble=kind,
-        under_way=under_way and kind in (TroubleKind.LOST, TroubleKind.SILENT),
+        under_way=under_way and kind in (TroubleKind.LOST, TroubleKind.TIMEOUT),
     )
 
 
@@ -164,8 +164,8 @@ def _judged(
         return _failure(session.device, kernel, outcome, events)
     repetitions_s = _repetitions(timed)
     if repetitions_s is None:
-        sentence = f"The runner's report on {session.device.name} has no usable times."
-        return MeasureFailure(kernel, session.device.name, MeasureFailureReason.BAD_REPORT, sentence, outcome.output)
+        message = f"The runner's report on {session.device.name} has no usable times."
+        return MeasureFailure(kernel, session.device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
     return Measurement(
         kernel=kernel,
         device=session.device.name,
@@ -223,11 +223,11 @@ def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
 
 def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Iterable[dict[str, Any]]) -> MeasureFailure:
     events = list(events)
-    reason, sentence = _judge(outcome, events)
+    reason, message = _judge(outcome, events)
     if reason is MeasureFailureReason.DEVICE:
-        trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {sentence}")
+        trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {message}")
         return device_failure(kernel, device.name, trouble, under_way=False)
-    return MeasureFailure(kernel, device.name, reason, sentence, outcome.output)
+    return MeasureFailure(kernel, device.name, reason, message, outcome.output)
 
 
 def _difference(compared: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ class MeasureFailure:
     """A schedule without a time.
 
     Attributes:
-        sentence: what happened, for the user.
+        message: what happened, for the user.
         log: what the runner printed, its end.
         trouble: what is wrong with the device, where the reason is DEVICE.
         under_way: the device went away while the schedule was running on it.
@@ -85,7 +85,7 @@ class MeasureFailure:
     kernel: str
     device: str
     reason: MeasureFailureReason
-    sentence: str
+    message: str
     log: str
     trouble: TroubleKind | None = None
     under_way: bool = False

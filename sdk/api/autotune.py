@@ -159,9 +159,9 @@ def autotune(
     # Imported here: the engine costs half a second that a wrong argument need not pay.
     from autotune_loop.run.tuning import tune
 
-    for sentence in (chosen.choice.note, start.sentence):
-        if sentence:
-            listen(Notice(sentence))
+    for message in (chosen.choice.note, start.message):
+        if message:
+            listen(Notice(message))
     folders = Folders(
         settings.cache_folder,
         settings.cache_folder / "locks",

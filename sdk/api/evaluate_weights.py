@@ -44,8 +44,8 @@ def evaluate_weights(
         raise WeightsError(f"Weights of different networks cannot be compared: {listed}.")
     baseline = find_weights(BASELINE_WEIGHTS, settings, *(networks or {recorded_network(runs)}))
     recorded = load_recorded_samples(runs, None, baseline.weights.network)
-    for sentence in recorded.unreadable:
-        progress(f"left out: {sentence}")
+    for message in recorded.unreadable:
+        progress(f"left out: {message}")
     cores = parallelism or recorded.parallelism
     if cores is None:
         raise UsageError("Nothing says how many cores the samples were timed on.", next_step="Give --parallelism.")

@@ -48,7 +48,7 @@ def retrain(
         weights: to start from: a `.weights` file, or a name that `sdk weights` lists; None takes Halide's own.
         parallelism: cores of the device; None takes the runs' own, else the profile's.
         progress: called with a phrase at every step.
-        notice: called with a sentence for each sample that is left out, and where the number of cores is a guess.
+        notice: called with a message for each sample that is left out, and where the number of cores is a guess.
 
     Raises:
         SdkError: one of its children, for everything that a user can mend.
@@ -60,8 +60,8 @@ def retrain(
     network = recorded_network(runs) if target is None else Network(profile.autoscheduler.name)
     start = find_weights(named, settings, network).weights
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
-    for sentence in recorded.unreadable:
-        notice(f"Left out: {sentence}")
+    for message in recorded.unreadable:
+        notice(f"Left out: {message}")
     if parallelism is None and recorded.parallelism is None:
         notice(
             f"Nothing says how many cores the samples were timed on (a run's run.toml would): taken are"

@@ -75,7 +75,7 @@ def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str, hexagon_sdk_r
     if tuned.header is None:
         return None
     words = ["sdk", "build", spec.generator, "--target", target]
-    for key, value in tuned.argset.items():
+    for key, value in tuned.parameters.items():
         words += ["-p", f"{key}={value}"]
     if spec.function_name is not None:
         words += ["--function-name", spec.function_name]

@@ -51,7 +51,7 @@ def run_replay(given: AutotuneArguments, folder: Path) -> None:
             )
     duration_s = time.monotonic() - started_s
     if given.as_json:
-        print_json({"run": str(folder), "duration_s": duration_s, "argsets": [_as_dict(result) for result in results]})
+        print_json({"run": str(folder), "duration_s": duration_s, "tasks": [_as_dict(result) for result in results]})
     else:
         for result in results:
             _print(result)
@@ -74,7 +74,7 @@ def _print(result: Replay) -> None:
 
     found = result.rounds[-1].best_ms if result.rounds else result.best_ms
     typer.echo(
-        f"argument set {result.argset_index + 1}: best {time_text(found)} of {count_text(result.recorded, 'schedule')}"
+        f"argument set {result.task_index + 1}: best {time_text(found)} of {count_text(result.recorded, 'schedule')}"
         f" (the best of all is {time_text(result.best_ms)})"
     )
     for share in _NEAR_SHARES:

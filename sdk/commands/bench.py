@@ -147,7 +147,7 @@ def _as_dict(result: ComparedSchedule) -> dict[str, object]:
         "clock": result.turns[0].clock.value if result.turns else None,
         "output_compared_with": result.reference,
         "toolchain": result.toolchain,
-        "failure": None if result.failure is None else result.failure.sentence,
+        "failure": None if result.failure is None else result.failure.message,
         "turns_s": [list(turn.repetitions_s) for turn in result.turns],
     }
 
@@ -160,7 +160,7 @@ def _print_table(results: list[ComparedSchedule]) -> None:
     for result in results:
         if result.failure is not None:
             place = f" on {result.device}" if len(devices) > 1 else ""
-            typer.echo(f"{result.label}{place}: {result.failure.sentence}", err=True)
+            typer.echo(f"{result.label}{place}: {result.failure.message}", err=True)
 
 
 def _print_device(device: str, results: list[ComparedSchedule]) -> None:

@@ -105,11 +105,11 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
         "timed": len(run.samples),
         "duration_s": run.duration_s,
         "failures": _by_kind(run),
-        "play_offs": [{"argset": v.argset_index, "winner": v.winner, "sentence": v.sentence} for v in run.verdicts],
+        "play_offs": [{"task": v.task_index, "winner": v.winner, "message": v.message} for v in run.verdicts],
         "not_done": run.not_done,
-        "argsets": [
+        "tasks": [
             {
-                "argset": summary.argset_index,
+                "task": summary.task_index,
                 "timed": summary.timed,
                 "default_ms": summary.default_ms,
                 "best_ms": summary.best_ms,
@@ -148,11 +148,11 @@ def _print_tables(run: RecordedRun) -> None:
         best = "" if summary.best_ms is None else time_text(summary.best_ms, label)
         newest = list(summary.correlations.values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(Text(f"set {summary.argset_index + 1}: default {default}; best {best}{gain}, timed once"))
+        console.print(Text(f"set {summary.task_index + 1}: default {default}; best {best}{gain}, timed once"))
         console.print(Text(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim"))
     for verdict in run.verdicts:
-        console.print(Text(f"set {verdict.argset_index + 1}: {verdict.sentence}"))
-    fastest = sorted(run.samples, key=lambda sample: (sample.argset_index, sample.median_ms))[:_FASTEST_SHOWN]
+        console.print(Text(f"set {verdict.task_index + 1}: {verdict.message}"))
+    fastest = sorted(run.samples, key=lambda sample: (sample.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("schedule", "time", "spread", "found by", "device"):

@@ -76,8 +76,8 @@ def retrain(
             progress=progress,
             notice=notices.append,
         )
-    for sentence in () if as_json else notices:
-        typer.echo(f"note: {sentence}", err=True)
+    for message in () if as_json else notices:
+        typer.echo(f"note: {message}", err=True)
     written = str(output) if report.weights is not None else None
     if as_json:
         print_json({**report_fields(report), "notices": notices, "written": written})

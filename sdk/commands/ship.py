@@ -129,7 +129,7 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         typer.echo(f"  {output / schedule.header}")
         typer.echo(f"  {output / schedule.python_module}")
         for outcome in schedule.sizes or ():
-            typer.echo(f"  at {outcome.size}: {outcome.verdict.value}{outcome.sentence and '. ' + outcome.sentence}")
+            typer.echo(f"  at {outcome.size}: {outcome.verdict.value}{outcome.message and '. ' + outcome.message}")
     for name in dict.fromkeys(schedule.name for schedule in manifest.schedules):
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
 

@@ -35,7 +35,7 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
             return [_improved_line(event, progress)]
         case SampleFailed():
             first = progress.failures[f"{event.stage}: {event.reason}"] == 1
-            return [f"failed, {event.stage}: {_one_line(event.sentence)}"] if first else []
+            return [f"failed, {event.stage}: {_one_line(event.message)}"] if first else []
         case Trained():
             return [_trained_line(event)]
         case BatchDone():
@@ -45,11 +45,11 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
         case PlayOff():
             others = count_text(event.contenders, "schedule")
             line = f"play-off: the best are timed again beside the default, {others} in turns"
-            return [line + _argset(event.argset_index, progress)] if event.turn == 1 else []
+            return [line + _argset(event.task_index, progress)] if event.turn == 1 else []
     return []
 
 
-def clock_sentence(clock: str) -> str:
+def clock_message(clock: str) -> str:
     """What a run's times are: 'wall clock', a DSP's cycles, or in capitals that they are not a device's."""
     known = Clock(clock)
     if known is Clock.WALL:
@@ -60,10 +60,10 @@ def clock_sentence(clock: str) -> str:
 def _run_lines(event: RunStarted) -> list[str]:
     threads = count_text(event.parallelism, event.parallel_unit)
     budget = f", at most {duration_text(event.budget_s)}" if event.budget_s is not None else ""
-    sets = f", {event.argsets} argument sets" if event.argsets > 1 else ""
+    sets = f", {event.tasks} argument sets" if event.tasks > 1 else ""
     verb = "resumes" if event.resumed else "goes into"
     return [
-        f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_sentence(event.clock)}",
+        f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
         f"{count_text(event.rounds, 'round')} of {event.batch_size}{sets}{budget}; {verb} {event.run_folder}",
     ]
 
@@ -83,7 +83,7 @@ def _improved_line(event: BestImproved, progress: RunProgress) -> str:
     else:
         default = time_text(event.default_ms, label)
         line += f", {speed_up_text(event.default_ms / event.median_ms)} as the default ({default})"
-    return f"{line}; {event.sample}{_argset(event.argset_index, progress)}"
+    return f"{line}; {event.sample}{_argset(event.task_index, progress)}"
 
 
 def _trained_line(event: Trained) -> str:
@@ -96,7 +96,7 @@ def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     rounds = progress.started.rounds if progress.started is not None else "?"
     record = progress.batches[-1]
     # Of several tasks each has as many rounds as it is worth.
-    argset = _argset(event.argset_index, progress)
+    argset = _argset(event.task_index, progress)
     name = f"round {event.round_index + 1}{argset or f' of {rounds}'}"
     parts = [f"{name}: {event.measured} timed, {event.failed} failed"]
     if record.best_ms is not None and record.median_ms is not None:
@@ -109,9 +109,9 @@ def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     return "; ".join([*parts, ", ".join(stages)] if stages else parts)
 
 
-def _argset(argset_index: int, progress: RunProgress) -> str:
-    several = progress.started is not None and progress.started.argsets > 1
-    return f", argument set {argset_index + 1}" if several else ""
+def _argset(task_index: int, progress: RunProgress) -> str:
+    several = progress.started is not None and progress.started.tasks > 1
+    return f", argument set {task_index + 1}" if several else ""
 
 
 def _one_line(text: str) -> str:

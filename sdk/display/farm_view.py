@@ -153,4 +153,4 @@ def _failures(state: FarmState) -> Iterator[str]:
     found = [(failure, row) for row in state.devices for failure in row.failures]
     for failure, row in sorted(found, key=lambda pair: pair[0].unix_s)[-_FAILURES_SHOWN:]:
         ago = short_duration_text(time.time() - failure.unix_s)
-        yield f"  {row.device.name} on {row.member}, {ago} ago: {failure.sentence}"
+        yield f"  {row.device.name} on {row.member}, {ago} ago: {failure.message}"

@@ -9,7 +9,7 @@ import threading
 from autotune_loop.events import Event, Notice, event_to_dict
 from autotune_loop.run.result import TuneResult
 from sdk.display.follow_up import FollowUp
-from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.stopping_message import STOPPING_MESSAGE
 
 
 class JsonDisplay:
@@ -30,7 +30,7 @@ class JsonDisplay:
 
     def stopping(self) -> None:
         """See `Display.stopping`."""
-        self.listen(Notice(STOPPING_SENTENCE))
+        self.listen(Notice(STOPPING_MESSAGE))
 
     def close(self) -> None:
         """See `Display.close`."""

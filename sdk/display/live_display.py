@@ -16,7 +16,7 @@ from sdk.display.follow_up import FollowUp
 from sdk.display.keyboard_echo import no_keyboard_echo
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
 
 # Drawing takes a few milliseconds of a core that may be timing a schedule: often enough to look alive, no more.
@@ -61,7 +61,7 @@ class LiveDisplay:
             self._progress.stopping = True
             drawn = self._progress.started is not None
         if not drawn:
-            self._console.print(STOPPING_SENTENCE)
+            self._console.print(STOPPING_MESSAGE)
 
     def close(self) -> None:
         """See `Display.close`; what was warned of stays on the screen."""

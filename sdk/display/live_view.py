@@ -13,11 +13,11 @@ from rich.text import Text
 
 from autotune_loop.events import RunStarted, Trained
 from devices.device import Clock
-from sdk.display.event_lines import clock_sentence
+from sdk.display.event_lines import clock_message
 from sdk.display.progress_records import BatchRecord, ShownNotice, StageProgress, Standing
 from sdk.display.quantities import clock_text, count_text, share_text, speed_up_text, time_text
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.stopping_message import STOPPING_MESSAGE
 
 _LABEL_WIDTH = 10
 _BAR_NOTE_WIDTH = 26
@@ -64,13 +64,13 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
 
 def _subtitle(progress: RunProgress) -> Text:
     if progress.stopping:
-        return Text(STOPPING_SENTENCE, style="bold yellow")
+        return Text(STOPPING_MESSAGE, style="bold yellow")
     return Text("Ctrl-C ends it and keeps the best")
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
     emulated = not Clock(started.clock).is_device_time
-    clock = Text(f" {clock_sentence(started.clock)} ", "bold black on yellow" if emulated else "")
+    clock = Text(f" {clock_message(started.clock)} ", "bold black on yellow" if emulated else "")
     threads = count_text(started.parallelism, started.parallel_unit)
     device = _line("device", f"{started.device}, {threads},").append_text(clock)
     folder = _line("folder", _shortened(_shown(started.run_folder), width - _LABEL_WIDTH))
@@ -117,21 +117,21 @@ def _done(stage: StageProgress) -> str:
 
 def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
     parts = [] if name == "play-off" else [f"round {stage.round_index + 1}"]
-    if started.argsets > 1:
-        parts.append(f"set {stage.argset_index + 1}")
+    if started.tasks > 1:
+        parts.append(f"set {stage.task_index + 1}")
     return ", ".join([*parts, stage.note] if stage.note else parts)
 
 
 def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
     """Two lines for one argument set; for several a line each, around the one that is being timed."""
     label = Clock(started.clock).label
-    if started.argsets == 1:
+    if started.tasks == 1:
         standing = progress.standings.get(0, Standing())
         return [_line("default", _default(standing, label)), _best_line(standing, label, width)]
     measured = progress.stages.get("measure")
-    newest = measured.argset_index if measured is not None else 0
+    newest = measured.task_index if measured is not None else 0
     first = max(0, newest - most + 1)
-    shown = range(first, min(started.argsets, first + most))
+    shown = range(first, min(started.tasks, first + most))
     return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
 
 
@@ -204,8 +204,8 @@ def _history(progress: RunProgress, started: RunStarted, rows: int) -> Renderabl
 
 def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
     name = f"{batch.round_index + 1}"
-    if started.argsets > 1:
-        name += f" set {batch.argset_index + 1}"
+    if started.tasks > 1:
+        name += f" set {batch.task_index + 1}"
     best, median = ("" if value is None else time_text(value) for value in (batch.best_ms, batch.median_ms))
     correlation = "" if batch.rank_correlation is None else f"{batch.rank_correlation:.2f}"
     counts = [str(batch.measured), str(batch.failed)]

@@ -12,7 +12,7 @@ from sdk.display.event_lines import event_lines
 from sdk.display.follow_up import FollowUp
 from sdk.display.quantities import clock_text
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
 
 _CLOCK_WIDTH = 7
@@ -34,7 +34,7 @@ class PlainDisplay:
     def stopping(self) -> None:
         """See `Display.stopping`."""
         with self._lock:
-            self._write([STOPPING_SENTENCE])
+            self._write([STOPPING_MESSAGE])
 
     def close(self) -> None:
         """See `Display.close`."""

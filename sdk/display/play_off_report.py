@@ -18,9 +18,9 @@ def show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
         print_json(_play_off_fields(result))
     else:
         _print_times(result)
-        typer.echo(result.verdict.sentence)
-        for label, sentence in result.failures.items():
-            typer.echo(f"{label}: {sentence}", err=True)
+        typer.echo(result.verdict.message)
+        for label, message in result.failures.items():
+            typer.echo(f"{label}: {message}", err=True)
     if not result.verdict.is_decided:
         raise typer.Exit(1)
 

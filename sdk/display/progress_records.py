@@ -10,7 +10,7 @@ class StageProgress:
     """How far a stage of one batch is; `wanted` is 0 until it is known."""
 
     round_index: int
-    argset_index: int
+    task_index: int
     done: int = 0
     wanted: int = 0
     note: str = ""
@@ -41,7 +41,7 @@ class BatchRecord:
     """
 
     round_index: int
-    argset_index: int
+    task_index: int
     measured: int
     failed: int
     best_ms: float | None

@@ -10,7 +10,7 @@ from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
 from sdk.display.follow_up import FollowUp
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_sentence import STOPPING_SENTENCE
+from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
 
 
@@ -31,7 +31,7 @@ class QuietDisplay:
     def stopping(self) -> None:
         """See `Display.stopping`."""
         with self._lock:
-            sys.stderr.write(f"{STOPPING_SENTENCE}\n")
+            sys.stderr.write(f"{STOPPING_MESSAGE}\n")
 
     def close(self) -> None:
         """See `Display.close`."""

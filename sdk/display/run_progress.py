@@ -94,11 +94,11 @@ class RunProgress:
                 self.add_notice(event.text, event.warning)
             case SearchProgress():
                 note = f"{event.duplicates} seen before" if event.duplicates else ""
-                self._set("search", event.round_index, event.argset_index, event.sampled, event.wanted, note)
+                self._set("search", event.round_index, event.task_index, event.sampled, event.wanted, note)
             case BuildProgress():
                 # Counts the candidates that are through: built or failed.
                 done = min(event.built + event.failed, event.wanted)
-                self._set("build", event.round_index, event.argset_index, done, event.wanted)
+                self._set("build", event.round_index, event.task_index, done, event.wanted)
             case SampleMeasured():
                 self._measured(event)
             case SampleFailed():
@@ -115,10 +115,10 @@ class RunProgress:
                 self.add_notice(event.text)
             case PlayOff():
                 note = f"{event.contenders} schedules in turns"
-                self._set("play-off", 0, event.argset_index, event.turn - 1, event.turns, note)
+                self._set("play-off", 0, event.task_index, event.turn - 1, event.turns, note)
 
     def add_notice(self, text: str, warning: bool = False) -> None:
-        """Keep a sentence for the user."""
+        """Keep a message for the user."""
         self.notices.append(ShownNotice(self.elapsed_s, text, warning))
 
     def add_earlier(self, rows: Sequence[MeasuredCandidate]) -> None:
@@ -126,8 +126,8 @@ class RunProgress:
         self.timed_before += len(rows)
         for row in rows:
             is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
-            sample = f"batch_{row.round_index}_{row.argset_index}/{row.sample_index}"
-            self._stand(row.argset_index, row.median_ms, sample, is_default, at_s=None)
+            sample = f"batch_{row.round_index}_{row.task_index}/{row.sample_index}"
+            self._stand(row.task_index, row.median_ms, sample, is_default, at_s=None)
 
     def rank_correlation(self) -> tuple[int, float] | None:
         """Spearman's correlation of predicted with measured times, with the round it is of.
@@ -135,8 +135,8 @@ class RunProgress:
         Of the newest batch that has enough samples: times predicted by different weights, or of different
         argument sets, are not comparable.
         """
-        for round_index, argset_index in reversed(list(self._samples)):
-            value = _spearman(self._samples[round_index, argset_index])
+        for round_index, task_index in reversed(list(self._samples)):
+            value = _spearman(self._samples[round_index, task_index])
             if value is not None:
                 return round_index, value
         return None
@@ -158,59 +158,59 @@ class RunProgress:
         first, last = self._batch_ends_s[0], self._batch_ends_s[-1]
         count = len(self._batch_ends_s)
         pace_s = (last - first) / (count - 1) if count > 1 else first
-        total = (started.rounds - self.batches[0].round_index) * started.argsets
+        total = (started.rounds - self.batches[0].round_index) * started.tasks
         return max(0.0, pace_s * (total - count) - (self.elapsed_s - last))
 
-    def _set(self, stage: str, round_index: int, argset_index: int, done: int, wanted: int, note: str = "") -> None:
-        self.stages[stage] = StageProgress(round_index, argset_index, done, wanted, note)
+    def _set(self, stage: str, round_index: int, task_index: int, done: int, wanted: int, note: str = "") -> None:
+        self.stages[stage] = StageProgress(round_index, task_index, done, wanted, note)
 
-    def _batch(self, round_index: int, argset_index: int) -> _BatchSamples:
-        return self._samples.setdefault((round_index, argset_index), _BatchSamples())
+    def _batch(self, round_index: int, task_index: int) -> _BatchSamples:
+        return self._samples.setdefault((round_index, task_index), _BatchSamples())
 
     def _measured(self, event: SampleMeasured) -> None:
         self.timed += 1
-        batch = self._batch(event.round_index, event.argset_index)
+        batch = self._batch(event.round_index, event.task_index)
         batch.ended += 1
         batch.wanted = event.wanted
         batch.measured_ms.append(event.median_ms)
         if event.predicted_ms is not None:
             batch.predicted_ms.append(event.predicted_ms)
             batch.compared_ms.append(event.median_ms)
-        self._set("measure", event.round_index, event.argset_index, batch.ended, event.wanted)
+        self._set("measure", event.round_index, event.task_index, batch.ended, event.wanted)
         is_default = event.round_index == 0 and event.origin != Origin.RANDOM.value
-        sample = f"batch_{event.round_index}_{event.argset_index}/{event.sample_index}"
-        self._stand(event.argset_index, event.median_ms, sample, is_default, self.elapsed_s)
+        sample = f"batch_{event.round_index}_{event.task_index}/{event.sample_index}"
+        self._stand(event.task_index, event.median_ms, sample, is_default, self.elapsed_s)
 
     def _improved(self, event: BestImproved) -> None:
-        self._stand(event.argset_index, event.median_ms, event.sample, False, self.elapsed_s)
-        standing = self.standings[event.argset_index]
+        self._stand(event.task_index, event.median_ms, event.sample, False, self.elapsed_s)
+        standing = self.standings[event.task_index]
         if standing.default_ms is None:
-            self.standings[event.argset_index] = replace(standing, default_ms=event.default_ms)
+            self.standings[event.task_index] = replace(standing, default_ms=event.default_ms)
 
-    def _stand(self, argset_index: int, median_ms: float, sample: str, is_default: bool, at_s: float | None) -> None:
-        standing = self.standings.get(argset_index, Standing())
+    def _stand(self, task_index: int, median_ms: float, sample: str, is_default: bool, at_s: float | None) -> None:
+        standing = self.standings.get(task_index, Standing())
         if is_default:
             standing = replace(standing, default_ms=median_ms)
         if standing.best_ms is None or median_ms < standing.best_ms:
             standing = replace(standing, best_ms=median_ms, best_sample=sample, best_at_s=at_s)
-        self.standings[argset_index] = standing
+        self.standings[task_index] = standing
 
     def _failed(self, event: SampleFailed) -> None:
         self.failures[f"{event.stage}: {event.reason}"] += 1
         if event.stage == "measure":
-            batch = self._batch(event.round_index, event.argset_index)
+            batch = self._batch(event.round_index, event.task_index)
             batch.ended += 1
             batch.wanted = max(batch.wanted, batch.ended)
-            self._set("measure", event.round_index, event.argset_index, batch.ended, batch.wanted)
+            self._set("measure", event.round_index, event.task_index, batch.ended, batch.wanted)
 
     def _batch_done(self, event: BatchDone) -> None:
         before_s = self._batch_ends_s[-1] if self._batch_ends_s else 0.0
         self._batch_ends_s.append(self.elapsed_s)
-        batch = self._batch(event.round_index, event.argset_index)
+        batch = self._batch(event.round_index, event.task_index)
         measured_ms = batch.measured_ms
         record = BatchRecord(
             round_index=event.round_index,
-            argset_index=event.argset_index,
+            task_index=event.task_index,
             measured=event.measured,
             failed=event.failed,
             best_ms=min(measured_ms, default=None),

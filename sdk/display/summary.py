@@ -53,7 +53,7 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
         yield Text("nothing was timed", style="bold red")
     for index, tuned in enumerate(result.tuned):
         if len(result.tuned) > 1:
-            values = " ".join(f"{key}={value}" for key, value in tuned.argset.items())
+            values = " ".join(f"{key}={value}" for key, value in tuned.parameters.items())
             several = len({t.generator for t in result.tuned}) > 1
             name = tuned.generator if several else f"argument set {index + 1}"
             yield Text(f"{name}: {values or 'the defaults'}", style="bold")
@@ -84,7 +84,7 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
         yield _row("tuned", f"{time}; {tuned.sample}")
         yield _row("speed-up", *_verdict(tuned, unconfirmed))
     if tuned.verdict is not None:
-        yield _row("play-off", tuned.verdict.sentence)
+        yield _row("play-off", tuned.verdict.message)
     yield from _device_lines(tuned, label)
     yield _row("header", _shown(tuned.header))
 

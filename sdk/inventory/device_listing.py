@@ -94,8 +94,8 @@ def _answer(
     answers: queue.Queue[tuple[int, Sequence[SlotLease] | Exception]],
     waits_for: list[str],
 ) -> None:
-    def tell(sentence: str) -> None:
-        waits_for[index] = sentence
+    def tell(message: str) -> None:
+        waits_for[index] = message
 
     try:
         answers.put((index, ask(device, tell)))

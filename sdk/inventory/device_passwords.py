@@ -11,7 +11,7 @@ def ask_on_terminal(question: str) -> str:
     """Ask for a secret on the terminal, unseen.
 
     Raises:
-        DeviceError: there is no terminal, or nothing was answered; the text is a part of a sentence.
+        DeviceError: there is no terminal, or nothing was answered; the text is a part of a message.
     """
     import getpass
 
@@ -33,7 +33,7 @@ def refuse_to_ask(question: str) -> str:
     """Ask nobody, where several devices are asked at once.
 
     Raises:
-        DeviceError: always; the text is a part of a sentence.
+        DeviceError: always; the text is a part of a message.
     """
     del question
     raise DeviceError("it is not asked for here", next_step="`sdk devices check` asks for it.")

@@ -78,7 +78,7 @@ def read_arguments(given: AutotuneArguments, project: Project) -> AutotuneCall:
         project: what `sdk.toml` says, used where the command line says nothing.
 
     Raises:
-        UsageError: one sentence about the first value that is wrong.
+        UsageError: one message about the first value that is wrong.
     """
     return AutotuneCall(
         generators=_generators(given, project),

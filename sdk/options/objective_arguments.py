@@ -19,7 +19,7 @@ def parse_objective(
         device_weights: each NAME=NUMBER.
 
     Raises:
-        UsageError: one sentence about the first value that is wrong.
+        UsageError: one message about the first value that is wrong.
     """
     kinds = [kind.value for kind in ObjectiveKind]
     name = objective or ("weighted" if device_weights else "mean")

@@ -147,7 +147,7 @@ def _token_folder(settings: Settings) -> Path:
 
 def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
     if state.health is not None and time.time() < state.health.next_check_unix_s:
-        return f"unhealthy: {state.health.sentence}"
+        return f"unhealthy: {state.health.message}"
     if state.trouble:
         return state.trouble
     owners = [lease.owner for lease in state.leases if lease.slot == slot]

@@ -40,7 +40,7 @@ def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Sett
 
 
 def tell_of_sdk(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
-    """The choice with a sentence about Qualcomm's simulator or a phone's DSP, where that was chosen.
+    """The choice with a message about Qualcomm's simulator or a phone's DSP, where that was chosen.
 
     Args:
         given: the SDK's folder that was asked for with the option.
@@ -59,8 +59,8 @@ def tell_of_sdk(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
     names_it = HEXAGON_SDK_OPTION if given is not None else HEXAGON_SDK_VARIABLE
     sdk = f"the Hexagon SDK {device.hexagon_sdk.describe()}, which {names_it} names"
     if device.dsp is None:
-        sentence = f"{device.name} is that of {sdk}; a processor cycle counts as a nanosecond."
+        message = f"{device.name} is that of {sdk}; a processor cycle counts as a nanosecond."
     else:
         phones = ", ".join(each.name for each in choice.devices)
-        sentence = f"Timing on the DSP of {phones} with {sdk}; a processor cycle counts as a nanosecond."
-    return replace(choice, note=f"{choice.note} {sentence}".strip())
+        message = f"Timing on the DSP of {phones} with {sdk}; a processor cycle counts as a nanosecond."
+    return replace(choice, note=f"{choice.note} {message}".strip())

@@ -32,13 +32,13 @@ class StartWeights:
         profile: the run's, without its own start weights where the user wants Halide's.
         path: a weights file; None takes the profile's, else Halide's own.
         is_transferred: nobody asked for them: they are the nearest that are known.
-        sentence: what the user is told; empty where there is nothing to tell.
+        message: what the user is told; empty where there is nothing to tell.
     """
 
     profile: TargetProfile
     path: Path | None = None
     is_transferred: bool = False
-    sentence: str = ""
+    message: str = ""
 
 
 def choose_start_weights(
@@ -61,18 +61,18 @@ def choose_start_weights(
     entries, damaged = open_registry(settings).entries()
     profiles = _as_good_as(profile)
     found = nearest(entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value)
-    sentences = [
-        f"The weights {entry.name} are passed over: {entry.sentence}"
+    messages = [
+        f"The weights {entry.name} are passed over: {entry.message}"
         for entry in damaged
         if entry.name.partition("@")[0] in profiles
     ]
     if found is None:
-        return StartWeights(profile, sentence=" ".join(sentences))
-    return StartWeights(profile, found.path, is_transferred=True, sentence=" ".join([*sentences, _told(found)]))
+        return StartWeights(profile, message=" ".join(messages))
+    return StartWeights(profile, found.path, is_transferred=True, message=" ".join([*messages, _told(found)]))
 
 
 def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Settings) -> str:
-    """Keep what a run has learnt under the name of its device; returns a sentence, empty where nothing was kept.
+    """Keep what a run has learnt under the name of its device; returns a message, empty where nothing was kept.
 
     Weights that have the name already and are not those that the run started from stay.
 

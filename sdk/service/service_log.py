@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 _LONGEST_LINE = 500
-# What Dask says when a member, a user or the scheduler is gone: the service tells that in a sentence of its own.
+# What Dask says when a member, a user or the scheduler is gone: the service tells that in a message of its own.
 _SAID_BETTER = (
     "marked as failed because",
     "Closed comm",

@@ -74,7 +74,7 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
     """Cross-compile the kernel into `output`; files appear there only when all of them are there.
 
     Raises:
-        GeneratorError: the generator or the schedule fails; the sentence shows the fix.
+        GeneratorError: the generator or the schedule fails; the message shows the fix.
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name = recipe.function_name
@@ -137,5 +137,5 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     check = None if card is None else CardCheck(card, recipe.ptxas)
     result: GeneratedFiles | GeneratorFailure = run_checked_generator(recipe.program, request, _LIMITS, check)
     if isinstance(result, GeneratorFailure):
-        raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.sentence}")
+        raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.message}")
     return result.files

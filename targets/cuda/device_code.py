@@ -72,8 +72,8 @@ def run_checked_generator(
     if trouble:
         for path in result.files.values():
             path.unlink(missing_ok=True)
-        sentence = f"This schedule of generator {request.generator_name} is unrunnable on {check.card.name}: {trouble}."
-        return _failure(GeneratorFailureReason.UNRUNNABLE, sentence, result)
+        message = f"This schedule of generator {request.generator_name} is unrunnable on {check.card.name}: {trouble}."
+        return _failure(GeneratorFailureReason.UNRUNNABLE, message, result)
     return replace(result, files={key: path for key, path in result.files.items() if key != _STATEMENT})
 
 
@@ -83,7 +83,7 @@ def embedded_ptx(object_path: Path) -> list[bytes]:
 
 
 def find_excess(launches: Sequence[KernelLaunch], kernels: Mapping[str, AssembledKernel], card: CudaCard) -> str:
-    """The first kernel that wants more than the card has, as half a sentence; empty where all can run.
+    """The first kernel that wants more than the card has, as half a message; empty where all can run.
 
     Sizes that are known at run time only pass; the launch will tell.
     """
@@ -104,7 +104,7 @@ def _why_unrunnable(
         if isinstance(assembled, AssemblyFailure):
             if assembled.concerns_card:
                 break  # a card newer than the assembler: the driver has one of its own
-            return f"ptxas says: {assembled.sentence}"
+            return f"ptxas says: {assembled.message}"
         kernels |= {kernel.name: kernel for kernel in assembled}
     return find_excess(launches, kernels, check.card)
 
@@ -136,5 +136,5 @@ def _registers_of_block(registers: int, threads: int) -> int:
     return ceil(registers / _REGISTERS_AT_ONCE) * _REGISTERS_AT_ONCE * in_warps
 
 
-def _failure(reason: GeneratorFailureReason, sentence: str, result: GeneratedFiles) -> GeneratorFailure:
-    return GeneratorFailure(reason, sentence, "", result.duration_s)
+def _failure(reason: GeneratorFailureReason, message: str, result: GeneratedFiles) -> GeneratorFailure:
+    return GeneratorFailure(reason, message, "", result.duration_s)

@@ -50,11 +50,11 @@ class AssemblyFailure:
     """Why no code came out.
 
     Attributes:
-        sentence: the assembler's own words, their beginning.
+        message: the assembler's own words, their beginning.
         concerns_card: the assembler does not know the card; another one may.
     """
 
-    sentence: str
+    message: str
     concerns_card: bool = False
 
 

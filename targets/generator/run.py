@@ -113,12 +113,12 @@ class GeneratorFailure:
     """A run that did not.
 
     Attributes:
-        sentence: what went wrong and what mends it, for the user.
+        message: what went wrong and what mends it, for the user.
         log: what the generator printed, its end.
     """
 
     reason: GeneratorFailureReason
-    sentence: str
+    message: str
     log: str
     duration_s: float
 
@@ -140,8 +140,8 @@ def run_generator(
         return GeneratedFiles(files, outcome.duration_s, outcome.peak_memory_bytes)
     for path in files.values():
         path.unlink(missing_ok=True)
-    reason, sentence = _explain(outcome, request)
-    return GeneratorFailure(reason, sentence, outcome.log, outcome.duration_s)
+    reason, message = _explain(outcome, request)
+    return GeneratorFailure(reason, message, outcome.log, outcome.duration_s)
 
 
 def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[GeneratorFailureReason, str]:
@@ -171,8 +171,8 @@ def _what(found: re.Match[str]) -> str:
     return " ".join((groups["what"] or groups.get("other") or "").split())
 
 
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "!", "?")) else sentence + "."
+def _ended(message: str) -> str:
+    return message if message.endswith((".", "!", "?")) else message + "."
 
 
 def _end_of(log: str) -> str:
@@ -183,7 +183,7 @@ def _end_of(log: str) -> str:
 # Halide reports what a generator throws or raises up to an empty line; behind it come the frames of a Python one.
 _RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
-# What Halide 21 prints, the reason, and the sentence that shows the fix.
+# What Halide 21 prints, the reason, and the message that shows the fix.
 _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
     (
         r"(?P<what>Unhandled HVX \w+ [^\n]*float[^\n]*)",

@@ -37,7 +37,7 @@ def open_hexagon_device_runner(sdk: HexagonSdk, halide_target: str) -> HexagonDe
     """What runs a Hexagon Halide target's programs on devices; nothing is started.
 
     Raises:
-        ToolchainError: the SDK lacks a part, or has no libraries for the target's DSP version; the sentence names it.
+        ToolchainError: the SDK lacks a part, or has no libraries for the target's DSP version; the message names it.
     """
     version = dsp_version_of(halide_target)
     sdk.check_dsp_version(version)

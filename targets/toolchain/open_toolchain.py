@@ -40,7 +40,7 @@ def open_toolchain(
 
 
 def fallback_notice(profile: TargetProfile, ndk_root: Path | None, *, runs_here: bool) -> str:
-    """A sentence for who measures an Android profile without bionic; empty where there is nothing to say.
+    """A message for who measures an Android profile without bionic; empty where there is nothing to say.
 
     Args:
         runs_here: programs run on this machine, natively or emulated, where there is no bionic.

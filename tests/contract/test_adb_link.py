@@ -263,7 +263,7 @@ def test_a_link_that_moves_is_never_silent(tmp_path: Path, keys: Path) -> None:
 def test_a_device_that_falls_silent_in_a_push(impatient_link: AdbLink, device: AdbDevice, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(10_000_000))
     device.silence_after(1_000_000)
-    with trouble(TroubleKind.SILENT, "phone", "3 s"):
+    with trouble(TroubleKind.TIMEOUT, "phone", "3 s"):
         impatient_link.put(tmp_path / "file", "/data/local/tmp/file")
     with trouble(TroubleKind.LOST, "not connected"):
         output(impatient_link, "true")
@@ -273,14 +273,14 @@ def test_a_device_that_falls_silent_in_a_push(impatient_link: AdbLink, device: A
 def test_a_device_that_falls_silent_in_a_pull(impatient_link: AdbLink, device: AdbDevice, tmp_path: Path) -> None:
     (device.temporary / "file").write_bytes(bytes(10_000_000))
     device.silence_after(1_000_000)
-    with trouble(TroubleKind.SILENT, "phone"):
+    with trouble(TroubleKind.TIMEOUT, "phone"):
         impatient_link.get("/data/local/tmp/file", tmp_path / "back")
 
 
 @only_new
 def test_a_device_that_does_not_start_a_program(impatient_link: AdbLink, device: AdbDevice) -> None:
     device.silence()
-    with trouble(TroubleKind.SILENT, "does not start"):
+    with trouble(TroubleKind.TIMEOUT, "does not start"):
         output(impatient_link, "true")
 
 
@@ -327,7 +327,7 @@ def test_garbage_on_the_wire(link: AdbLink, device: AdbDevice) -> None:
     stream = link.stream(["sleep", "1000"])
     next(stream)
     device.garble()
-    with trouble(TroubleKind.GARBLED, "no ADB packet"):
+    with trouble(TroubleKind.PROTOCOL_ERROR, "no ADB packet"):
         list(stream)
     link.connect()
     assert output(link, "echo", "on") == b"on\n"

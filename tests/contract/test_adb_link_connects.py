@@ -66,11 +66,11 @@ def test_a_closed_port_is_unreachable(tmp_path: Path, keys: Path) -> None:
 def test_a_device_that_says_nothing_is_silent(tmp_path: Path, keys: Path) -> None:
     with AdbDevice(tmp_path / "device") as device:
         device.silence()
-        with trouble(TroubleKind.SILENT, "does not answer"):
+        with trouble(TroubleKind.TIMEOUT, "does not answer"):
             link_to(device.port, keys, limits=AdbLimits(connect_s=1.0)).connect()
 
 
-def test_another_server_is_garbled(keys: Path) -> None:
+def test_another_server_is_protocol_error(keys: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -81,7 +81,7 @@ def test_another_server_is_garbled(keys: Path) -> None:
 
         answering = threading.Thread(target=answer)
         answering.start()
-        with trouble(TroubleKind.GARBLED, "no ADB packet", "ADB port"):
+        with trouble(TroubleKind.PROTOCOL_ERROR, "no ADB packet", "ADB port"):
             link_to(server.getsockname()[1], keys).connect()
         answering.join()
 
@@ -115,8 +115,8 @@ def test_a_person_is_told_to_tap_and_the_key_is_remembered(tmp_path: Path) -> No
     with AdbDevice(tmp_path / "device", DeviceOptions(asks_for_keys=True)) as device:
         told: list[str] = []
 
-        def tell(sentence: str) -> None:
-            told.append(sentence)
+        def tell(message: str) -> None:
+            told.append(message)
             threading.Thread(target=device.tap_allow).start()
 
         link = link_to(device.port, tmp_path, tell)

@@ -122,4 +122,4 @@ def test_failures_are_told_apart(
     phone.dsp_does(script, *events)
     phone.transport.push(tmp_path / "batch", "batch")
     failure = phone.measure()
-    assert isinstance(failure, MeasureFailure) and failure.reason is reason and words in failure.sentence
+    assert isinstance(failure, MeasureFailure) and failure.reason is reason and words in failure.message

@@ -125,7 +125,7 @@ def test_a_failure_is_a_result_and_a_fault_an_exception(engine: Engine, tmp_path
     point.weights_path.write_bytes(b"")
     found = engine.submit_build(tasks.search, point, 1, tmp_path / "0").result(_LIMIT_S)
     assert isinstance(found, tasks.SearchFailure)
-    assert "nonsense" in found.failure.sentence
+    assert "nonsense" in found.failure.message
     assert found.point == point
     assert not (tmp_path / "0").exists()
     with pytest.raises(ZeroDivisionError):

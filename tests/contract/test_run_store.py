@@ -1,4 +1,4 @@
-"""What the run folder promises: nothing committed is ever lost, and every trouble is one sentence."""
+"""What the run folder promises: nothing committed is ever lost, and every trouble is one message."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fill(store: RunStore, count: int) -> None:
         store.database.add_candidate(candidate(store.candidate_folder(0, 0, index), 0, index))
         store.database.add_measurement(measurement(symbol(0, index), 1e-3), "sample", 0.1)
     store.database.add_batch(0, 0, {"measure": 1.5})
-    store.database.add_failure("search", "crashed", "It died.", "log", round_index=0, argset_index=0)
+    store.database.add_failure("search", "crashed", "It died.", "log", round_index=0, task_index=0)
 
 
 def read_everything(database: RunDatabase) -> None:
@@ -161,7 +161,7 @@ def test_a_resume_with_another_identity_names_every_difference(store: RunStore) 
     "content",
     [b"", b"[identity]\n", b"identity = 3\nsettings = 4\n", b"\xff\xfe", b"[identity", b"\0" * 50, b"[[identity]]\n"],
 )
-def test_a_damaged_record_is_one_sentence(store: RunStore, content: bytes) -> None:
+def test_a_damaged_record_is_one_message(store: RunStore, content: bytes) -> None:
     store.close()
     (store.folder / "run.toml").write_bytes(content)
     with pytest.raises(RunFolderError, match="run.toml is damaged") as caught:
@@ -170,7 +170,7 @@ def test_a_damaged_record_is_one_sentence(store: RunStore, content: bytes) -> No
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_a_lost_record_is_one_sentence(store: RunStore, resume: bool) -> None:
+def test_a_lost_record_is_one_message(store: RunStore, resume: bool) -> None:
     fill(store, 1)
     store.close()
     (store.folder / "run.toml").unlink()
@@ -179,7 +179,7 @@ def test_a_lost_record_is_one_sentence(store: RunStore, resume: bool) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no database " * 100, b"SQLite format 3\0" + b"\xff" * 5000, b"\0" * 4096])
-def test_a_file_that_is_no_database_is_one_sentence(store: RunStore, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_one_message(store: RunStore, content: bytes) -> None:
     store.close()
     for path in store.folder.glob("tuning.db*"):
         path.unlink()
@@ -223,7 +223,7 @@ def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
         RunStore(store.folder, "blur", RECORD, resume=True)
 
 
-def test_a_database_that_is_damaged_anywhere_reads_or_is_one_sentence(store: RunStore) -> None:
+def test_a_database_that_is_damaged_anywhere_reads_or_is_one_message(store: RunStore) -> None:
     fill(store, 40)
     store.close()
     path = store.folder / "tuning.db"
@@ -251,7 +251,7 @@ def limit_file_size() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
 
-def test_a_limit_on_file_sizes_is_one_sentence(tmp_path: Path) -> None:
+def test_a_limit_on_file_sizes_is_one_message(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.contract.writing_process", str(tmp_path / "run"), "0"]
     done = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, preexec_fn=limit_file_size, timeout=240, check=False
@@ -266,7 +266,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
     folder = small_disk / "run"
     store = RunStore(folder, "blur", RECORD, resume=False)
     committed = 0
@@ -293,7 +293,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk: Path, tmp_pat
     again.close()
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="the run folder cannot be made: Not a directory"):
         RunStore(tmp_path / "file" / "run", "blur", RECORD, resume=False)

@@ -301,7 +301,7 @@ def test_a_silent_server_ends_a_copy(
     server.freeze()
     with pytest.raises(DeviceTrouble, match="said nothing more while source was being copied") as caught:
         link.put(source, str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
     server.thaw()
     link.connect()
     link.put(source, str(tmp_path / "target"))
@@ -321,7 +321,7 @@ def test_a_silent_jump_host_ends_a_copy(
     jump.freeze()
     with pytest.raises(DeviceTrouble, match="said nothing more while source was being copied") as caught:
         link.put(source, str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
 
 
 @pytest.mark.skipif(not SFTP_SERVER.exists(), reason="there is no sftp-server program")
@@ -338,7 +338,7 @@ def test_a_copy_that_stands_still_is_given_up(
     frozen.send_signal(signal.SIGSTOP)
     with pytest.raises(DeviceTrouble, match="said nothing more") as caught:
         link.put(source, str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
     assert isinstance(frozen, psutil.Process)
 
 

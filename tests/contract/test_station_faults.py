@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.execute.timing import ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.device_trouble import TroubleKind
@@ -34,14 +34,14 @@ TARGET = "x86-64-linux-sse41"
 
 @dataclass
 class Bench:
-    """A station on a board, and the kernel that it times against itself.
+    """A device_session on a board, and the kernel that it times against itself.
 
     Attributes:
         folder: the board's storage is below it.
     """
 
     board: RemoteBoard
-    station: Station
+    device_session: DeviceSession
     executable: Executable
     folder: Path
 
@@ -53,7 +53,7 @@ class Bench:
     def measure(self) -> Timing:
         kernel = self.executable.kernels[0]
         reference = ReferenceRun(self.executable, kernel, "reference_0.raw", 60.0)
-        return self.station.measure(self.executable, kernel, SETTINGS, reference, Tolerance(), StopSignal())
+        return self.device_session.measure(self.executable, kernel, SETTINGS, reference, Tolerance(), StopSignal())
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ def bench(
     with ssh_board(tmp_path / "b") if request.param == "ssh" else adb_board(tmp_path / "b") as board:
         # Without canaries: how steady this machine is, is not tested here.
         device = Device("board", "ssh", "x86-64", Clock.EMULATED, 1, uses_host_cores=False, remote=board.place)
-        station = Station(device, lambda: board.transport(cache), KernelInputs())
-        yield Bench(board, station, executable, tmp_path)
-        station.close()
+        device_session = DeviceSession(device, lambda: board.transport(cache), KernelInputs())
+        yield Bench(board, device_session, executable, tmp_path)
+        device_session.close()
 
 
 def check_trouble(timing: Timing, kind: TroubleKind) -> None:
@@ -101,7 +101,7 @@ def test_lost_files_are_the_devices_fault_and_made_again(bench: Bench, what: str
 
 
 def test_a_link_that_drops_under_the_reference_is_looked_at_again(bench: Bench) -> None:
-    bench.station.open()
+    bench.device_session.open()
     bench.board.proxy.drop_after(Direction.TO_SERVER, 40_000)
     first = bench.measure()
     assert isinstance(first.result, Measurement) or first.result.reason is MeasureFailureReason.DEVICE, first

@@ -26,7 +26,7 @@ from tests.remote_board import AdbBoard, RemoteBoard, SshBoard
 pytestmark = pytest.mark.slow
 
 TIME_S = 60.0
-GONE = {TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED, TroubleKind.UNREACHABLE}
+GONE = {TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR, TroubleKind.UNREACHABLE}
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_silence_in_mid_run_is_noticed_and_the_program_is_ended_by_the_next(
 ) -> None:
     waiting = Waiting(transport, tmp_path)
     board.proxy.silence()
-    assert waiting.trouble().kind in (TroubleKind.SILENT, TroubleKind.LOST)
+    assert waiting.trouble().kind in (TroubleKind.TIMEOUT, TroubleKind.LOST)
     board.proxy.drop_all()
     board.proxy.silence(False)
     assert works_again(transport)
@@ -191,7 +191,7 @@ def test_what_is_there_already_is_not_sent_again(board: RemoteBoard, transport: 
     assert board.proxy.bytes_passed(Direction.TO_SERVER) - before < 100_000
 
 
-def test_a_full_storage_is_one_sentence_and_passes(
+def test_a_full_storage_is_one_message_and_passes(
     board: RemoteBoard, transport: AgentTransport, tmp_path: Path
 ) -> None:
     if not isinstance(board, AdbBoard):

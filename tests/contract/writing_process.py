@@ -30,7 +30,7 @@ def candidate(folder: Path, round_index: int, sample_index: int) -> Candidate:
     point = SearchPoint(Origin.RANDOM, sample_index, 1, 5, folder / "used.weights", 0.1)
     return Candidate(
         round_index=round_index,
-        argset_index=0,
+        task_index=0,
         sample_index=sample_index,
         symbol=symbol(round_index, sample_index),
         point=point,

@@ -26,7 +26,7 @@ def check_run_folder(result: TuneResult, name: str, clock: str, network: Network
     folder = result.run_folder
     timed = rows(
         folder,
-        "SELECT c.round, c.argset, c.sample, m.median_ms * m.factor, m.clock, m.output_checked FROM measurements m"
+        "SELECT c.round, c.task, c.sample, m.median_ms * m.factor, m.clock, m.output_checked FROM measurements m"
         " JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
     )
     assert len(timed) == result.samples_timed > 0

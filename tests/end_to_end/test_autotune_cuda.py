@@ -39,7 +39,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> StandInCuda:
 
 
 @pytest.mark.skipif(has_driver(), reason="there is a CUDA driver")
-def test_without_a_card_there_is_one_sentence(examples: Path, settings: Settings, tmp_path: Path) -> None:
+def test_without_a_card_there_is_one_message(examples: Path, settings: Settings, tmp_path: Path) -> None:
     start = [sys.executable, "-c", "import sys, sdk.main; sys.exit(sdk.main.main())"]
     command = [*start, "autotune", str(examples / "separable_filter.py"), "--target", "cuda-sm80"]
     environment = {**settings.environment, "PYTHONPATH": str(examples.parent)}
@@ -82,9 +82,9 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     check_header(header, "separable_filter")
     recorded = (result.run_folder / "run.toml").read_text()
     assert '"parallelism" = "20"' in recorded and "Anderson2021" in recorded
-    dropped = rows(result.run_folder, "SELECT stage, sentence FROM failures WHERE reason = 'unrunnable'")
+    dropped = rows(result.run_folder, "SELECT stage, message FROM failures WHERE reason = 'unrunnable'")
     assert dropped and result.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
-    assert all("threads a block, and the card runs 256" in sentence for _, sentence in dropped)
+    assert all("threads a block, and the card runs 256" in message for _, message in dropped)
     _check_learning(result, tmp_path)
 
 

@@ -97,8 +97,8 @@ def test_a_member_is_killed_and_another_joins(
     assert result.samples_timed + sum(result.failures.values()) > TINY_BATCH.batch_size
     check_every_candidate_has_one_end(result)
     assert {use.name for use in result.devices} == {"one", "two"}
-    lost = rows(result.run_folder, "SELECT sentence FROM incidents WHERE device = 'one'")
-    assert any("serves one is gone" in sentence for (sentence,) in lost)
+    lost = rows(result.run_folder, "SELECT message FROM incidents WHERE device = 'one'")
+    assert any("serves one is gone" in message for (message,) in lost)
     assert not rows(result.run_folder, "SELECT * FROM incidents WHERE trouble = 'leased by someone else'")
     assert ("one", "in service") in [(e.device, e.state) for e in events if isinstance(e, DeviceChanged)]
     check_run_folder(result, "separable_filter", "emulated")

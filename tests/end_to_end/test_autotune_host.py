@@ -45,9 +45,9 @@ def test_a_python_generator(python_run: TuneResult) -> None:
 def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) -> None:
     best = python_run.best
     verdict = best.verdict
-    assert verdict is not None and verdict.is_decided and verdict.sentence and best.tuned_range_ms is not None
+    assert verdict is not None and verdict.is_decided and verdict.message and best.tuned_range_ms is not None
     assert best.sample == "default" or verdict.reason in (VerdictReason.FASTER, VerdictReason.UNOPPOSED)
-    assert (best.sample == "default") == (verdict.winner == verdict.stayer == "separable_filter_r0_a0_s0")
+    assert (best.sample == "default") == (verdict.winner == verdict.baseline == "separable_filter_r0_a0_s0")
     turns = rows(python_run.run_folder, "SELECT symbol, median_ms FROM measurements WHERE purpose = 'play-off'")
     times_ms = [median_ms for symbol, median_ms in turns if symbol == verdict.winner][-verdict.turns :]
     assert best.tuned_ms == pytest.approx(statistics.median(times_ms)), "only the turns that decide count"
@@ -56,7 +56,7 @@ def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) ->
     assert json.loads(kept[0]) == json.loads(json.dumps(verdict.to_dict()))
     assert best.header is not None
     benchmark = best.header.with_name("best.separable_filter.benchmark.txt").read_text()
-    assert verdict.sentence in benchmark and f"{len(times_ms)} processes took" in benchmark
+    assert verdict.message in benchmark and f"{len(times_ms)} processes took" in benchmark
 
 
 def test_two_argument_sets_of_a_cpp_generator(tune: Tune, examples: Path, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_two_argument_sets_of_a_cpp_generator(tune: Tune, examples: Path, tmp_pa
     assert result.outcome is Outcome.FINISHED
     check_run_folder(result, "my_blur", "wall")
     first, second = result.tuned
-    assert dict(first.argset) == {"width": "192", "height": "96"}
-    assert dict(second.argset) == {"width": "192", "height": "48", "radius": "1"}
+    assert dict(first.parameters) == {"width": "192", "height": "96"}
+    assert dict(second.parameters) == {"width": "192", "height": "48", "radius": "1"}
     assert first.header and first.header.name == "best.my_blur.schedule.h"
     assert second.header and second.header.name == "best.my_blur_argset1.schedule.h"
     check_header(second.header, "my_blur_argset1")
@@ -255,7 +255,7 @@ def test_a_folder_whose_name_is_hard_on_command_lines(tune: Tune, examples: Path
         ({"weights": Path("no/such.weights")}, "no/such.weights"),
     ],
 )
-def test_wrong_arguments_are_one_sentence_and_leave_nothing(
+def test_wrong_arguments_are_one_message_and_leave_nothing(
     tune: Tune, examples: Path, tmp_path: Path, arguments: dict[str, object], words: str
 ) -> None:
     given = {"generator": str(examples / "separable_filter.py"), "run_folder": tmp_path / "run", **arguments}
@@ -295,7 +295,7 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
     stop = StopSignal()
 
     def stop_once_both_have_had_a_batch(event: Event) -> None:
-        if isinstance(event, BatchDone) and event.argset_index == 1:
+        if isinstance(event, BatchDone) and event.task_index == 1:
             stop.set()
 
     first = tune(generators, rounds=2, stop=stop, listen=stop_once_both_have_had_a_batch, **options)
@@ -304,15 +304,15 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
     assert {argset for (argset,) in rows(run, "SELECT argset FROM batches")} == {0, 1}
 
     result = tune(generators, rounds=2, resume=True, **options)
-    batches = dict(rows(run, "SELECT argset, count(*) FROM batches GROUP BY argset"))
+    batches = dict(rows(run, "SELECT task, count(*) FROM batches GROUP BY task"))
     assert sum(batches.values()) in (3, 4) and min(batches.values()) >= 1
     blur, product = result.tuned
     assert (blur.generator, product.generator) == ("separable_filter", "matrix_product")
     assert blur.header is not None and product.header is not None and product.header.name == "best.product.schedule.h"
     check_header(blur.header, "separable_filter")
     check_header(product.header, "product")
-    assert blur.verdict is not None and blur.verdict.stayer == "separable_filter_incumbent_a0"
-    assert (blur.sample == "incumbent") == (blur.verdict.winner == blur.verdict.stayer)
+    assert blur.verdict is not None and blur.verdict.baseline == "separable_filter_incumbent_a0"
+    assert (blur.sample == "incumbent") == (blur.verdict.winner == blur.verdict.baseline)
     assert blur.default_ms is not None, "the default is timed beside them"
     assert (run / "samples" / "incumbent" / "0" / "kernel.schedule.h").is_file()
     identity = read_run_record(run).identity

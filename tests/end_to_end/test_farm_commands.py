@@ -78,7 +78,7 @@ def test_status_shows_who_is_there_and_a_scheduler_that_was_away_is_found_again(
     assert code == 0 and "lab1" in out and "0 of 2 in use" in out, err
 
 
-def test_what_is_refused_is_one_sentence_and_soon(farm: LoopbackFarm, sdk: Any, tmp_path: Path) -> None:
+def test_what_is_refused_is_one_message_and_soon(farm: LoopbackFarm, sdk: Any, tmp_path: Path) -> None:
     def refused(expected: str, *words: str, **others: Any) -> None:
         started_s = time.monotonic()
         code, out, err = sdk("farm", *words, **others)
@@ -95,8 +95,8 @@ def test_what_is_refused_is_one_sentence_and_soon(farm: LoopbackFarm, sdk: Any, 
     refused("No scheduler listens at", "status", "--scheduler", "tcp://127.0.0.1:1")
     host = ("--farm-certificates", str(farm.user_folder))
     worker = ("worker", "--no-devices", "--build-slots", "1", "--name", "lab2", *to, *host)
-    sentence = "Worker lab2 differs from the scheduler. Halide: 21.0.0 on the scheduler, 20.0.0 on worker lab2."
-    refused(sentence, *worker, program=("-c", _OTHER_HALIDE))
+    message = "Worker lab2 differs from the scheduler. Halide: 21.0.0 on the scheduler, 20.0.0 on worker lab2."
+    refused(message, *worker, program=("-c", _OTHER_HALIDE))
     assert "lab2" in farm.scheduler.wait_for("Refused: ")
     refused("The scheduler cannot listen", "scheduler", "--listen", farm.url, *host)
 
@@ -122,5 +122,5 @@ def test_certificates_of_a_farm_are_made_shown_and_made_anew(
     assert main(["farm", "certificates", "--host", "lab1", "--renew"]) == 0
     assert capsys.readouterr().out.count("(new)") == 1
     assert main(["farm", "certificates", "--host", "no host"]) == 2
-    sentence = "sdk: 'no host' is no host name and no address. Such as lab1, or lab1,192.168.1.5.\n"
-    assert capsys.readouterr().err == sentence
+    message = "sdk: 'no host' is no host name and no address. Such as lab1, or lab1,192.168.1.5.\n"
+    assert capsys.readouterr().err == message

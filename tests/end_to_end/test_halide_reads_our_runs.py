@@ -55,7 +55,7 @@ def test_the_plug_in_searches_with_the_weights_of_a_run(
     try:
         warnings = re.compile(r"random|warning", re.IGNORECASE)
         assert not warnings.search(log_of(python_run.weights))
-        # So that the sentence above is known to say something:
+        # So that the message above is known to say something:
         assert warnings.search(log_of(tmp_path / "missing.weights"))
     finally:
         program.close()

@@ -26,7 +26,7 @@ from sdk import autotune
 generator, folder, resume = sys.argv[1:4]
 def listen(event):
     if event.kind == "sample_measured":
-        print(f"{event.round_index}/{event.argset_index}/{event.sample_index}", flush=True)
+        print(f"{event.round_index}/{event.task_index}/{event.sample_index}", flush=True)
 autotune(generator, parameters=sys.argv[4:], run_folder=Path(folder), resume=resume == "resume", parallelism=1,
     rounds=500, sampling=SamplingOptions(batch_size=5, pool_factor=1.0, seed=3), learning=LearningOptions(epochs=5),
     listen=listen)

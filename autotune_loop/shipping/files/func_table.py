@@ -67,7 +67,7 @@ def read_func_table(
         )
         result = run_generator(program, request, _LIMITS)
         if isinstance(result, GeneratorFailure):
-            raise GeneratorError(result.sentence)
+            raise GeneratorError(result.message)
         return _rows(table.read_text(encoding="utf-8", errors="replace"), generator_name)
 
 

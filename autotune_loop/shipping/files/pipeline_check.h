@@ -205,13 +205,13 @@ inline void check_definitions(const std::vector<Halide::Func> &funcs, const std:
         named += (named.empty() ? "Func " : ", Func ") + std::to_string(i) + " '" + rows[i].name + "'";
     }
     if (changed.empty()) return;
-    const std::string sentence = "The algorithm has changed since the schedule " + schedule + " was made: " + named +
+    const std::string message = "The algorithm has changed since the schedule " + schedule + " was made: " + named +
                                  (changed.size() == 1 ? " is" : " are") + " defined differently. Tune again.\n";
-    _halide_user_assert(!strict) << sentence;
-    std::cerr << "Warning: " << sentence;
+    _halide_user_assert(!strict) << message;
+    std::cerr << "Warning: " << message;
 }
 
-// Stop with a sentence where the Funcs are not those that the schedule was made for; warn where only their
+// Stop with a message where the Funcs are not those that the schedule was made for; warn where only their
 // definitions or Halide itself have changed. If `strict`, a changed definition stops, too.
 inline void check_pipeline(const Halide::Pipeline &pipeline, const std::string &schedule,
                            const std::string &halide_version, const std::vector<FuncRow> &made_for, bool strict) {

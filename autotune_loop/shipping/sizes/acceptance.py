@@ -29,7 +29,7 @@ def check_acceptance(header: str, tried: TriedSizes, guard: bool) -> None:
 
 def _refused(header: str, outcome: SizeOutcome, next_step: str) -> GeneratorError:
     return GeneratorError(
-        f"{header} is not shipped: at {outcome.size} it is {_WORDS[outcome.verdict]}. {outcome.sentence.rstrip('.')}.",
+        f"{header} is not shipped: at {outcome.size} it is {_WORDS[outcome.verdict]}. {outcome.message.rstrip('.')}.",
         next_step=next_step,
     )
 

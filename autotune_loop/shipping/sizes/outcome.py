@@ -22,9 +22,9 @@ class SizeOutcome:
 
     Attributes:
         size: of the first output, such as '1920x1080' or '640x480@3x5' with the least coordinates behind the @.
-        sentence: why it was not accepted; empty where it was.
+        message: why it was not accepted; empty where it was.
     """
 
     size: str
     verdict: SizeVerdict
-    sentence: str
+    message: str

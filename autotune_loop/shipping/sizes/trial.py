@@ -148,7 +148,7 @@ def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
         failure = check_output(session, executable, _TUNED, _REFERENCE_FILE, _CALL_LIMIT_S)
     if failure is None:
         return SizeOutcome(size.text, SizeVerdict.ACCEPTED, "")
-    return SizeOutcome(size.text, _verdict(failure), prefix + _PREAMBLE.sub("", failure.sentence))
+    return SizeOutcome(size.text, _verdict(failure), prefix + _PREAMBLE.sub("", failure.message))
 
 
 def _verdict(failure: MeasureFailure) -> SizeVerdict:
@@ -158,5 +158,5 @@ def _verdict(failure: MeasureFailure) -> SizeVerdict:
         DeviceError: the device failed.
     """
     if failure.reason is MeasureFailureReason.DEVICE:
-        raise DeviceError(failure.sentence)
+        raise DeviceError(failure.message)
     return _VERDICTS.get(failure.reason, SizeVerdict.FAILED)

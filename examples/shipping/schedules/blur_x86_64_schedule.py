@@ -141,13 +141,13 @@ def check_definitions(funcs, names, strict):
     if changed:
         named = ", ".join(f"Func {index} {names[index]!r}" for index in changed)
         verb = "is" if len(changed) == 1 else "are"
-        sentence = (
+        message = (
             f"The algorithm has changed since the schedule {NAME} was made: {named} {verb} defined differently. "
             "Tune again."
         )
         if strict:
-            raise RuntimeError(sentence)
-        warnings.warn(sentence, stacklevel=4)
+            raise RuntimeError(message)
+        warnings.warn(message, stacklevel=4)
 
 
 def loop_names(func, update=None):

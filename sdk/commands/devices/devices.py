@@ -99,7 +99,7 @@ def _state_dict(state: DeviceState) -> dict[str, object]:
         if health is None
         else {
             "kind": health.kind.value,
-            "sentence": health.sentence,
+            "message": health.message,
             "failures": health.failures,
             "since": iso_text(health.since_unix_s),
             "next_check": iso_text(health.next_check_unix_s),
@@ -148,8 +148,8 @@ def _state_text(state: DeviceState) -> Text:
         parts.append(f"unreachable: {state.trouble.rstrip('.')}")
     if state.health is not None:
         since, again = moment_text(state.health.since_unix_s), moment_text(state.health.next_check_unix_s)
-        sentence = state.health.sentence.removeprefix(f"{state.device.name}: ")
-        told = f": {sentence}" if sentence != state.trouble else ""
+        message = state.health.message.removeprefix(f"{state.device.name}: ")
+        told = f": {message}" if message != state.trouble else ""
         parts.append(f"unhealthy{told} (since {since}, next check {again})")
     for lease in state.leases:
         slot = f"slot {lease.slot + 1} " if state.device.slots > 1 else ""

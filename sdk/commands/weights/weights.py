@@ -55,13 +55,13 @@ def _list(as_json: bool) -> None:
             {
                 "folder": str(registry.folder),
                 "weights": [entry_dict(entry) for entry in sound],
-                "damaged": [{"name": d.name, "path": str(d.path), "sentence": d.sentence} for d in damaged],
+                "damaged": [{"name": d.name, "path": str(d.path), "message": d.message} for d in damaged],
             }
         )
         return
     _print_table(sound)
     for entry in damaged:
-        typer.echo(f"{entry.name}: {entry.sentence}")
+        typer.echo(f"{entry.name}: {entry.message}")
     typer.echo(f"Yours are kept in {registry.folder}.")
 
 

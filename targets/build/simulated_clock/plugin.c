@@ -259,8 +259,8 @@ static bool read_setting(const char *argument) {
            read_number(argument, "memory_percent", &settings.memory_percent);
 }
 
-static bool refuse(const char *sentence, const char *what) {
-    fprintf(stderr, "The simulated clock cannot start: %s%s.\n", sentence, what);
+static bool refuse(const char *message, const char *what) {
+    fprintf(stderr, "The simulated clock cannot start: %s%s.\n", message, what);
     return false;
 }
 

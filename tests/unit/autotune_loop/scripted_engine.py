@@ -70,7 +70,7 @@ class ScriptedEngine:
             times = sum(1 for name, _ in self.measured if name == device)
             self.measured.append((device, symbol))
             return self._measure(device, symbol, times)
-        raise AssertionError(f"the crew asked for {task}")
+        raise AssertionError(f"the dispatcher asked for {task}")
 
     def answer_with(self, measure: Measure) -> None:
         """Measurements are answered by another script from now on."""

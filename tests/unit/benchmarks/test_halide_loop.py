@@ -103,7 +103,7 @@ def test_scratch_cannot_have_a_space_in_its_path(tmp_path: Path) -> None:
         run_halide_loop(tmp_path / "blur.generator", "blur", "host", tmp_path / "a b")
 
 
-def test_missing_source_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_source_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["missing.cpp"]) == 2
     assert capsys.readouterr().err == "missing.cpp: there is no such C++ source.\n"
 

@@ -1,4 +1,4 @@
-"""The documentation builds without a warning; its commands exist, its code compiles, its sentences are real."""
+"""The documentation builds without a warning; its commands exist, its code compiles, its messages are real."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_python_and_toml_compile() -> None:
             tomllib.loads(body)
 
 
-def test_the_sentences_of_the_troubleshooting_page_are_the_sdks() -> None:
+def test_the_messages_of_the_troubleshooting_page_are_the_sdks() -> None:
     text = (PROJECT / "docs" / "troubleshooting.md").read_text()
-    sentences = "\n".join(source_strings())
+    messages = "\n".join(source_strings())
     cells = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
     phrases = [phrase for cell in cells for phrase in re.findall(r"`([^`]+)`", cell)]
     assert len(phrases) >= 15
     for phrase in phrases:
-        assert phrase in sentences, phrase
+        assert phrase in messages, phrase
 
 
 def source_strings() -> Iterator[str]:

@@ -144,7 +144,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert child.wait(240) == 1
 
 
-def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "sdk.main", "targets"],

@@ -1,4 +1,4 @@
-"""The lineage beside a weights file: it comes back as it was, and damage is one sentence."""
+"""The lineage beside a weights file: it comes back as it was, and damage is one message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_is_written_comes_back(lineage: Lineage, sha256: str) -> None:
     ("text", "named"),
     [("samples = 'many'", "samples"), ("samples = true", "samples"), ("profile = 3", "profile"), ("= 3", "x.toml")],
 )
-def test_damage_is_one_sentence(text: str, named: str) -> None:
+def test_damage_is_one_message(text: str, named: str) -> None:
     with pytest.raises(WeightsError, match=named):
         parse_lineage(text, "x.toml")
 

@@ -39,7 +39,7 @@ def test_a_damaged_entry_is_told_and_hides_nothing_else(weights: Weights, tmp_pa
     (tmp_path / "x86-64.weights").write_bytes(b"not weights")
     sound, damaged = registry.entries()
     assert [entry.name for entry in sound] == ["arm64@pi"]
-    assert [entry.name for entry in damaged] == ["x86-64"] and "x86-64.weights" in damaged[0].sentence
+    assert [entry.name for entry in damaged] == ["x86-64"] and "x86-64.weights" in damaged[0].message
     with pytest.raises(WeightsError, match="damaged"):
         registry.find("x86-64")
 

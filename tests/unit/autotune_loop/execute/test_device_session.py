@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.execute.device_session import Station
+from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.execute.timing import ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
@@ -60,10 +60,10 @@ def test_schedules_run_at_once_and_share_what_they_need() -> None:
         return transport
 
     device = Device("qemu", "qemu", "arm64", Clock.SIMULATED, 1, uses_host_cores=True, at_once=AT_ONCE)
-    station = Station(device, open_transport, KernelInputs())
+    device_session = DeviceSession(device, open_transport, KernelInputs())
 
     def measure(symbol: str) -> Timing:
-        return station.measure(EXECUTABLE, symbol, MeasureSettings(), REFERENCE, Tolerance(), StopSignal())
+        return device_session.measure(EXECUTABLE, symbol, MeasureSettings(), REFERENCE, Tolerance(), StopSignal())
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         timings = list(pool.map(measure, [f"s{n}" for n in range(2 * AT_ONCE)]))

@@ -42,7 +42,7 @@ def test_tls_needs_certificates() -> None:
 
 
 @given(st.text(max_size=60))
-def test_anything_else_is_refused_in_one_sentence(text: str) -> None:
+def test_anything_else_is_refused_in_one_message(text: str) -> None:
     try:
         found = farm_address(text, FILES, allow_plain=True)
     except UsageError as error:

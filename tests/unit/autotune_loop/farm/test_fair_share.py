@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autotune_loop.farm.fair_share import FairShare, RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S
-from autotune_loop.measure.device_state import Seat
+from autotune_loop.measure.device_state import DeviceState
 
 _WINDOW = 2
 
@@ -105,12 +105,12 @@ _BEAT_S = 0.5
 
 
 class Network:
-    """Devices whose tasks and answers are under way for a while, and runs that keep as many ahead as a crew does."""
+    """Devices whose tasks and answers are under way for a while, and runs that keep as many ahead as a dispatcher."""
 
     def __init__(self, lengths_s: list[float], weights: list[float], devices: int, latency_s: float) -> None:
         self.lengths_s, self.latency_s = lengths_s, latency_s
         self.shares = [FairShare(weight) for weight in weights]
-        self.seats = [[Seat(f"d{n}", ahead_s=FARM_AHEAD_S) for n in range(devices)] for _ in lengths_s]
+        self.seats = [[DeviceState(f"d{n}", ahead_s=FARM_AHEAD_S) for n in range(devices)] for _ in lengths_s]
         self.served_s = [0.0] * len(lengths_s)
         self.now_s = 0.0
         self._queues: list[list[tuple[float, int, int, float]]] = [[] for _ in range(devices)]

@@ -48,7 +48,7 @@ anything = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["sdk", "halide", "distributed", "python", "plugins"]), anything) | anything)
-def test_whatever_is_sent_is_versions_or_a_sentence(fields: object) -> None:
+def test_whatever_is_sent_is_versions_or_a_message(fields: object) -> None:
     try:
         read = MemberVersions.from_fields(fields)
     except FarmError:

@@ -26,16 +26,16 @@ def times(scale_ms: dict[str, float], speed: float = 1.0, noise: float = 0.0) ->
     return {name: ReferenceTime(ms * speed, ms * speed * noise) for name, ms in scale_ms.items()}
 
 
-def timing(device: str, times_ms: dict[str, float], era: str = "boot/1", jitter: float = 0.001) -> Timing:
-    """What a station answers, with the references' times of that device."""
-    source = random.Random(device + era)
+def timing(device: str, times_ms: dict[str, float], epoch: str = "boot/1", jitter: float = 0.001) -> Timing:
+    """What a device_session answers, with the references' times of that device."""
+    source = random.Random(device + epoch)
 
     def measured(name: str) -> Measurement:
         repetitions_s = tuple(times_ms[name] * 1e-3 * source.gauss(1, jitter) for _ in range(15))
         return Measurement(name, device, Clock.WALL, repetitions_s, "precision", False)
 
     first, *others = times_ms
-    return Timing(measured(first), 0.1, era, measured(first), tuple(measured(name) for name in others))
+    return Timing(measured(first), 0.1, epoch, measured(first), tuple(measured(name) for name in others))
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_first_board_sets_the_scale_for_the_life_of_the_run_folder(database:
     resumed = Calibration(database)
     assert resumed.factor(0, timing("b", {"reference": 8.0, "later": 3.0}, "boot/2")) == pytest.approx(0.5, rel=0.01)
     assert resumed.factor(0, timing("c", {"later": 4.5}, "boot/3")) == pytest.approx(1 / 3, rel=0.01)
-    rows = {row.era: row for row in database.calibrations() if row.argset_index == 0 and row.device != "a"}
+    rows = {row.epoch: row for row in database.calibrations() if row.task_index == 0 and row.device != "a"}
     assert rows["boot/1"].board.schedules == 3 and 0 < rows["boot/1"].board.spread < 0.01
     assert rows["boot/3"].times["later"].time_ms == pytest.approx(4.5, rel=0.01)
 
@@ -94,7 +94,7 @@ def test_a_board_that_no_factor_describes_is_named_every_time(database: RunDatab
     for one in (calibration, Calibration(database)):
         with pytest.raises(DeviceTrouble, match=r"odd does not fit a, which set .* random's is \d+% off") as caught:
             one.factor(0, timing("odd", small_cache))
-        assert caught.value.kind is TroubleKind.UNLIKE and caught.value.kind.needs_a_person
+        assert caught.value.kind is TroubleKind.OUTLIER and caught.value.kind.needs_a_person
     assert calibration.factor(0, timing("b", {name: 3 * ms for name, ms in SCALE_MS.items()})) < 0.34
     assert {name: board.fits for name, board in database.board_factors().items()} == {
         "a": True,

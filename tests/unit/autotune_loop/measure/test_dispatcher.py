@@ -14,9 +14,9 @@ import pytest
 
 from autotune_loop.events import DeviceChanged, Event
 from autotune_loop.execute.timing import ReferenceRun, Timing
-from autotune_loop.measure import device_state as seat
-from autotune_loop.measure import dispatcher as crew_module
-from autotune_loop.measure.dispatcher import Crew
+from autotune_loop.measure import device_state as state
+from autotune_loop.measure import dispatcher as dispatcher_module
+from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.run_database import RunDatabase
 from devices.device import Clock
@@ -31,7 +31,7 @@ EXECUTABLE = Executable(Path("batch"), (), "", 0)
 
 
 class Bench:
-    """A crew on scripted devices, with what it said and what came out."""
+    """A dispatcher on scripted devices, with what it said and what came out."""
 
     def __init__(
         self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open, at_once: int
@@ -41,7 +41,7 @@ class Bench:
         self.health: list[tuple[str, str | None]] = []
         self.results: dict[str, Measurement | MeasureFailure] = {}
         self.database = database
-        self.crew = Crew(
+        self.dispatcher = Dispatcher(
             self.engine,
             devices,
             database,
@@ -58,7 +58,7 @@ class Bench:
             assert job.symbol not in self.results, "a schedule has one result"
             self.results[job.symbol] = result
 
-        return self.crew.run(jobs, lambda job: MeasureSettings(), finish, enough)
+        return self.dispatcher.run(jobs, lambda job: MeasureSettings(), finish, enough)
 
     def reasons(self) -> Counter[str]:
         return Counter(
@@ -79,7 +79,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     ) -> Bench:
         bench = Bench(database, devices, measure, open_device, at_once)
         made.append(bench)
-        bench.crew.open(lambda: False)
+        bench.dispatcher.open(lambda: False)
         return bench
 
     yield make
@@ -91,8 +91,8 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices are looked at again soon, so that a test need not wait."""
-    monkeypatch.setattr(seat, "_FIRST_CHECK_S", 0.01)
-    monkeypatch.setattr(seat, "_LONGEST_CHECK_S", 0.05)
+    monkeypatch.setattr(state, "_FIRST_CHECK_S", 0.01)
+    monkeypatch.setattr(state, "_LONGEST_CHECK_S", 0.05)
 
 
 def always_timed(device: str, symbol: str, times: int) -> Timing:
@@ -155,7 +155,7 @@ def test_a_schedule_that_restarts_devices_is_tried_once_more_and_then_never_agai
 def test_a_device_that_never_comes_back_is_blamed_on_the_schedule_in_the_end(
     make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew_module, "_VERDICT_AFTER_S", 0.3)
+    monkeypatch.setattr(dispatcher_module, "_VERDICT_AFTER_S", 0.3)
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
     bench = make_bench(
         ["a", "b", "c"],
@@ -222,7 +222,7 @@ def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
         lambda device, times: "boot" if times == 0 else gone,
     )
     undone = bench.run(SYMBOLS)
-    assert bench.crew.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
+    assert bench.dispatcher.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
 
 
 @pytest.mark.parametrize("when", ["in a batch", "before the first batch"])
@@ -238,13 +238,13 @@ def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, w
         assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
     else:
         assert isinstance(prepared(bench).result, Measurement)
-    assert not bench.crew.is_lost
+    assert not bench.dispatcher.is_lost
 
 
 def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
     bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
     undone = bench.run([f"s{index}" for index in range(300)])
-    assert bench.crew.is_lost and undone > 0
+    assert bench.dispatcher.is_lost and undone > 0
     states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
     assert states == ["out of service", "in service", "out of service", "in service", "unhealthy"]
 
@@ -260,7 +260,7 @@ REFERENCE = ReferenceRun(EXECUTABLE, "reference", "reference_0.raw", 1.0)
 
 
 def prepared(bench: Bench, stopped: Callable[[], bool] = lambda: False) -> Timing:
-    timing = bench.crew.prepare(REFERENCE, 0, MeasureSettings(), stopped)
+    timing = bench.dispatcher.prepare(REFERENCE, 0, MeasureSettings(), stopped)
     assert timing is not None
     return timing
 
@@ -288,9 +288,9 @@ def test_the_wait_before_the_first_batch_ends_with_the_patience_or_a_stop(make_b
         return "boot" if times == 0 else gone
 
     bench = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
-    assert isinstance(prepared(bench).result, MeasureFailure) and bench.crew.is_lost
+    assert isinstance(prepared(bench).result, MeasureFailure) and bench.dispatcher.is_lost
     stopped = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
-    assert isinstance(prepared(stopped, lambda: True).result, MeasureFailure) and not stopped.crew.is_lost
+    assert isinstance(prepared(stopped, lambda: True).result, MeasureFailure) and not stopped.dispatcher.is_lost
 
 
 def test_a_reference_that_restarts_the_device_is_not_tried_for_ever(make_bench: MakeBench) -> None:
@@ -326,7 +326,7 @@ def test_a_job_for_a_device_that_stays_out_ends_while_others_serve(make_bench: M
     bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
     assert bench.run(["s0"], device="b") == 0
     assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.engine.measured == []
-    assert bench.crew.taking_part == ["a"]
+    assert bench.dispatcher.taking_part == ["a"]
 
 
 def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench: MakeBench) -> None:
@@ -344,7 +344,7 @@ def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench:
     bench.run(["s1"], device="b")
     bench.engine.answer_with(lambda device, symbol, times: lost(device, symbol))
     bench.run(["s2"], device="b")
-    assert bench.crew.in_service == ["a"] and bench.crew.taking_part == ["a", "b"]
+    assert bench.dispatcher.in_service == ["a"] and bench.dispatcher.taking_part == ["a", "b"]
 
 
 def test_times_of_boards_are_brought_to_the_first_ones_scale(make_bench: MakeBench) -> None:
@@ -378,8 +378,8 @@ def test_a_board_unlike_the_others_is_left_out_and_its_schedules_are_timed_by_th
     bench.run(["s0"], device="a")
     assert bench.run(SYMBOLS[1:]) == 0
     assert bench.reasons() == {"timed": 12} and {result.device for result in bench.results.values()} == {"a", "b"}
-    assert set(bench.database.incident_counts()) == {"odd: unlike the other boards"}
-    assert bench.crew.in_service == ["a", "b"] and all(name != "odd" for name, _ in bench.health)
+    assert set(bench.database.incident_counts()) == {"odd: outlier among the boards"}
+    assert bench.dispatcher.in_service == ["a", "b"] and all(name != "odd" for name, _ in bench.health)
     told = [event.text for event in bench.events if isinstance(event, DeviceChanged) and event.device == "odd"]
     assert len(told) == 1 and "does not fit a" in told[0]
 
@@ -391,7 +391,7 @@ def test_random_faults_lose_nothing_and_double_nothing(make_bench: MakeBench, se
 
     def measure(device: str, symbol: str, times: int) -> Timing:
         if chance.random() < 0.35:
-            kind = chance.choice([TroubleKind.LOST, TroubleKind.SILENT, TroubleKind.GARBLED, TroubleKind.FULL])
+            kind = chance.choice([TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR, TroubleKind.FULL])
             return lost(device, symbol, under_way=chance.random() < 0.5, kind=kind)
         return timed(device, symbol)
 

@@ -59,14 +59,14 @@ class Bench:
 def held(
     bench: Bench,
     names: Sequence[str] = ("default", "a", "b"),
-    stayer: str | None = "default",
+    baseline: str | None = "default",
     objective: Objective | None = None,
     time_left_s: Callable[[], float] = lambda: math.inf,
-    companion: str | None = None,
+    also_timed: str | None = None,
 ) -> PlayOffResult:
     contenders = [Contender(name, f"the {name}" if name in ("default", "incumbent") else name) for name in names]
     course = PlayOffCourse(
-        contenders, stayer, objective or Objective(), 7, bench, time_left_s, bench.devices, companion=companion
+        contenders, baseline, objective or Objective(), 7, bench, time_left_s, bench.devices, also_timed=also_timed
     )
     return course.run()
 
@@ -77,7 +77,7 @@ def test_a_faster_challenger_wins_in_turns_of_its_own() -> None:
     verdict = result.verdict
     assert (verdict.winner, verdict.reason, verdict.turns) == ("a", VerdictReason.FASTER, LOOKS[0])
     assert verdict.p_value < 0.05 < 0.95 < verdict.confidence
-    assert verdict.sentence.startswith("a is 2.0") and verdict.sentence.endswith("in 8 turns on pi.")
+    assert verdict.message.startswith("a is 2.0") and verdict.message.endswith("in 8 turns on pi.")
     assert len(bench.orders) == CHOOSING_TURNS + LOOKS[0]
     assert all(set(order) == {"default", "a"} for order in bench.orders[CHOOSING_TURNS:])
     assert len(set(bench.orders[:CHOOSING_TURNS])) > 1, "the order changes"
@@ -105,7 +105,7 @@ def test_of_many_equal_contenders_none_wins() -> None:
 def test_the_default_stays_with_a_reason() -> None:
     slower = held(Bench({"pi": {"default": 1.0, "a": 1.2, "b": 1.3}})).verdict
     assert slower.winner == "default" and slower.reason is VerdictReason.NOT_FASTER and slower.turns == LOOKS[0]
-    assert slower.sentence.startswith("The default stays: nothing beat it; the best, a, is 0.8")
+    assert slower.message.startswith("The default stays: nothing beat it; the best, a, is 0.8")
     unsure = held(Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.3}}, noise=0.25, seed=5)).verdict
     assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
 
@@ -114,14 +114,14 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing() -> None:
     bench = Bench({"qemu": {"default": 1.0, "a": 0.9998}}, noise=0.0)
     verdict = held(bench, ("default", "a")).verdict
     assert (verdict.winner, verdict.reason, verdict.turns) == ("default", VerdictReason.NOT_FASTER, LOOKS[0])
-    assert verdict.sentence.startswith("The default stays: nothing beat it; the best, a, is 1.000 times")
+    assert verdict.message.startswith("The default stays: nothing beat it; the best, a, is 1.000 times")
 
 
 def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "incumbent": 0.9}})
-    result = held(bench, ("default", "a", "incumbent"), "incumbent", companion="default")
+    result = held(bench, ("default", "a", "incumbent"), "incumbent", also_timed="default")
     assert result.verdict.winner == "incumbent" and result.verdict.challenger == "a"
-    assert "The incumbent stays" in result.verdict.sentence
+    assert "The incumbent stays" in result.verdict.message
     assert all(set(order) == {"default", "a", "incumbent"} for order in bench.orders)
     assert len(result.times["default"]["pi"].turns_s) == result.verdict.turns
 
@@ -142,7 +142,7 @@ def test_a_challenger_that_fails_makes_way_and_a_stayer_that_fails_is_not_missed
 def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
     result = held(bench, time_left_s=lambda: 9.0 - len(bench.orders))
-    assert not result.verdict.is_decided and "no time left" in result.verdict.sentence
+    assert not result.verdict.is_decided and "no time left" in result.verdict.message
     assert len(bench.orders) == 9 and result.times, "what was timed is told"
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
     held(bench, time_left_s=lambda: 0.0)
@@ -187,7 +187,7 @@ def test_on_several_boards_the_objective_decides() -> None:
     assert worst.verdict.winner == "b"
     alone = held(Bench(boards), ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict
     assert alone.winner == "default" and alone.reason is VerdictReason.SLOWER_ON_A_DEVICE
-    assert "phone: 0.9" in alone.sentence and "2.0% slower" in alone.sentence
+    assert "phone: 0.9" in alone.message and "2.0% slower" in alone.message
 
 
 @pytest.mark.parametrize("turn", [0, 1, CHOOSING_TURNS + 3])
@@ -197,7 +197,7 @@ def test_a_board_that_leaves_does_not_count_and_is_named(turn: int) -> None:
     bench.leaving = {turn: "phone"}
     verdict = held(bench, ("default", "a")).verdict
     assert verdict.winner == "a" and verdict.devices_lost == ("phone",)
-    assert "phone did not time it to the end and does not count" in verdict.sentence
+    assert "phone did not time it to the end and does not count" in verdict.message
     bench = Bench(boards)
     bench.leaving = {turn: "phone"}
     assert not held(bench, ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict.is_decided

@@ -63,7 +63,7 @@ def test_every_recorded_time_is_looked_up_once_and_equal_replays_are_equal(
 
 
 @pytest.mark.parametrize("damage", ["features", "weights", "network", "autoscheduler"])
-def test_what_cannot_be_replayed_is_one_sentence(
+def test_what_cannot_be_replayed_is_one_message(
     damage: str, settings: Settings, halide: HalideInstall, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"

@@ -35,7 +35,7 @@ def test_a_run_is_read_as_it_was_written(folder: Path) -> None:
     assert [(t.accuracy_before, t.accuracy_after) for t in run.trainings] == [(0.5, 0.75)]
     assert {r.hottest_c for r in run.readings} == {41.5}
     (verdict,) = run.verdicts
-    assert (verdict.sentence, verdict.times_ms) == ("It is 1.5 times as fast.", {"harris_r0_a0_s1": {"one": 4.0}})
+    assert (verdict.message, verdict.times_ms) == ("It is 1.5 times as fast.", {"harris_r0_a0_s1": {"one": 4.0}})
     (summary,) = summarise(run)
     assert summary.best_ms == min(s.median_ms for s in run.samples) and summary.timed == SAMPLES
     assert set(summary.correlations) == {0, 1, 2} and all(0.5 < value <= 1 for value in summary.correlations.values())
@@ -65,7 +65,7 @@ def test_the_version_changes_when_a_live_run_commits(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("damage", ["not a database", "torn", "text for a number", "no json", "lost", "version"])
-def test_a_damaged_run_is_one_sentence(folder: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_run_is_one_message(folder: Path, tmp_path: Path, damage: str) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     path = copy / "tuning.db"

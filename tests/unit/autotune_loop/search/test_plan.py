@@ -16,14 +16,14 @@ SEEDS = st.integers(-(2**63), 2**63)
 INDICES = st.integers(0, 10_000)
 
 
-def first(run_seed: int, round_index: int, argset_index: int) -> list[SearchPoint]:
-    return list(islice(random_points(run_seed, round_index, argset_index, WEIGHTS), 30))
+def first(run_seed: int, round_index: int, task_index: int) -> list[SearchPoint]:
+    return list(islice(random_points(run_seed, round_index, task_index, WEIGHTS), 30))
 
 
 @given(SEEDS, INDICES, INDICES)
-def test_equal_arguments_give_equal_points(run_seed: int, round_index: int, argset_index: int) -> None:
-    points = first(run_seed, round_index, argset_index)
-    assert points == first(run_seed, round_index, argset_index)
+def test_equal_arguments_give_equal_points(run_seed: int, round_index: int, task_index: int) -> None:
+    points = first(run_seed, round_index, task_index)
+    assert points == first(run_seed, round_index, task_index)
     for point in points:
         assert point.origin is Origin.RANDOM and point.weights_path == WEIGHTS
         assert 1 <= point.seed < 2**31 and point.beam_size == 1

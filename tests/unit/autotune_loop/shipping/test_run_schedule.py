@@ -1,4 +1,4 @@
-"""Reading what a run has to ship; whatever is damaged is one sentence."""
+"""Reading what a run has to ship; whatever is damaged is one message."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_what_is_no_objective_is_refused(text: str) -> None:
 
 
 def test_the_words_of_a_play_off_tell_what_it_was_against(run: Path) -> None:
-    def words(stayer: str, sample: int) -> str:
+    def words(baseline: str, sample: int) -> str:
         (run / "samples" / f"{NAME}.benchmark.txt").write_text(f"4 ms for batch_0_0/{sample}\n")
         database = RunDatabase(run / "tuning.db")
-        database.add_verdict(0, {"reason": "faster", "turns": 2, "estimate": ESTIMATE, "stayer": stayer})
+        database.add_verdict(0, {"reason": "faster", "turns": 2, "estimate": ESTIMATE, "baseline": baseline})
         database.close()
         return read_run_schedules(run)[0].times.verdict
 
@@ -128,7 +128,7 @@ NAME = "best.product"
         "UPDATE measurements SET median_ms=1e400",
     ],
 )
-def test_values_that_cannot_be_are_one_sentence(run: Path, change: str) -> None:
+def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
     with contextlib.closing(sqlite3.connect(run / "tuning.db")) as database:
         database.execute(change)
         database.commit()
@@ -167,7 +167,7 @@ def test_values_that_cannot_be_are_one_sentence(run: Path, change: str) -> None:
         ("tuning.db", b"", "tuning.db is damaged: no such table"),
     ],
 )
-def test_a_damaged_run_is_one_sentence(
+def test_a_damaged_run_is_one_message(
     run: Path, file: str, content: str | bytes | tuple[str, str] | None, words: str
 ) -> None:
     path = run / file
@@ -187,7 +187,7 @@ def test_a_damaged_run_is_one_sentence(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_torn_database_is_one_sentence(run: Path, seed: int) -> None:
+def test_a_torn_database_is_one_message(run: Path, seed: int) -> None:
     path = run / "tuning.db"
     content = bytearray(path.read_bytes())
     start = len(content) * seed // 8

@@ -232,7 +232,7 @@ def test_a_manifest_survives_its_file(manifest: ShipManifest, tmp_path_factory: 
 
 
 @given(data=st.data())
-def test_a_damaged_manifest_is_one_sentence(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_damaged_manifest_is_one_message(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Any value is put in place of any other."""
     fields = json.loads(ShipManifest((ARM,), {ARM.header: "0" * 64}).to_json())
     place: Any = fields
@@ -253,7 +253,7 @@ def test_a_damaged_manifest_is_one_sentence(data: st.DataObject, tmp_path_factor
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": "halide-sdk-shipped", "version": 9}', "\xff"])
-def test_a_file_that_is_no_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_manifest_is_one_message(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE_NAME).write_text(text, encoding="latin-1")
     with pytest.raises(RunFolderError, match="is damaged"):
         read_manifest(tmp_path)

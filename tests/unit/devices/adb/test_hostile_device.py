@@ -125,7 +125,7 @@ def test_nothing_but_a_token_is_signed(play: Play, token: bytes) -> None:
         peer.expect(b"CNXN")
         peer.send(b"AUTH", 1, 0, token)
 
-    fails(TroubleKind.GARBLED, play(act).connect, "proof of identity")
+    fails(TroubleKind.PROTOCOL_ERROR, play(act).connect, "proof of identity")
 
 
 def test_a_payload_limit_that_no_device_has(play: Play) -> None:
@@ -133,7 +133,7 @@ def test_a_payload_limit_that_no_device_has(play: Play) -> None:
         peer.expect(b"CNXN")
         peer.send(b"CNXN", 0x01000000, 16, b"device::\0")
 
-    fails(TroubleKind.GARBLED, play(act).connect, "16 bytes")
+    fails(TroubleKind.PROTOCOL_ERROR, play(act).connect, "16 bytes")
 
 
 def test_data_without_end_before_the_greeting(play: Play) -> None:
@@ -142,7 +142,7 @@ def test_data_without_end_before_the_greeting(play: Play) -> None:
         while True:
             peer.send(b"WRTE", 1, 1, b"x" * 100)
 
-    fails(TroubleKind.GARBLED, play(act).connect, "before it was asked")
+    fails(TroubleKind.PROTOCOL_ERROR, play(act).connect, "before it was asked")
 
 
 def test_packets_left_over_from_before_are_passed_over(play: Play) -> None:
@@ -205,7 +205,7 @@ def test_a_packet_that_belongs_to_nothing(play: Play, command: bytes, argument0:
 
     link = play(act)
     link.connect()
-    fails(TroubleKind.GARBLED, lambda: read_all(link), "belongs to nothing")
+    fails(TroubleKind.PROTOCOL_ERROR, lambda: read_all(link), "belongs to nothing")
 
 
 def test_an_adbd_that_starts_again(play: Play) -> None:
@@ -222,9 +222,9 @@ def test_an_adbd_that_starts_again(play: Play) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "text"),
     [
-        (struct.pack("<4sI", b"DATA", 64 * 1024 + 1), TroubleKind.GARBLED, "no part of a file transfer"),
-        (struct.pack("<4sI", b"OKAY", 0), TroubleKind.GARBLED, "no part of a file transfer"),
-        (struct.pack("<4sI", b"FAIL", 2**31), TroubleKind.GARBLED, "no part of a file transfer"),
+        (struct.pack("<4sI", b"DATA", 64 * 1024 + 1), TroubleKind.PROTOCOL_ERROR, "no part of a file transfer"),
+        (struct.pack("<4sI", b"OKAY", 0), TroubleKind.PROTOCOL_ERROR, "no part of a file transfer"),
+        (struct.pack("<4sI", b"FAIL", 2**31), TroubleKind.PROTOCOL_ERROR, "no part of a file transfer"),
         (struct.pack("<4sI", b"FAIL", 9) + b"\x1b[2J\xff\nbad", TroubleKind.BROKEN, r"transfer /f:  \[2J\ufffd bad\."),
         (struct.pack("<4sI", b"DATA", 10) + b"half", TroubleKind.LOST, "broke off"),
     ],

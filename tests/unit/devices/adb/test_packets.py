@@ -66,18 +66,18 @@ def test_other_bytes_are_garbled_and_nothing_else(data: bytes) -> None:
     with pytest.raises(DeviceTrouble) as caught:
         for _ in range(3):
             reader.receive(0)
-    assert caught.value.kind is TroubleKind.GARBLED
+    assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
 
 
 @given(packets.filter(lambda packet: packet.command != b"STLS" and bool(packet.payload)), st.integers(1, 255))
-def test_a_changed_payload_is_garbled(packet: AdbPacket, change: int) -> None:
+def test_a_changed_payload_is_protocol_error(packet: AdbPacket, change: int) -> None:
     changed = bytearray(encode(packet))
     changed[-1] = changed[-1] ^ change
     with pytest.raises(DeviceTrouble, match="checksum"):
         AdbPackets(PieceWire([bytes(changed)]), "it").receive(0)
 
 
-def test_a_packet_that_would_fill_the_memory_is_garbled() -> None:
+def test_a_packet_that_would_fill_the_memory_is_protocol_error() -> None:
     header = bytearray(encode(AdbPacket(b"WRTE", 1, 1, b"")))
     header[12:16] = (MAX_PAYLOAD_BYTES + 1).to_bytes(4, "little")
     with pytest.raises(DeviceTrouble, match="more than was agreed on"):

@@ -52,7 +52,7 @@ def test_a_device_that_takes_nothing_is_silent(ends: tuple[AdbTcpWire, socket.so
     ends[0]._silence_s = 0.5
     with pytest.raises(DeviceTrouble, match=r"it has taken no data for 0\.5 s") as caught:
         ends[0].write(b"", bytes(100_000_000))
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
 
 
 def test_nothing_to_read_is_no_error(ends: tuple[AdbTcpWire, socket.socket]) -> None:

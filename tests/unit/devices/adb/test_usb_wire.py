@@ -247,7 +247,7 @@ def test_a_device_that_takes_nothing_is_silent(usb1: Any) -> None:
     phone.fails = {"write": usb1.USBErrorTimeout()}
     with pytest.raises(DeviceTrouble) as caught:
         wire.write(b"h", b"p")
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
 
 
 def test_the_link_lets_go_of_a_device_that_does_not_answer(usb1: Any, tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def test_a_run_needs_the_lease(agent: AgentSession, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "sentence"),
+    ("key", "value", "message"),
     [
         ("program", "../agent", "odd name"),
         ("program", ".part-1", "odd name"),
@@ -290,9 +290,9 @@ def test_a_run_needs_the_lease(agent: AgentSession, home: Path) -> None:
         ("canary", "2", "neither 0 nor 1"),
     ],
 )
-def test_hostile_fields_are_refused(agent: AgentSession, home: Path, key: str, value: str, sentence: str) -> None:
+def test_hostile_fields_are_refused(agent: AgentSession, home: Path, key: str, value: str, message: str) -> None:
     script(home, "p", "print(1)")
-    with pytest.raises(AgentError, match=sentence) as caught:
+    with pytest.raises(AgentError, match=message) as caught:
         run(agent, home, "p", (key, value))
     assert caught.value.event.kind == "usage"
 

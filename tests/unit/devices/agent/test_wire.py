@@ -201,4 +201,4 @@ def test_fields_are_checked_one_by_one() -> None:
     for attempt in wrong:
         with pytest.raises(DeviceTrouble, match="It answered without") as caught:
             attempt()
-        assert caught.value.kind is TroubleKind.GARBLED
+        assert caught.value.kind is TroubleKind.PROTOCOL_ERROR

@@ -136,7 +136,7 @@ def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:
             _ = 1 / 0
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DeviceError, match="the lock folder cannot be made"):
         CoreTurns(tmp_path / "file" / "locks")

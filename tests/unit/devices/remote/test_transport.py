@@ -134,7 +134,7 @@ def test_an_agent_that_never_arrives_whole_is_given_up(transport: AgentTransport
     link.damage_put = [lambda content: content + b"\0"] * 100
     with pytest.raises(DeviceTrouble, match="did not arrive as it was sent") as caught:
         transport.probe()
-    assert caught.value.kind is TroubleKind.GARBLED
+    assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
     assert not list((home / "work").iterdir())
 
 
@@ -198,7 +198,7 @@ def test_a_file_damaged_twice_is_given_up(
     link.damage_put = [flip, lambda content: content[:-1]]
     with pytest.raises(DeviceTrouble, match="damaged twice") as caught:
         transport.push(program, "p")
-    assert caught.value.kind is TroubleKind.GARBLED
+    assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
     assert not list((home / "work").glob("s-*/*"))
 
 
@@ -219,7 +219,7 @@ def test_a_connection_lost_while_pushing_is_made_again(
     transport: AgentTransport, link: LocalLink, program: Path
 ) -> None:
     transport.open()
-    link.fail_put = [lost(), lost(TroubleKind.SILENT), lost()]
+    link.fail_put = [lost(), lost(TroubleKind.TIMEOUT), lost()]
     transport.push(program, "p")
     assert link.connects == 4
     assert transport.run("p", ["exit 3"], TIME_S).exit_code == 3
@@ -254,7 +254,7 @@ def test_a_garbled_reply_is_no_result(transport: AgentTransport, link: LocalLink
     link.damage_stream = lambda data: data.replace(b'"result"', b'"resulT"')
     with pytest.raises(DeviceTrouble, match="damaged on the way") as caught:
         transport.run("p", ["true"], TIME_S)
-    assert caught.value.kind is TroubleKind.GARBLED
+    assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
     link.damage_stream = None
     assert transport.run("p", ["exit 2"], TIME_S).exit_code == 2
 
@@ -276,7 +276,7 @@ def test_a_silent_device_is_given_up(transport: AgentTransport, link: LocalLink,
     link.damage_stream = lambda data: b""
     with pytest.raises(DeviceTrouble, match="silent for 10 s") as caught:
         transport.run("p", ["sleep 1000"], TIME_S)
-    assert caught.value.kind is TroubleKind.SILENT
+    assert caught.value.kind is TroubleKind.TIMEOUT
     link.damage_stream = None
 
 

@@ -220,7 +220,7 @@ VALUES = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.tuples(KEYWORDS, st.sampled_from([" ", "=", "\t", ""]), VALUES), max_size=8))
-def test_any_configuration_gives_a_route_or_a_sentence(lines: list[tuple[str, str, str]]) -> None:
+def test_any_configuration_gives_a_route_or_a_message(lines: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "config").write_text("".join(f"{''.join(line)}\n" for line in lines), errors="replace")

@@ -62,8 +62,8 @@ def check_sane(result: Measurement | MeasureFailure) -> None:
         assert math.isfinite(result.median_s * 1e3) and result.spread_s >= 0
         result.stopped_by.encode()
     else:
-        assert result.sentence
-        result.sentence.encode()
+        assert result.message
+        result.message.encode()
         result.log.encode()
 
 
@@ -153,7 +153,7 @@ def test_the_runners_errors_have_their_reasons(kind: str, reason: MeasureFailure
     report = json.dumps({"event": "error", "kind": kind, "message": "It is so."})
     result = measure(timed([1.0]) + "\n" + report, exit_code=3)
     assert isinstance(result, MeasureFailure)
-    assert result.reason is reason and "It is so." in result.sentence
+    assert result.reason is reason and "It is so." in result.message
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_device_in_trouble_is_a_result() -> None:
     session = Session(DEVICE, transport, KernelInputs(), Tolerance())
     result = measure_kernel(session, "batch", "kernel", MeasureSettings(), None)
     assert isinstance(result, MeasureFailure)
-    assert (result.reason, result.sentence) == (MeasureFailureReason.DEVICE, "The board is gone. Plug it in.")
+    assert (result.reason, result.message) == (MeasureFailureReason.DEVICE, "The board is gone. Plug it in.")
 
 
 def test_the_runner_is_told_everything() -> None:
@@ -209,5 +209,5 @@ def test_simulated_time_is_taken_once_from_one_thread() -> None:
 def test_a_signal_has_its_name_and_cause() -> None:
     found, other = measure("", -11), measure("", -4)
     assert isinstance(found, MeasureFailure) and isinstance(other, MeasureFailure)
-    assert "ended by SIGSEGV: it used memory that is not its own. Either the generator promises" in found.sentence
-    assert other.sentence == "The kernel was ended by SIGILL."
+    assert "ended by SIGSEGV: it used memory that is not its own. Either the generator promises" in found.message
+    assert other.message == "The kernel was ended by SIGILL."

@@ -46,7 +46,7 @@ def test_a_wrong_output_is_described() -> None:
     result = measure_kernel(session, "batch", "f", MeasureSettings(), "reference.raw")
     assert isinstance(result, MeasureFailure)
     assert result.reason is MeasureFailureReason.WRONG_OUTPUT
-    assert result.sentence == (
+    assert result.message == (
         "The runner reports: The output of 'f' is not the reference's. 3253 of 11796480 elements of output differ, "
         "by up to 602; the first is at [1011, 19, 0]: 34341 was expected, 34343 was found."
     )

@@ -287,7 +287,7 @@ def test_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build, resume = next_lines(
         "blur.py -t arm64 -p a=1 --seed 4 --scalar 'gain=1' -n 5 --quiet",
         monkeypatch,
-        tuned=(replace(TUNED, argset={"a": "1", "b": "x y"}, header=folder / "runs" / "best.h"),),
+        tuned=(replace(TUNED, parameters={"a": "1", "b": "x y"}, header=folder / "runs" / "best.h"),),
         run_folder=folder / "runs",
         outcome=Outcome.INTERRUPTED,
     )

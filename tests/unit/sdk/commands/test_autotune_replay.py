@@ -21,8 +21,8 @@ def test_a_replay_prints_rounds_and_json(
     said = capsys.readouterr()
     assert "round 2: 12 looked up" in said.err and "no device was used" in said.out
     assert main(["autotune", "--replay", "run", *options, "--json"]) == 0
-    (argset,) = json.loads(capsys.readouterr().out)["argsets"]
-    assert argset["recorded"] == 12 and len(argset["rounds"]) == 2 and "0.05" in argset["samples_until"]
+    (task,) = json.loads(capsys.readouterr().out)["tasks"]
+    assert task["recorded"] == 12 and len(task["rounds"]) == 2 and "0.05" in task["samples_until"]
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
@@ -34,7 +34,7 @@ def test_a_replay_prints_rounds_and_json(
         (["--replay", "nowhere", "--loss", "mean"], 2, "--loss must be"),
     ],
 )
-def test_a_wrong_replay_is_one_sentence(
+def test_a_wrong_replay_is_one_message(
     arguments: list[str],
     code: int,
     words: str,

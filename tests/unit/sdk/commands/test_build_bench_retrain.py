@@ -106,7 +106,7 @@ def test_build_for_another_architecture(run: Run, blur: Path) -> None:
         (("BLUR", "-o", "/proc/nothing"), 1, "cannot be written"),
     ],
 )
-def test_a_wrong_build_is_one_sentence_and_leaves_nothing(
+def test_a_wrong_build_is_one_message_and_leaves_nothing(
     run: Run, blur: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     done = run("build", *(argument.replace("BLUR", str(blur)) for argument in arguments))
@@ -145,7 +145,7 @@ def test_a_play_off_of_headers_decides_and_says_why(run: Run, blur: Path) -> Non
     assert done.code == 0, done.err
     result = json.loads(done.out)
     verdict = result["verdict"]
-    assert verdict["stayer"] == "own" and verdict["challenger"] in ("adams2019", "mullapudi2016")
+    assert verdict["baseline"] == "own" and verdict["challenger"] in ("adams2019", "mullapudi2016")
     assert verdict["winner"] in (verdict["challenger"], "own") and verdict["turns"] >= 8 and result["clock"] == "wall"
     assert (verdict["winner"] == "own") == (verdict["reason"] != "faster")
     decided = [c for c in result["contenders"] if c["schedule"] in (verdict["challenger"], "own")]
@@ -165,7 +165,7 @@ def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
     assert done.code == 0, done.err
     counted = json.loads(done.out)
     assert counted["trials"] == 1 and counted["false_wins"] == (counted["verdicts"][0]["winner"] == "own again")
-    assert counted["rate"] <= counted["highest_rate"] <= 1 and counted["verdicts"][0]["stayer"] == "own"
+    assert counted["rate"] <= counted["highest_rate"] <= 1 and counted["verdicts"][0]["baseline"] == "own"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
         (("-t", "arm64", "--device", "local"), 1, "cannot run arm-64 code"),
     ],
 )
-def test_a_wrong_bench_is_one_sentence(run: Run, blur: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_a_wrong_bench_is_one_message(run: Run, blur: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
     done = run("bench", blur, *arguments)
     assert (done.code, done.out) == (code, "") and words in done.err
 
@@ -261,7 +261,7 @@ def test_a_guessed_number_of_cores_is_told(
         (("-o", "x.weights"), 2, "RUN"),
     ],
 )
-def test_a_wrong_retrain_is_one_sentence(
+def test_a_wrong_retrain_is_one_message(
     run: Run, recorded_run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     done = run("retrain", *(argument.replace("RUN", str(recorded_run)) for argument in arguments))

@@ -1,4 +1,4 @@
-"""`sdk devices` without a device: the file, the options, the sentences."""
+"""`sdk devices` without a device: the file, the options, the messages."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def test_json_for_machines(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     told = json.loads(capsys.readouterr().out)
     assert told["report"] == str(output) and output.is_file()
     assert told["timed"] == 40 and told["failures"] == {"search: crashed": 1}
-    (argset,) = told["argsets"]
-    assert argset["best_ms"] < argset["default_ms"] and set(argset["rank_correlation_by_round"]) == {"0", "1"}
+    (task,) = told["tasks"]
+    assert task["best_ms"] < task["default_ms"] and set(task["rank_correlation_by_round"]) == {"0", "1"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_json_for_machines(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ([], 2, "There is no run in"),
     ],
 )
-def test_wrong_use_is_one_sentence(
+def test_wrong_use_is_one_message(
     arguments: list[str],
     code: int,
     said: str,
@@ -87,7 +87,7 @@ def test_wrong_use_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_page_that_cannot_be_written_is_one_sentence(
+def test_a_page_that_cannot_be_written_is_one_message(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(run), "-o", str(tmp_path / "missing" / "page.html")]) == 1

@@ -49,7 +49,7 @@ def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.Captu
         (("RUN", "-o", "SHIPPED/ship.json"), 1, "ship.json is not a folder"),
     ],
 )
-def test_a_wrong_call_is_one_sentence(
+def test_a_wrong_call_is_one_message(
     arguments: tuple[str, ...],
     code: int,
     words: str,

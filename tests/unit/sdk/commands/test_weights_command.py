@@ -81,7 +81,7 @@ def test_weights_are_imported_listed_shown_compared_and_exported(
         (("diff", "baseline"), 2, "Missing argument"),
     ],
 )
-def test_wrong_use_is_one_sentence(
+def test_wrong_use_is_one_message(
     arguments: tuple[str, ...], code: int, words: str, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     got, out, said = run(capsys, *arguments)

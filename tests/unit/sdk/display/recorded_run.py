@@ -31,7 +31,7 @@ STARTED = RunStarted(
     run_folder="/runs/blur-arm64-1",
     batch_size=4,
     rounds=2,
-    argsets=1,
+    tasks=1,
     budget_s=None,
     resumed=False,
 )
@@ -43,7 +43,7 @@ def measured(
     first = round_index == 0 and sample_index == 0
     return SampleMeasured(
         round_index=round_index,
-        argset_index=0,
+        task_index=0,
         sample_index=sample_index,
         origin="full beam search" if first else "random search",
         median_ms=median_ms,
@@ -101,7 +101,7 @@ def progress_after(events: Iterable[Event], step_s: float = 1.0) -> RunProgress:
 
 
 TUNED = TunedSchedule(
-    argset={},
+    parameters={},
     header=Path("/runs/blur-arm64-1/samples/best.blur.schedule.h"),
     sample="batch_0_0/1",
     default_description="Adams2019, full beam search, Halide's own weights",

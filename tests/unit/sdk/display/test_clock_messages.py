@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from devices.device import Clock
-from sdk.display.event_lines import clock_sentence
+from sdk.display.event_lines import clock_message
 
 
 @pytest.mark.parametrize(
-    ("clock", "sentence"),
+    ("clock", "message"),
     [
         (Clock.WALL, "wall clock"),
         (Clock.CYCLES, "the DSP's processor cycles as nanoseconds"),
@@ -17,5 +17,5 @@ from sdk.display.event_lines import clock_sentence
         (Clock.SIMULATED, "SIMULATED TIME, NOT A DEVICE'S"),
     ],
 )
-def test_only_what_is_no_devices_time_is_in_capitals(clock: Clock, sentence: str) -> None:
-    assert clock_sentence(clock.value) == sentence
+def test_only_what_is_no_devices_time_is_in_capitals(clock: Clock, message: str) -> None:
+    assert clock_message(clock.value) == message

@@ -86,7 +86,7 @@ def test_stopping_is_said_in_the_frame() -> None:
 
 @pytest.mark.parametrize("height", [24, 40])
 def test_argument_sets_have_a_line_each(height: int) -> None:
-    events: list[Event] = [replace(STARTED, argsets=12, clock="wall")]
+    events: list[Event] = [replace(STARTED, tasks=12, clock="wall")]
     for argset in range(12):
         events.append(SampleMeasured(0, argset, 0, "full beam search", 8.0, 1.0, "wall", 1, 2))
         events.append(SampleMeasured(0, argset, 1, "random search", 4.0, 1.0, "wall", 2, 2))

@@ -128,7 +128,7 @@ def test_a_reader_that_goes_away_ends_the_run_in_order() -> None:
         guarded.raise_trouble()
 
 
-def test_a_full_disk_is_told_in_one_sentence() -> None:
+def test_a_full_disk_is_told_in_one_message() -> None:
     guarded = GuardedDisplay(Broken(OSError(28, "No space left on device")), StopSignal())
     guarded.stopping()
     with pytest.raises(SdkError, match="cannot be written: No space left on device; the run was ended"):

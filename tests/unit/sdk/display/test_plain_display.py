@@ -61,7 +61,7 @@ def test_a_batch_without_times() -> None:
 
 
 def test_argument_sets_are_named_where_there_are_several() -> None:
-    progress = progress_after([replace(STARTED, argsets=2, clock="wall", budget_s=600.0, resumed=True)])
+    progress = progress_after([replace(STARTED, tasks=2, clock="wall", budget_s=600.0, resumed=True)])
     lines = event_lines(BestImproved(1, "batch_0_1/3", 2.0, None, "wall"), progress)
     assert lines == ["best 2.000 ms, the default is not timed; batch_0_1/3, argument set 2"]
     assert progress.started is not None

@@ -71,7 +71,7 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
             replace(TUNED, sample="incumbent", tuned_ms=None, confirmed=False),
             "the incumbent stays: nothing surely beat it; unconfirmed",
         ),
-        (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.sentence}\n"),
+        (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.message}\n"),
         (replace(TUNED, tuned_spread_ms=4.5, confirmed=False), "2.00 times as fast, which is within the spread of"),
         (replace(TUNED, default_ms=None), "unknown: the default was not timed"),
         (replace(TUNED, default_ms=None), "  default    not timed\n"),
@@ -103,7 +103,7 @@ def test_a_run_that_was_stopped_before_anything_was_timed(capsys: pytest.Capture
 
 
 def test_argument_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    sets = (TUNED, replace(TUNED, argset={"radius": "3", "tiles": "2"}))
+    sets = (TUNED, replace(TUNED, parameters={"radius": "3", "tiles": "2"}))
     text = summary(replace(RESULT, tuned=sets), capsys)
     assert "argument set 1: the defaults\n" in text
     assert "argument set 2: radius=3 tiles=2\n" in text

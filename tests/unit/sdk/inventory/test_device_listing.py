@@ -19,7 +19,7 @@ from tests.process_state import await_condition
 
 DEVICES = [InventoryDevice(name, "arm64", SshAddress(name)) for name in ("free", "leased", "gone", "key", "sick")]
 LEASE = SlotLease(0, "ann@lab", 60.0, 30.0)
-SICK = HealthRecord(TroubleKind.SILENT, "It fell silent.", 3, 1.0, 2.0)
+SICK = HealthRecord(TroubleKind.TIMEOUT, "It fell silent.", 3, 1.0, 2.0)
 
 
 def health_of(device: InventoryDevice) -> HealthRecord | None:

@@ -30,7 +30,7 @@ def test_argument_sets_come_back_as_they_were_written(sets: list[dict[str, str]]
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_sets_or_one_sentence(text: str) -> None:
+def test_any_text_is_sets_or_one_message(text: str) -> None:
     try:
         assert all(parse_argument_sets(text))
     except UsageError as error:
@@ -56,7 +56,7 @@ def test_no_amounts_of_memory(text: str) -> None:
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_a_kernel_argument_or_one_sentence(text: str) -> None:
+def test_any_text_is_a_kernel_argument_or_one_message(text: str) -> None:
     for parse in (parse_sizes, parse_scalars):
         try:
             parsed = parse([text])

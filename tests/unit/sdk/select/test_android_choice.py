@@ -94,7 +94,7 @@ def test_build_links_with_the_ndk_and_says_so(answer: Answer, ndk_root: Path, ex
     assert '"arm-64-android' in listing.stdout
 
 
-def test_a_broken_ndk_is_one_sentence(answer: Answer, examples: Path) -> None:
+def test_a_broken_ndk_is_one_message(answer: Answer, examples: Path) -> None:
     code, files, errors = answer(
         "build", examples / "separable_filter.py", *SMALL, "-t", "arm64-android", ndk=Path("/no/ndk")
     )

@@ -58,7 +58,7 @@ def test_no_more_programs_at_once_than_there_is_memory_for(
     assert fit_clock(choice_of(profile), None, settings).devices[0].at_once == 3
 
 
-def test_without_a_compiler_the_emulators_own_and_a_sentence(
+def test_without_a_compiler_the_emulators_own_and_a_message(
     profile: TargetProfile, settings: Settings, tmp_path: Path
 ) -> None:
     bare = replace(settings, cache_folder=tmp_path, environment={"PATH": str(tmp_path)})
@@ -91,8 +91,8 @@ def test_clocks_that_the_device_does_not_have(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         fit_clock(choice_of(profile, kind=kind), wanted, settings)
-    sentence = caught.value.message
-    assert ("sundial" in sentence) if wanted == "sundial" else ("--clock" in sentence and kind in sentence)
+    message = caught.value.message
+    assert ("sundial" in message) if wanted == "sundial" else ("--clock" in message and kind in message)
 
 
 def test_other_devices_keep_theirs(profile: TargetProfile, settings: Settings) -> None:

@@ -78,7 +78,7 @@ def test_without_names_the_free_devices_of_the_profile() -> None:
     assert chosen(choose(target="x86-64", busy={"server.1": "leased"})) == ["server.2"]
 
 
-def test_with_none_free_the_emulator_and_a_sentence() -> None:
+def test_with_none_free_the_emulator_and_a_message() -> None:
     choice = choose(busy={"pi": "leased by ann@lab", "pi-b": "no answer"})
     assert chosen(choice) == ["qemu"] and choice.devices[0].is_emulated
     expected = "Timing on the emulator: no device of arm64 is free: pi (leased by ann@lab); pi-b (no answer)."
@@ -87,7 +87,7 @@ def test_with_none_free_the_emulator_and_a_sentence() -> None:
     assert nothing.note == "Timing on the emulator: no device of arm64 is in the inventory."
 
 
-def test_this_machine_needs_no_sentence() -> None:
+def test_this_machine_needs_no_message() -> None:
     choice = choose(target="host", inventory=Inventory(Path("devices.toml")))
     assert chosen(choice) == ["local"] and choice.note == ""
     assert 1 <= choice.parallelism <= len(os.sched_getaffinity(0))
@@ -104,7 +104,7 @@ def test_emulated_and_real_devices_are_not_mixed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("names", "message"),
     [
         (["server"], "server has profile x86-64, not arm64"),
         (["pi", "qemu"], "cannot be joined by another device"),
@@ -112,8 +112,8 @@ def test_emulated_and_real_devices_are_not_mixed() -> None:
         (["label:garage"], "has the label 'garage'"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(names: list[str], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+def test_what_cannot_be_is_one_message(names: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         choose(*names)
 
 

@@ -99,7 +99,7 @@ def test_without_one_or_by_name_it_is_qemu(root: Path, settings: Settings) -> No
 
 
 @pytest.mark.parametrize(
-    ("names", "target", "given", "sentence"),
+    ("names", "target", "given", "message"),
     [
         (
             ("qemu",),
@@ -114,11 +114,11 @@ def test_without_one_or_by_name_it_is_qemu(root: Path, settings: Settings) -> No
     ],
 )
 def test_what_does_not_go_together(
-    names: tuple[str, ...], target: str, given: bool, sentence: str, root: Path, settings: Settings
+    names: tuple[str, ...], target: str, given: bool, message: str, root: Path, settings: Settings
 ) -> None:
     with pytest.raises(UsageError) as caught:
         choose(settings, None, *names, target=target, given=root if given else None)
-    assert sentence in caught.value.message
+    assert message in caught.value.message
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_without_a_name_a_dsp_is_only_one_that_the_inventory_calls_so(root: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "with_sdk", "sentence"),
+    ("name", "with_sdk", "message"),
     [
         ("phone", False, "phone has a DSP that only Qualcomm's Hexagon SDK reaches, and none is named."),
         ("board", True, "board is reached over SSH: programs are run on the DSPs of Android phones, over ADB."),
@@ -197,15 +197,15 @@ def test_without_a_name_a_dsp_is_only_one_that_the_inventory_calls_so(root: Path
     ],
 )
 def test_devices_without_a_dsp_that_can_be_reached(
-    name: str, with_sdk: bool, sentence: str, root: Path, phones: Path
+    name: str, with_sdk: bool, message: str, root: Path, phones: Path
 ) -> None:
     sdk = find_hexagon_sdk(root) if with_sdk else None
     with pytest.raises(UsageError) as caught:
         choose_devices((name,), HEXAGON, None, load_inventory(phones), lambda entries: {}, sdk)
-    assert caught.value.message == sentence and caught.value.next_step
+    assert caught.value.message == message and caught.value.next_step
 
 
-def test_an_sdk_that_lacks_the_phones_part_is_one_sentence(
+def test_an_sdk_that_lacks_the_phones_part_is_one_message(
     answer: Answer, examples: Path, phones: Path, tmp_path: Path
 ) -> None:
     bare = make_stand_in_hexagon_sdk(tmp_path / "sdk")
@@ -227,7 +227,7 @@ def test_an_sdk_for_other_versions_is_refused(root: Path, settings: Settings) ->
 
 @pytest.mark.parametrize("command", ["build", "bench", "autotune"])
 @pytest.mark.parametrize("by_option", [False, True])
-def test_a_folder_that_is_no_sdk_is_one_sentence(
+def test_a_folder_that_is_no_sdk_is_one_message(
     command: str, by_option: bool, answer: Answer, examples: Path, tmp_path: Path
 ) -> None:
     nowhere = Path("/no/sdk")

@@ -46,7 +46,7 @@ def test_the_nearest_are_taken_and_said(own: Settings, profile: TargetProfile, h
     entry = open_registry(own).add("arm64@pi5", halides, told)
     start = choose_start_weights(None, profile, DEVICES, own, resume=False)
     assert start.path == entry.path and start.is_transferred
-    assert "arm64@pi5 (70 schedules, 81 % of held-out pairs in order)" in start.sentence
+    assert "arm64@pi5 (70 schedules, 81 % of held-out pairs in order)" in start.message
     # Times of an emulator say nothing about a board, and a resumed run goes on from its own.
     emulated = (replace(DEVICES[0], clock=Clock.EMULATED),)
     assert choose_start_weights(None, profile, emulated, own, resume=False).path is None
@@ -60,14 +60,14 @@ def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfil
         (registry.folder / f"{name}.weights").write_bytes(b"short")
     start = choose_start_weights(None, profile, DEVICES, own, resume=False)
     assert start.path == entry.path
-    assert "arm64 are passed over" in start.sentence and "not even the 16 bytes" in start.sentence
-    assert "arm32" not in start.sentence
+    assert "arm64 are passed over" in start.message and "not even the 16 bytes" in start.message
+    assert "arm32" not in start.message
 
 
 def test_what_the_user_names_is_taken_as_it_is(own: Settings, profile: TargetProfile, halides: Weights) -> None:
     entry = open_registry(own).add("arm64", halides, Lineage(profile="arm64", network="Adams2019"))
     named = choose_start_weights("arm64", profile, DEVICES, own, resume=False)
-    assert (named.path, named.is_transferred, named.sentence) == (entry.path, False, "")
+    assert (named.path, named.is_transferred, named.message) == (entry.path, False, "")
     custom = replace(profile, start_weights="mine.weights")
     assert choose_start_weights(None, custom, DEVICES, own, resume=False).profile.start_weights == "mine.weights"
     baseline = choose_start_weights("baseline", custom, DEVICES, own, resume=False)
@@ -100,6 +100,6 @@ def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     assert (told.samples, told.rounds, told.parent_sha256) == (136, 2, weights_sha256(first))
     assert (told.device, told.clock, told.pairwise_accuracy) == ("pi4", "wall", 0.75)
 
-    sentence = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
-    assert "stay" in sentence and "sdk weights import" in sentence and "--device pi4 --replace" in sentence
+    message = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
+    assert "stay" in message and "sdk weights import" in message and "--device pi4 --replace" in message
     assert weights_sha256(read_weights(entry.path)) == weights_sha256(second)

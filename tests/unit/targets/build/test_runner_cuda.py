@@ -90,7 +90,7 @@ def test_the_stand_in_gives_every_schedule_the_same_output(
     assert stand_in.calls()[-1] == "to_host"
 
 
-def test_without_a_driver_there_is_a_sentence(benchmark: Path, settings: Settings) -> None:
+def test_without_a_driver_there_is_a_message(benchmark: Path, settings: Settings) -> None:
     with contextlib.suppress(OSError):
         ctypes.CDLL("libcuda.so")
         pytest.skip("there is a CUDA driver")

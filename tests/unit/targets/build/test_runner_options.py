@@ -61,7 +61,7 @@ BLUR = ("--kernel", "blur_plain")
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, list) else "",
 )
-def test_bad_usage_is_one_sentence(native_runner: Runner, arguments: list[str], message: str) -> None:
+def test_bad_usage_is_one_message(native_runner: Runner, arguments: list[str], message: str) -> None:
     result = native_runner(*arguments)
     assert result.exit_code == 2
     error = result.one("error")

@@ -201,7 +201,7 @@ def test_least_coordinates_can_be_given(runner: Runner) -> None:
 @pytest.mark.parametrize(
     "size", ["", "8", "8x", "8x3x2", "8x3@", "8x3@1", "8x3@1x2x3", "-8x3", "8x3@1x-", "8@1x3@2", "8x3 "]
 )
-def test_a_wrong_size_is_one_sentence(native_runner: Runner, size: str) -> None:
+def test_a_wrong_size_is_one_message(native_runner: Runner, size: str) -> None:
     result = native_runner("--kernel", "blur_plain", "--size", f"blurred={size}")
     assert result.exit_code == 2
     assert "expected 2 extents such as 64x48" in result.one("error")["message"]

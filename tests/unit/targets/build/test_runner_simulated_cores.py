@@ -87,14 +87,14 @@ def test_outputs_are_those_of_threads(runner: Runner, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         (("--simulated-cores", "2", "--threads", "2"), "cannot be given together"),
         (("--simulated-cores", "257"), "--simulated-cores got 257; expected at most 256."),
         (("--simulated-cores", "few"), "--simulated-cores got 'few'; expected a whole number"),
     ],
 )
-def test_wrong_use(native_runner: Runner, options: tuple[str, ...], sentence: str) -> None:
+def test_wrong_use(native_runner: Runner, options: tuple[str, ...], message: str) -> None:
     result = native_runner("--kernel", "blur_plain", *options)
     assert result.exit_code == 2
-    assert sentence in result.one("error")["message"]
+    assert message in result.one("error")["message"]

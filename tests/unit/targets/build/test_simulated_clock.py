@@ -202,7 +202,7 @@ def test_without_caches_instructions_are_counted_alone(
 
 
 @pytest.mark.parametrize(
-    ("values", "sentence"),
+    ("values", "message"),
     [
         ("l1_bytes=32768,l2_bytes=1048576", "frequency_hz is missing"),
         ("l1_bytes=32768,l2_bytes=32768,frequency_hz=1", "larger than the one before"),
@@ -211,7 +211,7 @@ def test_without_caches_instructions_are_counted_alone(
         ("colour=3,frequency_hz=1", "it does not take colour=3"),
     ],
 )
-def test_wrong_values_are_refused(plugin: Path, values: str, sentence: str) -> None:
+def test_wrong_values_are_refused(plugin: Path, values: str, message: str) -> None:
     done = subprocess.run(
         ["qemu-x86_64", "-plugin", f"file={plugin},{values}", "/bin/true"],
         capture_output=True,
@@ -220,7 +220,7 @@ def test_wrong_values_are_refused(plugin: Path, values: str, sentence: str) -> N
         check=False,
     )
     assert done.returncode != 0
-    assert sentence in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)

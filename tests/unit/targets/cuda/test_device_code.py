@@ -119,8 +119,8 @@ def test_blocks_larger_than_any_card_runs_are_dropped(
     with contextlib.closing(open_generator(reference, halide, cpp_compiler, settings.environment)) as detector:
         made = run_checked_generator(detector, asked, LIMITS, CardCheck(card, None))
     assert isinstance(made, GeneratorFailure) and made.reason is GeneratorFailureReason.UNRUNNABLE
-    assert "is unrunnable on A100: kernel _kernel_response_" in made.sentence
-    assert re.search(r"has \d{5} threads a block, and the card runs 1024\.$", made.sentence)
+    assert "is unrunnable on A100: kernel _kernel_response_" in made.message
+    assert re.search(r"has \d{5} threads a block, and the card runs 1024\.$", made.message)
     assert not list(tmp_path.iterdir()) and not made.reason.concerns_every_candidate
 
 
@@ -139,7 +139,7 @@ def test_a_smaller_card_is_held_to_its_own_limits(
     ):
         small = CardCheck(replace(card, **limit), ptxas)
         made = run_checked_generator(program, request(profile, schedule, tmp_path), LIMITS, small)
-        assert isinstance(made, GeneratorFailure) and expected in made.sentence
+        assert isinstance(made, GeneratorFailure) and expected in made.message
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_each_limit(
 
 def test_what_the_assembler_refuses_has_its_words(ptxas: Path) -> None:
     nonsense = assemble(ptxas, b".version 7.0\n.target sm_80\n.address_size 64\nnonsense\n", "sm_80")
-    assert isinstance(nonsense, AssemblyFailure) and "syntax error" in nonsense.sentence.lower()
+    assert isinstance(nonsense, AssemblyFailure) and "syntax error" in nonsense.message.lower()
     assert not nonsense.concerns_card
     unknown = assemble(ptxas, b".version 7.0\n.target sm_80\n.address_size 64\n", "sm_999")
     assert isinstance(unknown, AssemblyFailure) and unknown.concerns_card
     assert int(ptxas_version(ptxas).split(".")[0]) >= 12
 
 
-def test_an_assembler_that_is_not_one_is_a_sentence(tmp_path: Path) -> None:
+def test_an_assembler_that_is_not_one_is_a_message(tmp_path: Path) -> None:
     assert find_ptxas({"PATH": str(tmp_path)}) != tmp_path / "ptxas"
     wrong = tmp_path / "ptxas"
     wrong.write_text("#!/bin/sh\necho hello\n")

@@ -1,4 +1,4 @@
-"""Every failure of a generator gets its reason and a sentence that shows the fix: against what Halide really prints."""
+"""Every failure of a generator gets its reason and a message that shows the fix: against what Halide really prints."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def language(request: pytest.FixtureRequest) -> str:
 
 def failure(result: GeneratedFiles | GeneratorFailure) -> tuple[GeneratorFailureReason, str]:
     assert isinstance(result, GeneratorFailure)
-    return result.reason, result.sentence
+    return result.reason, result.message
 
 
 @pytest.mark.parametrize(
@@ -117,16 +117,16 @@ def failure(result: GeneratedFiles | GeneratorFailure) -> tuple[GeneratorFailure
     ],
 )
 def test_missing_estimate(search: Search, language: str, autoscheduler: str, name: str, what: str) -> None:
-    reason, sentence = failure(search(language, "no_estimates", name, autoscheduler=autoscheduler))
+    reason, message = failure(search(language, "no_estimates", name, autoscheduler=autoscheduler))
     assert reason is GeneratorFailureReason.MISSING_ESTIMATE and reason.concerns_every_candidate
-    assert sentence.startswith(f"Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one")
-    assert "set_estimates([(min, extent), …])" in sentence and "{{min, extent}, …}" in sentence
+    assert message.startswith(f"Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one")
+    assert "set_estimates([(min, extent), …])" in message and "{{min, extent}, …}" in message
 
 
 def test_only_one_autoscheduler_needs_estimates_of_inputs(search: Search, language: str) -> None:
-    reason, sentence = failure(search(language, "no_estimates", "no_input", autoscheduler="Mullapudi2016"))
+    reason, message = failure(search(language, "no_estimates", "no_input", autoscheduler="Mullapudi2016"))
     assert not reason.concerns_every_candidate
-    assert 'ImageParam "input" in dimension 0 is not specified' in sentence
+    assert 'ImageParam "input" in dimension 0 is not specified' in message
     assert isinstance(search(language, "no_estimates", "no_input"), GeneratedFiles)
     assert isinstance(search(language, "no_estimates", "no_input", autoscheduler="Li2018"), GeneratedFiles)
 
@@ -137,16 +137,16 @@ def test_missing_estimates_of_the_example(search: Search, language: str) -> None
 
 @pytest.mark.parametrize(("autoscheduler", "func"), [("Adams2019", "output"), ("Mullapudi2016", "doubled")])
 def test_manual_schedule(search: Search, language: str, autoscheduler: str, func: str) -> None:
-    reason, sentence = failure(search(language, "manual_schedule", autoscheduler=autoscheduler))
+    reason, message = failure(search(language, "manual_schedule", autoscheduler=autoscheduler))
     assert reason is GeneratorFailureReason.MANUAL_SCHEDULE and reason.concerns_every_candidate
-    assert f"schedules {func} by hand" in sentence and "using_autoscheduler()" in sentence
+    assert f"schedules {func} by hand" in message and "using_autoscheduler()" in message
 
 
 def test_unknown_parameter(search: Search, language: str) -> None:
-    reason, sentence = failure(search(language, "no_estimates", "typed", colour="red"))
+    reason, message = failure(search(language, "no_estimates", "typed", colour="red"))
     assert reason is GeneratorFailureReason.UNKNOWN_PARAMETER and reason.concerns_every_candidate
-    assert "Generator typed has no generator parameter" in sentence
-    assert "-p colour=red" in sentence and "[" not in sentence
+    assert "Generator typed has no generator parameter" in message
+    assert "-p colour=red" in message and "[" not in message
 
 
 @pytest.mark.parametrize(
@@ -154,38 +154,38 @@ def test_unknown_parameter(search: Search, language: str) -> None:
     [("flag", "maybe"), ("count", "three"), ("count", "1.5"), ("ratio", "wide")],
 )
 def test_parameter_value_of_the_wrong_type(search: Search, language: str, parameter: str, value: str) -> None:
-    reason, sentence = failure(search(language, "no_estimates", "typed", **{parameter: value}))
-    assert reason is GeneratorFailureReason.BAD_PARAMETER, sentence
-    assert f"-p {parameter}={value}" in sentence and value in sentence
+    reason, message = failure(search(language, "no_estimates", "typed", **{parameter: value}))
+    assert reason is GeneratorFailureReason.BAD_PARAMETER, message
+    assert f"-p {parameter}={value}" in message and value in message
 
 
 def test_parameter_value_that_is_no_name_of_an_enumeration(search: Search) -> None:
-    reason, sentence = failure(search("cpp", "no_estimates", "typed", kind="three"))
-    assert reason is GeneratorFailureReason.BAD_PARAMETER, sentence
-    assert "-p kind=three" in sentence
+    reason, message = failure(search("cpp", "no_estimates", "typed", kind="three"))
+    assert reason is GeneratorFailureReason.BAD_PARAMETER, message
+    assert "-p kind=three" in message
 
 
 def test_what_a_python_generator_raises_is_told_without_its_frames(search: Search) -> None:
-    reason, sentence = failure(search("python", "no_estimates", "typed", count="9"))
+    reason, message = failure(search("python", "no_estimates", "typed", count="9"))
     assert reason is GeneratorFailureReason.FAILED
-    assert sentence == "Generator typed failed: ValueError: typed: count is 9; it must be at most 4."
+    assert message == "Generator typed failed: ValueError: typed: count is 9; it must be at most 4."
 
 
 def test_memory_hog(search: Search, language: str) -> None:
-    reason, sentence = failure(search(language, "memory_hog", limits=ProcessLimits(60.0, 2**29)))
+    reason, message = failure(search(language, "memory_hog", limits=ProcessLimits(60.0, 2**29)))
     assert reason is GeneratorFailureReason.OUT_OF_MEMORY and not reason.concerns_every_candidate
-    assert sentence == "Generator memory_hog ran out of its 0.5 GiB of memory."
+    assert message == "Generator memory_hog ran out of its 0.5 GiB of memory."
 
 
 def test_crash(search: Search) -> None:
-    reason, sentence = failure(search("cpp", "crashes"))
+    reason, message = failure(search("cpp", "crashes"))
     assert reason is GeneratorFailureReason.CRASHED
-    assert sentence.startswith("Generator crashes was ended by SIGSEGV.")
+    assert message.startswith("Generator crashes was ended by SIGSEGV.")
 
 
 def test_hang(search: Search, language: str) -> None:
-    reason, sentence = failure(search(language, "hangs", limits=ProcessLimits(1.0, 2**30)))
-    assert reason is GeneratorFailureReason.TIMED_OUT and "did not end within 1 s" in sentence
+    reason, message = failure(search(language, "hangs", limits=ProcessLimits(1.0, 2**30)))
+    assert reason is GeneratorFailureReason.TIMED_OUT and "did not end within 1 s" in message
 
 
 def test_stop(search: Search, language: str) -> None:
@@ -247,8 +247,8 @@ def test_faults_of_halides_code_generator_are_told_as_such(
 
 def test_warnings_are_no_last_words(tmp_path: Path) -> None:
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
-    _, sentence = failure(run_generator(Prints("Warning: unscheduled\nthe end\n", -11), request, LIMITS))
-    assert sentence.endswith("Its last words:\nthe end")
+    _, message = failure(run_generator(Prints("Warning: unscheduled\nthe end\n", -11), request, LIMITS))
+    assert message.endswith("Its last words:\nthe end")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_what_hvx_lacks_is_told(what: str, tmp_path: Path) -> None:
     assert "vectors of 64-bit integers" in failure(run_generator(Prints(log, 1), request, LIMITS))[1]
 
 
-def test_what_a_generator_throws_ends_as_a_sentence(tmp_path: Path) -> None:
+def test_what_a_generator_throws_ends_as_a_message(tmp_path: Path) -> None:
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
     log = "Unhandled exception: Error: the radius is odd\n\n"
     assert failure(run_generator(Prints(log, 1), request, LIMITS))[1] == "Generator blur failed: the radius is odd."

@@ -135,7 +135,7 @@ def test_a_schedule_is_tried_on_its_device(
     assert tried.asked == 2 and list(verdicts)[:2] == ["96x64@-7x9", "2x1"]
     assert verdicts["96x64@-7x9"].verdict is verdicts["96x64"].verdict is SizeVerdict.ACCEPTED
     assert verdicts["1x1"].verdict is SizeVerdict.REFUSED
-    assert "Output buffer output is accessed at" in verdicts["1x1"].sentence
+    assert "Output buffer output is accessed at" in verdicts["1x1"].message
     check = "    ::halide_sdk_1::check_pipeline("
     wrong = replace(proven, header_text=proven.header_text.replace(check, OTHER_RESULT + check))
     tried = try_sizes(wrong, asked[:1], place, lambda step: None, neighbours=False)

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-STOPPING_SENTENCE = "stopping; press Ctrl-C again to stop at once"
+STOPPING_MESSAGE = "stopping; press Ctrl-C again to stop at once"
