@@ -1,42 +1,148 @@
-"""The fields of a device in `devices.toml`: which there are, what each may hold, and the device they make."""
+"""The table of a device in `devices.toml`: which keys there are, what each may hold, and the device they make."""
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 from devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
-from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.inventory.values import (
+from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
+from devices.remote_place import AdbAddress, PasswordSource, SshAddress
+from targets.errors import DeviceError, UsageError
+from targets.values.checks import (
     Unfit,
-    absolute_device_folder,
-    core_list,
-    device_folder,
-    environment,
-    facts,
-    jump_host,
+    any_text,
     kind_of,
     list_of,
+    matching,
+    nearest_hint,
     one_line,
-    one_of,
-    password_source,
-    table_of_anything,
-    true_or_false,
+    plain_value,
+    shown,
+    table_of,
     whole_number,
     word,
 )
-from devices.remote_place import AdbAddress, PasswordSource, SshAddress
-from targets.errors import DeviceError, UsageError
-from targets.values.checks import nearest
+from targets.values.records import Example, Source, plain, record
 
-Fields = Mapping[str, object]
-
-TRANSPORTS = ("ssh", "adb")
+_HIGHEST_CORE = 4095
+_MOST_ITEMS = 64
 _MOST_SLOTS = 64
+_LONGEST_TEXT_CHARACTERS = 1024
 _RESERVED_NAMES = ("local", "qemu", "hexagon-sim")
 _DEVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CORE_RANGES = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*", re.ASCII)
+# What a shell on the device takes as it is.
+_FOLDER = r"(?!.*(^|/)\.\.(/|$))(?=.*[^/.])[A-Za-z0-9_/.][A-Za-z0-9_@%+=:,./-]{0,199}"
+_FOLDER_WORDS = "of at most 200 letters, digits and _ @ % + = : , . / - without '..' (it reaches the device's shell)"
+
+
+def _ssh_address(value: object) -> SshAddress:
+    return parse_ssh_address(one_line(value))
+
+
+def _adb_address(value: object) -> AdbAddress:
+    return parse_adb_address(one_line(value))
+
+
+def _jump_host(value: object) -> str:
+    _ssh_address(value)
+    return str(value)
+
+
+def _password_source(value: object) -> PasswordSource:
+    """Where a password comes from. What else stands there may be one, and is not shown."""
+    sources = {source.value: source for source in PasswordSource if source is not PasswordSource.NONE}
+    if not isinstance(value, str) or value not in sources:
+        raise Unfit(f"one of {', '.join(sources)}: where the password comes from, never itself")
+    return sources[value]
+
+
+def _cores(value: object) -> tuple[int, ...]:
+    """Core numbers, as a list or as text such as '2-3,6'; none twice."""
+    if not isinstance(value, str | list):
+        raise Unfit('a list such as [2, 3] or "2-3,6"', kind_of(value))
+    listed = _cores_of_text(value) if isinstance(value, str) else value
+    cores = list_of(whole_number(0, _HIGHEST_CORE), most=_HIGHEST_CORE + 1, distinct=True)(listed)
+    if not cores:
+        raise Unfit("a list of at least one core")
+    return cores
+
+
+def _cores_of_text(text: str) -> list[int]:
+    plain_text = text.replace(" ", "")
+    if len(text) > _LONGEST_TEXT_CHARACTERS or not _CORE_RANGES.fullmatch(plain_text):
+        raise Unfit('a list such as [2, 3] or "2-3,6"', shown(text))
+    cores: list[int] = []
+    for part in plain_text.split(","):
+        first, _, last = part.partition("-")
+        lowest, highest = int(first), int(last or first)
+        if highest < lowest or highest > _HIGHEST_CORE:
+            raise Unfit(f"ranges from a lower to a higher core, at most {_HIGHEST_CORE}; '{part}' is none")
+        cores += range(lowest, highest + 1)
+    return cores
+
+
+def _printable(value: object) -> str:
+    text = any_text(value)
+    if not text.isprintable() or len(text) > _LONGEST_TEXT_CHARACTERS:
+        raise Unfit(f"a string of at most {_LONGEST_TEXT_CHARACTERS} printable characters")
+    return text
+
+
+def _environment(value: object) -> tuple[tuple[str, str], ...]:
+    """Environment variables, in the order written."""
+    names = matching(r"[A-Za-z_][A-Za-z0-9_]{0,127}", "a variable's name such as OMP_NUM_THREADS")
+    return tuple(table_of(_printable, names=names, most=_MOST_ITEMS)(value).items())
+
+
+def _facts(value: object) -> tuple[tuple[str, Fact], ...]:
+    """What was probed, for people: numbers, short texts and lists of them."""
+    return tuple(table_of(_fact, names=_fact_name, most=_MOST_ITEMS)(value).items())
+
+
+def _fact_name(value: object) -> str:
+    name = str(value)
+    if not name.isprintable() or not 1 <= len(name) <= 64:
+        raise Unfit("1 to 64 printable characters", shown(name))
+    return name
+
+
+def _fact(value: object) -> Fact:
+    return list_of(_single_fact)(value) if isinstance(value, list) else _single_fact(value)
+
+
+def _single_fact(value: object) -> bool | int | float | str:
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if type(value) is int:
+        return whole_number(-(2**63) + 1, 2**63 - 1)(value)
+    return _printable(value) if isinstance(value, str) else plain_value(value)
+
+
+@dataclass(frozen=True)
+class _DeviceTable:
+    profile: Annotated[str, word, Example('profile = "arm64"; `sdk targets` lists them')]
+    transport: Literal["ssh", "adb"]
+    address: Annotated[str | None, one_line] = None
+    serial: Annotated[str | None, word] = None
+    identity_file: Path | None = None
+    jump: Annotated[tuple[str, ...], list_of(_jump_host, most=_MOST_ITEMS, distinct=True)] = ()
+    password: Annotated[PasswordSource, _password_source] = PasswordSource.NONE
+    labels: Annotated[tuple[str, ...], list_of(word, most=_MOST_ITEMS, distinct=True)] = ()
+    slots: Annotated[int, whole_number(1, _MOST_SLOTS)] = 1
+    cores: Annotated[tuple[int, ...], _cores] = ()
+    environment: Annotated[tuple[tuple[str, str], ...], _environment] = ()
+    folder: Annotated[str | None, matching(_FOLDER, f"a path {_FOLDER_WORDS}")] = None
+    lease_folder: Annotated[str | None, matching(f"(?=/){_FOLDER}", f"an absolute path {_FOLDER_WORDS}")] = None
+    emulated: bool = False
+    performance_mode: bool = True
+    machine: DeviceMachine = field(default_factory=DeviceMachine)
+    probed: Annotated[tuple[tuple[str, Fact], ...], _facts] = ()
 
 
 def read_device(name: str, table: object, where: str, profile_names: Collection[str] | None) -> InventoryDevice:
@@ -50,24 +156,30 @@ def read_device(name: str, table: object, where: str, profile_names: Collection[
         DeviceError: naming the file, the device, the key, what was expected and the nearest valid name.
     """
     check_device_name(name, where)
-    where = f"{where}: device '{name}'"
-    if not isinstance(table, Mapping):
-        raise DeviceError(f"{where} must be a table ([devices.{name}]), not {kind_of(table)}.")
-    fields = _checked(table, _CHECKS, "", where)
-    for key in ("profile", "transport"):
-        if key not in fields:
-            raise DeviceError(f"{where}: the key '{key}' is missing; expected {_EXAMPLES[key]}.")
-    profile = str(fields["profile"])
-    if profile_names is not None and profile not in profile_names:
-        close = nearest(profile, profile_names)
-        hint = f"; the nearest is '{close}'" if close else ""
-        raise DeviceError(
-            f"{where}: key 'profile': there is no target profile '{profile}'{hint}.",
+    source = Source(f"{where}: device '{name}'", DeviceError)
+    _refuse_split_name(table, source)
+    entry = source.check(record(_DeviceTable), table)
+    if profile_names is not None and entry.profile not in profile_names:
+        raise source.refuse(
+            f"key 'profile': there is no target profile '{entry.profile}'{nearest_hint(entry.profile, profile_names)}.",
             next_step="`sdk targets` lists them.",
         )
-    device = _make_device(name, fields, where)
-    _check_shares(device, where)
-    return device
+    _check_shares(entry, source)
+    return InventoryDevice(
+        name=name,
+        profile_name=entry.profile,
+        address=_ssh_place(entry, source) if entry.transport == "ssh" else _adb_place(entry, source),
+        labels=entry.labels,
+        slots=entry.slots,
+        cores=entry.cores,
+        environment=entry.environment,
+        folder=entry.folder,
+        lease_folder=entry.lease_folder,
+        emulated=entry.emulated,
+        performance_mode=entry.performance_mode,
+        machine=entry.machine,
+        probed=entry.probed,
+    )
 
 
 def check_device_name(name: str, where: str) -> None:
@@ -116,8 +228,7 @@ def device_fields(device: InventoryDevice) -> dict[str, object]:
 
 def machine_fields(machine: DeviceMachine) -> dict[str, int]:
     """Return the table `machine`; what is not known is left out."""
-    found = {key: getattr(machine, key) for key in _MACHINE_CHECKS}
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in plain(machine).items() if value is not None}
 
 
 def parse_cores(text: str) -> tuple[int, ...]:
@@ -127,157 +238,42 @@ def parse_cores(text: str) -> tuple[int, ...]:
         UsageError: it is no such list, or names a core twice.
     """
     try:
-        return core_list(text)
+        return _cores(text)
     except Unfit as error:
         raise UsageError(f"{text[:80]!r} is not a list of cores: it must be {error}.") from error
 
 
-def _checked(table: Fields, checks: Mapping[str, Callable[[object], object]], prefix: str, where: str) -> Fields:
-    checked: dict[str, object] = {}
-    for key, value in table.items():
-        if key not in checks:
-            raise _unknown_key(key, value, checks, prefix, where)
-        try:
-            checked[key] = checks[key](value)
-        except Unfit as error:
-            raise DeviceError(f"{where}: key '{prefix}{key}' must be {error}.") from error
-        except UsageError as error:
-            raise DeviceError(f"{where}: key '{prefix}{key}': {error.message}") from error
-    return checked
+def _refuse_split_name(table: object, source: Source) -> None:
+    known = {each.name for each in fields(_DeviceTable)}
+    for key, value in table.items() if isinstance(table, Mapping) else ():
+        if key not in known and isinstance(value, Mapping) and ("transport" in value or "profile" in value):
+            raise source.refuse(f'a device\'s name with a dot stands in quotes: [devices."….{key[:80]}"].')
 
 
-def _unknown_key(key: str, value: object, checks: Collection[str], prefix: str, where: str) -> DeviceError:
-    shown = key[:80] if key.isprintable() else ascii(key[:80])
-    if isinstance(value, Mapping) and ("transport" in value or "profile" in value):
-        return DeviceError(f'{where}: a device\'s name with a dot stands in quotes: [devices."….{shown}"].')
-    close = nearest(key[:80], checks)
-    hint = f"the nearest is '{prefix}{close}'" if close else f"expected one of {', '.join(sorted(checks))}"
-    return DeviceError(f"{where}: '{prefix}{shown}' is not a key of a device; {hint}.")
+def _ssh_place(entry: _DeviceTable, source: Source) -> SshAddress:
+    if entry.serial is not None:
+        raise source.refuse("key 'serial' belongs to transport \"adb\" alone.")
+    if entry.address is None:
+        raise source.refuse("the key 'address' is missing; expected [user@]host[:port], or a Host of ~/.ssh/config.")
+    address = source.check(_ssh_address, entry.address, key="address")
+    return replace(address, identity_file=entry.identity_file, jump=entry.jump, password_source=entry.password)
 
 
-def _make_device(name: str, fields: Fields, where: str) -> InventoryDevice:
-    return InventoryDevice(
-        name=name,
-        profile_name=str(fields["profile"]),
-        address=_ssh_address(fields, where) if fields["transport"] == "ssh" else _adb_address(fields, where),
-        labels=_tuple_of(fields, "labels"),
-        slots=_number_of(fields, "slots") or 1,
-        cores=_tuple_of(fields, "cores"),
-        environment=_tuple_of(fields, "environment"),
-        folder=_text_of(fields, "folder"),
-        lease_folder=_text_of(fields, "lease_folder"),
-        emulated=fields.get("emulated") is True,
-        performance_mode=fields.get("performance_mode") is not False,
-        machine=_machine_of(fields, where),
-        probed=_tuple_of(fields, "probed"),
-    )
+def _adb_place(entry: _DeviceTable, source: Source) -> AdbAddress:
+    for key in ("identity_file", "jump", "password"):
+        if getattr(entry, key) != getattr(_DeviceTable, key):
+            raise source.refuse(f"key '{key}' belongs to transport \"ssh\" alone.")
+    if entry.folder is not None and not entry.folder.startswith("/"):
+        raise source.refuse(f"key 'folder' must be an absolute path on an Android device, not '{entry.folder}'.")
+    if entry.address is None:
+        return AdbAddress(serial=entry.serial)
+    return replace(source.check(_adb_address, entry.address, key="address"), serial=entry.serial)
 
 
-def _ssh_address(fields: Fields, where: str) -> SshAddress:
-    _refuse_foreign(fields, ("serial",), "adb", where)
-    text = _text_of(fields, "address")
-    if text is None:
-        raise DeviceError(f"{where}: the key 'address' is missing; expected {_EXAMPLES['address']}.")
-    try:
-        address = parse_ssh_address(text)
-    except UsageError as error:
-        raise DeviceError(f"{where}: key 'address': {error.message}") from error
-    identity = _text_of(fields, "identity_file")
-    return SshAddress(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        identity_file=None if identity is None else Path(identity),
-        jump=_tuple_of(fields, "jump"),
-        password_source=PasswordSource(fields.get("password", PasswordSource.NONE.value)),
-    )
-
-
-def _adb_address(fields: Fields, where: str) -> AdbAddress:
-    _refuse_foreign(fields, ("identity_file", "jump", "password"), "ssh", where)
-    serial = _text_of(fields, "serial")
-    folder = _text_of(fields, "folder")
-    if folder is not None and not folder.startswith("/"):
-        raise DeviceError(f"{where}: key 'folder' must be an absolute path on an Android device, not '{folder}'.")
-    text = _text_of(fields, "address")
-    if text is None:
-        return AdbAddress(serial=serial)
-    try:
-        address = parse_adb_address(text)
-    except UsageError as error:
-        raise DeviceError(f"{where}: key 'address': {error.message}") from error
-    return AdbAddress(host=address.host, port=address.port, serial=serial)
-
-
-def _refuse_foreign(fields: Fields, keys: tuple[str, ...], transport: str, where: str) -> None:
-    for key in keys:
-        if key in fields:
-            raise DeviceError(f"{where}: key '{key}' belongs to transport \"{transport}\" alone.")
-
-
-def _check_shares(device: InventoryDevice, where: str) -> None:
-    if device.slots == 1:
-        return
-    if not device.cores:
-        raise DeviceError(
-            f"{where}: slots = {device.slots} wants the key 'cores', so that each slot has cores of its own."
+def _check_shares(entry: _DeviceTable, source: Source) -> None:
+    if entry.slots > 1 and not entry.cores:
+        raise source.refuse(f"slots = {entry.slots} needs the key 'cores', so that each slot has cores of its own.")
+    if len(entry.cores) % entry.slots:
+        raise source.refuse(
+            f"key 'slots': {len(entry.cores)} cores cannot be shared equally between {entry.slots} slots."
         )
-    if len(device.cores) % device.slots:
-        raise DeviceError(
-            f"{where}: key 'slots': {len(device.cores)} cores cannot be shared equally between {device.slots} slots."
-        )
-
-
-def _machine_of(fields: Fields, where: str) -> DeviceMachine:
-    table = fields.get("machine", {})
-    checked = _checked(table if isinstance(table, Mapping) else {}, _MACHINE_CHECKS, "machine.", where)
-    return DeviceMachine(**{key: value for key, value in checked.items() if isinstance(value, int)})
-
-
-def _text_of(fields: Fields, key: str) -> str | None:
-    value = fields.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _number_of(fields: Fields, key: str) -> int | None:
-    value = fields.get(key)
-    return value if isinstance(value, int) else None
-
-
-# The checks below make the tuples; what is in them is theirs to say.
-def _tuple_of(fields: Fields, key: str) -> tuple[Any, ...]:
-    value = fields.get(key)
-    return value if isinstance(value, tuple) else ()
-
-
-_CACHE_BYTES = whole_number(1, 2**40)
-_MACHINE_CHECKS: Mapping[str, Callable[[object], object]] = {
-    "parallelism": whole_number(1, 65536),
-    "l1_data_cache_bytes": _CACHE_BYTES,
-    "l2_cache_bytes": _CACHE_BYTES,
-    "last_level_cache_bytes": _CACHE_BYTES,
-}
-_CHECKS: Mapping[str, Callable[[object], object]] = {
-    "profile": word,
-    "transport": one_of(TRANSPORTS),
-    "address": one_line,
-    "serial": word,
-    "identity_file": one_line,
-    "jump": list_of(jump_host),
-    "password": password_source,
-    "labels": list_of(word),
-    "slots": whole_number(1, _MOST_SLOTS),
-    "cores": core_list,
-    "environment": environment,
-    "folder": device_folder,
-    "lease_folder": absolute_device_folder,
-    "emulated": true_or_false,
-    "performance_mode": true_or_false,
-    "machine": table_of_anything,
-    "probed": facts,
-}
-_EXAMPLES = {
-    "profile": 'profile = "arm64"; `sdk targets` lists them',
-    "transport": f"one of {', '.join(TRANSPORTS)}",
-    "address": "[user@]host[:port], or a Host of ~/.ssh/config",
-}

@@ -8,17 +8,18 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 from devices.inventory.fields import device_fields, read_device
 from devices.inventory.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
 from targets.errors import DeviceError, UsageError
 from targets.process.atomic_write import write_atomically
-from targets.values.checks import nearest
+from targets.values.checks import table_of
+from targets.values.records import Source, record
 
 FILE_NAME = "devices.toml"
-_LARGEST_FILE_BYTES = 1024 * 1024
 _MOST_DEVICES = 1000
 _TABLE = "devices"
 _HEADER = re.compile(r"\s*\[[^\[].*\]\s*(#.*)?")
@@ -112,49 +113,38 @@ class _Block:
     text: str
 
 
+@dataclass(frozen=True)
+class _InventoryFile:
+    devices: Annotated[Mapping[str, object], table_of(lambda table: table, most=_MOST_DEVICES)] = field(
+        default_factory=dict
+    )
+
+
+def _source(file: Path) -> Source:
+    return Source(file, DeviceError)
+
+
 def _parse(text: str, file: Path, profile_names: Collection[str] | None) -> Inventory:
-    try:
-        table = tomllib.loads(text)
-    except RecursionError as error:
-        raise DeviceError(f"{file}: the file is nested too deeply; expected an inventory.") from error
-    except ValueError as error:  # tomllib's own error, with the line, or a number too long for Python
-        raise DeviceError(f"{file}: not valid TOML: {error}.", next_step="Mend the file.") from error
-    for key in table:
-        if key != _TABLE:
-            hint = f"; the nearest is '{_TABLE}'" if nearest(key[:80], [_TABLE]) else ""
-            raise DeviceError(f"{file}: {key[:80]!r} does not belong here; expected tables [devices.NAME]{hint}.")
-    entries = table.get(_TABLE, {})
-    if not isinstance(entries, Mapping):
-        raise DeviceError(f"{file}: 'devices' must be a table with a table for each device ([devices.NAME]).")
-    if len(entries) > _MOST_DEVICES:
-        raise DeviceError(f"{file}: there are {len(entries)} devices; expected at most {_MOST_DEVICES}.")
+    source = _source(file)
+    entries = source.check(record(_InventoryFile), source.toml(text)).devices
     devices = tuple(read_device(name, entry, str(file), profile_names) for name, entry in entries.items())
-    _check_slot_names(devices, file)
+    _check_slot_names(devices, source)
     return Inventory(file, devices)
 
 
-def _check_slot_names(devices: tuple[InventoryDevice, ...], file: Path) -> None:
+def _check_slot_names(devices: tuple[InventoryDevice, ...], source: Source) -> None:
     names = {device.name for device in devices}
     for device in devices:
         for slot_name, _ in device.places():
             if slot_name != device.name and slot_name in names:
-                raise DeviceError(f"{file}: device '{slot_name}' has the name of a slot of '{device.name}'.")
+                raise source.refuse(f"device '{slot_name}' has the name of a slot of '{device.name}'.")
 
 
 def _read(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_LARGEST_FILE_BYTES + 1)
+        return _source(file).read(file)
     except FileNotFoundError:
         return ""
-    except OSError as error:
-        raise DeviceError(f"The inventory {file} cannot be read ({error.strerror}).") from error
-    if len(data) > _LARGEST_FILE_BYTES:
-        raise DeviceError(f"{file}: the file has more than {_LARGEST_FILE_BYTES} bytes; expected an inventory.")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DeviceError(f"{file}: byte {error.start} is not UTF-8; expected a TOML text file.") from error
 
 
 def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, Inventory]]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 from devices.device import Clock, Device
 from devices.remote_place import AdbAddress, RemotePlace, SshAddress
 from targets.errors import UsageError
 from targets.profile.profile import TargetProfile
-from targets.values.checks import nearest_hint
+from targets.values.checks import nearest_hint, whole_number
+
+_cache_bytes = whole_number(1, 2**40)
 
 Fact = bool | int | float | str | tuple[bool | int | float | str, ...]
 
@@ -19,10 +22,10 @@ Fact = bool | int | float | str | tuple[bool | int | float | str, ...]
 class DeviceMachine:
     """What a device's own hardware says about its profile's machine parameters; None keeps the profile's."""
 
-    parallelism: int | None = None
-    l1_data_cache_bytes: int | None = None
-    l2_cache_bytes: int | None = None
-    last_level_cache_bytes: int | None = None
+    parallelism: Annotated[int | None, whole_number(1, 65536)] = None
+    l1_data_cache_bytes: Annotated[int | None, _cache_bytes] = None
+    l2_cache_bytes: Annotated[int | None, _cache_bytes] = None
+    last_level_cache_bytes: Annotated[int | None, _cache_bytes] = None
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ def true_or_false(value: object) -> bool:
 def plain_value(value: object) -> str | int | float | bool:
     """A string, a finite number or a truth value."""
     if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-        raise Unfit("a string, a number, or true or false", kind_of(value))
+        raise Unfit("a string, a finite number, or true or false", shown(value))
     return value
 
 

@@ -135,14 +135,17 @@ class Source:
             raise self.refuse(f"not valid JSON: {error}.") from error
         return value
 
-    def check(self, check: Check[T], value: object) -> T:
+    def check(self, check: Check[T], value: object, *, key: str = "") -> T:
         """Return a value as `check` gives it.
+
+        Args:
+            key: of a value that stands alone.
 
         Raises:
             SdkError: of this source's kind, naming the source, the key, what is expected and the nearest valid name.
         """
         try:
-            return check(value)
+            return check_at(key, check, value) if key else check(value)
         except Unfit as error:
             next_step = error.next_step or self.next_step
             raise self.error(error.sentence(str(self.name)), next_step=next_step) from error

@@ -86,21 +86,21 @@ def test_android_devices() -> None:
         (SSH.replace("arm64", "arm46"), "there is no target profile 'arm46'; the nearest is 'arm64'"),
         (SSH.replace("ssh", "shh"), "one of ssh, adb, not 'shh'; the nearest is 'ssh'"),
         (SSH.replace("pi@board:22", "pi@board:22x"), "'pi@board:22x' is not an SSH address; expected [user@]host"),
-        (SSH + "lables = []", "'lables' is not a key of a device; the nearest is 'labels'"),
+        (SSH + "lables = []", "unknown key 'lables'; the nearest is 'labels'"),
         (SSH + 'serial = "x"', "key 'serial' belongs to transport \"adb\" alone"),
         (ADB + 'password = "prompt"', "key 'password' belongs to transport \"ssh\" alone"),
         (ADB + 'folder = "bench"', "must be an absolute path on an Android device"),
         (SSH + 'password = "hunter2"', "must be one of prompt, keyring"),
-        (SSH + 'jump = "gw"', "must be a list of strings, not a string"),
+        (SSH + 'jump = "gw"', "key 'jump' must be a list, not a string"),
         (SSH + 'jump = ["-gw"]', "'-gw' is not an SSH address"),
         (SSH + "jump = [3]", "must be a string, not an integer"),
         (SSH + 'labels = ["two words"]', "without white space"),
         (SSH + 'labels = ["a", "a"]', "'a' is in it twice"),
         (SSH + "slots = 0", "an integer from 1 to 64, not 0"),
         (SSH + "slots = true", "not true or false"),
-        (SSH + "slots = 2", "slots = 2 wants the key 'cores'"),
+        (SSH + "slots = 2", "slots = 2 needs the key 'cores'"),
         (SSH + "slots = 2\ncores = [1, 2, 3]", "3 cores cannot be shared equally between 2 slots"),
-        (SSH + "cores = [1, 1]", "core 1 is in it twice"),
+        (SSH + "cores = [1, 1]", "key 'cores' must be a list without repetition; 1 is in it twice"),
         (SSH + 'cores = "3-1"', "ranges from a lower to a higher core"),
         (SSH + 'cores = "1;2"', "a list such as [2, 3]"),
         (SSH + 'cores = "0-9999"', "at most 4095"),
@@ -108,9 +108,9 @@ def test_android_devices() -> None:
         (SSH + "cores = 3", "not an integer"),
         (SSH + "cores = [-1]", "an integer from 0 to 4095, not -1"),
         (SSH + f"cores = [1{'0' * 4000}]", "a number of more than 20 digits"),
-        (SSH + 'environment = { "A B" = "x" }', "'A B' is not a variable's name"),
-        (SSH + "environment = { A = 3 }", "A's value is none"),
-        (SSH + 'environment = ["A=3"]', "a table such as"),
+        (SSH + 'environment = { "A B" = "x" }', "a variable's name such as OMP_NUM_THREADS, not 'A B'"),
+        (SSH + "environment = { A = 3 }", "key 'environment.A' must be a string, not an integer"),
+        (SSH + 'environment = ["A=3"]', "key 'environment' must be a table, not a list"),
         (SSH + 'folder = "/data/$(reboot)"', "it reaches the device's shell"),
         (SSH + 'folder = "a/../b"', "without '..'"),
         (SSH + 'folder = "/"', "a path of at most"),
@@ -119,8 +119,14 @@ def test_android_devices() -> None:
         (SSH + "machine = 3", "must be a table, not an integer"),
         (SSH + "[machine]\nparalelism = 3", "the nearest is 'machine.parallelism'"),
         (SSH + "[machine]\nparallelism = 0", "key 'machine.parallelism' must be an integer from 1 to 65536"),
-        (SSH + "[probed]\ncpu = { a = 1 }", "'cpu' is none"),
-        (SSH + "[probed]\nload = nan", "'load' is none"),
+        (
+            SSH + "[probed]\ncpu = { a = 1 }",
+            "key 'probed.cpu' must be a string, a finite number",
+        ),
+        (
+            SSH + "[probed]\nload = nan",
+            "finite number, or true or false, not nan",
+        ),
         (SSH + 'address2 = "x"', "the nearest is 'address'"),
     ],
 )
@@ -163,7 +169,7 @@ def test_what_may_be_a_password_is_not_shown() -> None:
 
 def test_cores_on_the_command_line() -> None:
     assert parse_cores("2-3,6") == (2, 3, 6)
-    with pytest.raises(UsageError, match="core 2 is in it twice"):
+    with pytest.raises(UsageError, match="not a list of cores.*2 is in it twice"):
         parse_cores("2,1-3")
 
 

@@ -86,7 +86,7 @@ def test_what_is_right_is_held(check: Check[object], value: object, held: object
         (number(), 10**400, "not a number of more than 20 digits"),
         (true_or_false, 1, "true or false, not an integer"),
         (plain_value, [], "not a list"),
-        (plain_value, float("inf"), "a string, a number"),
+        (plain_value, float("inf"), "a string, a finite number, or true or false, not inf"),
         (list_of(word), "a", "a list, not a string"),
         (list_of(word, most=1), ["a", "b"], "a list of at most 1 items, not 2"),
         (list_of(word, distinct=True), ["a", "b", "a"], "'a' is in it twice"),
