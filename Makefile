@@ -11,7 +11,7 @@ EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 EMULATOR_LOADER_32 := /usr/arm-linux-gnueabihf/lib/ld-linux-armhf.so.3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup emulator peers autotune test docs lint clean
+.PHONY: help setup emulator peers autotune test docs diagram lint clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,11 +28,15 @@ test: setup peers ## Run the tests.
 docs: setup ## Build the documentation as a site, build/site.
 	@$(VENV)/bin/mkdocs build --strict --quiet
 
-lint: setup ## Check style, types and the direction of imports.
+diagram: setup ## Draw docs/architecture.svg from the imports.
+	@$(PYTHON) -m docs.draw_architecture
+
+lint: setup ## Check style, types, the direction of imports and the picture of them.
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+	@$(PYTHON) -m docs.draw_architecture --check
 
 clean: ## Remove the virtual environment, caches and build outputs; tuning results stay.
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
