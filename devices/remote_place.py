@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -90,6 +91,8 @@ class ConnectionSettings:
         lease_owner: who holds a lease, for people: user@host.
         token_folder: where leases taken by hand are remembered.
         secrets: passwords that were asked for, by device name; never written anywhere.
+        ssh_program: OpenSSH's client, which reads the configuration; None where it is not installed.
+        environment: what that program sees.
     """
 
     ssh_config_file: Path
@@ -99,3 +102,5 @@ class ConnectionSettings:
     lease_owner: str
     token_folder: Path
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ssh_program: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,12 +14,15 @@ from devices.remote_place import ConnectionSettings, SshAddress
 from devices.ssh.link import SshLink
 from tests.sshd_server import SshdServer, make_key
 
+SSH = Path(found) if (found := shutil.which("ssh")) else None
+
 
 class SshAccess:
     """A user's .ssh folder of its own, below a test's folder; no default keys.
 
     Attributes:
         key: a private key that nobody trusts until a server is told to.
+        ssh_program: what reads the configuration; None leaves it to paramiko.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,6 +32,7 @@ class SshAccess:
         self.known_hosts = folder / "known_hosts"
         self.key = make_key(folder / "key")
         self.known_hosts.touch()
+        self.ssh_program = SSH
 
     def trust(self, *servers: SshdServer) -> None:
         """Know the servers' host keys, and be let in by them."""
@@ -51,6 +57,8 @@ class SshAccess:
             lease_owner="tester@here",
             token_folder=self.folder / "tokens",
             secrets=secrets,
+            ssh_program=self.ssh_program,
+            environment={"PATH": os.defpath},
         )
 
 

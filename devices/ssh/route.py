@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 import shlex
 from collections.abc import Mapping
@@ -14,7 +12,7 @@ from typing import Any
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.inventory.address import parse_ssh_address
 from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.config_text import UNSUPPORTED_KEYWORD, read_config_text
+from devices.ssh.config import configured_options
 from targets.errors import UsageError
 
 CONNECT_TIMEOUT_S = 10.0
@@ -24,17 +22,11 @@ _HIGHEST_PORT = 65535
 _MOST_JUMPS = 8
 _DIRECT = ("none",)
 _NOWHERE = ("none", "/dev/null")
+_ALIAS = re.compile(r"[^@/-][^@/]*")
 _HOST = re.compile(r"[^\s@/-][^\s@/]*")
 _USER = re.compile(r"[^\s-][^\s]*")
 _DURATION = re.compile(r"(\d{1,9})([smhdw]?)", re.ASCII)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-# Without %l and %C: paramiko looks this machine's full name up in the network, even where no value has them.
-_TOKENS = {
-    "hostname": ["%h"],
-    "identityfile": ["%d", "%h", "%u", "%r"],
-    "proxyjump": ["%h", "%p", "%r"],
-    "userknownhostsfile": ["%d", "%h", "%p", "%u", "%r"],
-}
 
 
 @dataclass(frozen=True)
@@ -84,25 +76,24 @@ def plan_route(address: SshAddress, connections: ConnectionSettings) -> tuple[Ss
     Raises:
         DeviceTrouble: the configuration cannot be read, or asks for what is not supported here.
     """
-    from paramiko import SSHConfig, SSHException
-
-    try:
-        config = SSHConfig.from_text(read_config_text(connections.ssh_config_file))
-    except (OSError, SSHException, ValueError) as error:
-        raise _refuse(f"{connections.ssh_config_file} cannot be used: {error}.", "Correct the file.") from error
-    config.TOKENS_BY_CONFIG_KEY = _TOKENS
-    return _hops(config, address, connections, 0)
+    return _hops(address, connections, 0)
 
 
-def _hops(config: Any, address: SshAddress, connections: ConnectionSettings, depth: int) -> tuple[SshHop, ...]:
+def _hops(address: SshAddress, connections: ConnectionSettings, depth: int) -> tuple[SshHop, ...]:
     if depth > _MOST_JUMPS:
         raise _refuse(
             f"The way to {address.host} has more than {_MOST_JUMPS} jump hosts, or goes in a circle.",
             "Correct ProxyJump in the SSH configuration, or the device's jump hosts.",
         )
-    options = _look_up(config, address.host, connections)
-    jump = address.jump or _configured_jump(options, address.host)
+    _check(address.host, _ALIAS, "host")
+    if address.user is not None:
+        _check(address.user, _USER, "user")
+    options = configured_options(address, connections)
     hop = _hop(address, options, connections)
+    jump = address.jump or _configured_jump(options, address.host)
+    # A pattern such as `Host *` gives a jump host itself as jump host.
+    if depth > 0 and not address.jump and jump and jump[-1].rpartition("@")[2].partition(":")[0] == address.host:
+        jump = ()
     if jump in ((), _DIRECT):
         return (hop,)
     *before, last = jump
@@ -111,32 +102,9 @@ def _hops(config: Any, address: SshAddress, connections: ConnectionSettings, dep
     except UsageError as error:
         raise _refuse(f"{address.host} has an unusable jump host: {error.message}", "Correct it.") from error
     named = address.identity_file if address.jump else None
-    further = tuple(before) or _jump_of_jump(config, nearest, connections)
-    nearest = replace(nearest, jump=further, identity_file=named)
-    way = tuple(replace(one, is_device=False) for one in _hops(config, nearest, connections, depth + 1))
+    nearest = replace(nearest, jump=tuple(before), identity_file=named)
+    way = tuple(replace(one, is_device=False) for one in _hops(nearest, connections, depth + 1))
     return (*way, replace(hop, behind=tuple(one.place for one in way)))
-
-
-def _jump_of_jump(config: Any, nearest: SshAddress, connections: ConnectionSettings) -> tuple[str, ...]:
-    """What the configuration says, but for a pattern such as `Host *` that gives a jump host itself as jump host."""
-    jump = _configured_jump(_look_up(config, nearest.host, connections), nearest.host)
-    itself = bool(jump) and jump[-1].rpartition("@")[2].partition(":")[0] == nearest.host
-    return _DIRECT if itself else jump
-
-
-def _look_up(config: Any, name: str, connections: ConnectionSettings) -> Mapping[str, Any]:
-    from paramiko import SSHException
-
-    try:
-        options: Mapping[str, Any] = config.lookup(name)
-    except (SSHException, OSError, LookupError, ValueError, ImportError) as error:
-        raise _refuse(f"{connections.ssh_config_file} cannot be used for {name}: {error}.", "Correct it.") from error
-    if unsupported := options.get(UNSUPPORTED_KEYWORD.lower()):
-        raise _refuse(
-            f"The SSH configuration decides about {name} in a way that is not supported: {unsupported}.",
-            "Put the settings for this host into a plain Host block before it.",
-        )
-    return options
 
 
 def _configured_jump(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -157,12 +125,12 @@ def _configured_jump(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def _hop(address: SshAddress, options: Mapping[str, Any], connections: ConnectionSettings) -> SshHop:
     host = str(options["hostname"])
-    user = address.user or options.get("user") or _this_user()
-    if not _HOST.fullmatch(host) or not host.isprintable():
-        raise _refuse(f"{host[:80]!r} is not the name of a host.", "Correct it in the SSH configuration or inventory.")
-    if not _USER.fullmatch(user) or not user.isprintable():
-        raise _refuse(f"{user[:80]!r} is not the name of a user.", "Correct it in the SSH configuration or inventory.")
-    port = address.port or _port(options.get("port", str(DEFAULT_PORT)), address.host)
+    user = options["user"]
+    if not user:
+        raise _refuse("The user to log in as is not known.", "Name it: user@host.")
+    _check(host, _HOST, "host")
+    _check(user, _USER, "user")
+    port = _port(options["port"], address.host)
     alias = options.get("hostkeyalias")
     files, named = _identity_files(address, options, connections)
     return SshHop(
@@ -170,29 +138,29 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
         host=host,
         port=port,
         user=user,
-        host_key_name=alias or _known_hosts_name(host, port),
+        host_key_name=alias or (host if port == DEFAULT_PORT else f"[{host}]:{port}"),
         host_key_alias=alias is not None,
         known_hosts_files=_known_hosts_files(options, connections),
         identity_files=files,
         identities_named=named,
-        identities_only=address.identity_file is not None or _is_yes(options, "identitiesonly"),
+        identities_only=address.identity_file is not None
+        or str(options.get("identitiesonly")).lower() in ("yes", "true"),
         use_agent=options.get("identityagent") != "none",
         connect_timeout_s=_duration_s(options, "connecttimeout", CONNECT_TIMEOUT_S),
         alive_interval_s=_duration_s(options, "serveraliveinterval", ALIVE_INTERVAL_S),
     )
 
 
-def _known_hosts_name(host: str, port: int) -> str:
-    return host.lower() if port == DEFAULT_PORT else f"[{host.lower()}]:{port}"
-
-
 def _known_hosts_files(options: Mapping[str, Any], connections: ConnectionSettings) -> tuple[Path, ...]:
     # Keys are never taken on trust here, so that "nowhere" can only mean the usual file.
     text = options.get("userknownhostsfile", "")
-    # Paramiko takes the quotes off one quoted path.
-    words = [text] if Path(text).expanduser().is_file() else _words(text)
-    words = [word for word in words if word not in _NOWHERE]
-    return tuple(Path(word).expanduser() for word in words) or (connections.known_hosts_file,)
+    # Neither reader keeps the quotes of one path.
+    try:
+        words = [text] if Path(text).expanduser().is_file() else shlex.split(text)
+    except ValueError:
+        words = [text]
+    files = tuple(Path(word).expanduser() for word in words if word not in _NOWHERE)
+    return files or (connections.known_hosts_file,)
 
 
 def _identity_files(
@@ -200,27 +168,22 @@ def _identity_files(
 ) -> tuple[tuple[Path, ...], bool]:
     if address.identity_file is not None:
         return (address.identity_file.expanduser(),), True
-    if "identityfile" in options:
-        names = [name.strip('"') for name in options["identityfile"]]
+    if names := options["identityfile"]:
         return tuple(Path(name).expanduser() for name in names if name != "none"), True
     return connections.identity_files, False
 
 
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return [text]
+def _check(name: str, form: re.Pattern[str], what: str) -> None:
+    if not form.fullmatch(name) or not name.isprintable():
+        raise _refuse(
+            f"{name[:80]!r} is not the name of a {what}.", "Correct it in the SSH configuration or the inventory."
+        )
 
 
 def _port(text: str, name: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _HIGHEST_PORT:
         raise _refuse(f"The SSH configuration has the port {text[:40]!r} for {name}.", "Correct it.")
     return int(text)
-
-
-def _is_yes(options: Mapping[str, Any], keyword: str) -> bool:
-    return str(options.get(keyword, "no")).lower() in ("yes", "true")
 
 
 def _duration_s(options: Mapping[str, Any], keyword: str, default_s: float) -> float:
@@ -230,13 +193,6 @@ def _duration_s(options: Mapping[str, Any], keyword: str, default_s: float) -> f
     if "".join(number + unit for number, unit in parts) != text:
         return default_s
     return float(sum(int(number) * _UNIT_S[unit] for number, unit in parts)) or default_s
-
-
-def _this_user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError as error:
-        raise _refuse("The user to log in as is not known.", "Name it: user@host.") from error
 
 
 def _refuse(message: str, next_step: str) -> DeviceTrouble:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import socket
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def connection_settings(settings: Settings, secrets: tuple[tuple[str, str], ...]
         UsageError: this user has no home folder.
     """
     ssh_folder = home_folder(settings) / ".ssh"
+    ssh_program = shutil.which("ssh", path=settings.environment.get("PATH", os.defpath))
     return ConnectionSettings(
         ssh_config_file=ssh_folder / "config",
         known_hosts_file=ssh_folder / "known_hosts",
@@ -32,6 +34,8 @@ def connection_settings(settings: Settings, secrets: tuple[tuple[str, str], ...]
         lease_owner=f"{_user_name()}@{socket.gethostname()}",
         token_folder=settings.config_folder / "leases",
         secrets=secrets,
+        ssh_program=None if ssh_program is None else Path(ssh_program),
+        environment=settings.environment,
     )
 
 

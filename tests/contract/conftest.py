@@ -171,3 +171,12 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def access(tmp_path: Path) -> SshAccess:
     return SshAccess(tmp_path / "access")
+
+
+@pytest.fixture(params=["openssh", "paramiko"])
+def any_reader(request: pytest.FixtureRequest, access: SshAccess) -> None:
+    """The SSH configuration is read by either of the two."""
+    if request.param == "paramiko":
+        access.ssh_program = None
+    elif access.ssh_program is None:
+        pytest.skip("ssh is not installed")

@@ -33,6 +33,7 @@ def test_two_jump_hosts(access: SshAccess, start_server: StartServer) -> None:
     assert caught.value.kind is TroubleKind.LOST
 
 
+@pytest.mark.usefixtures("any_reader")
 def test_jump_hosts_of_the_configuration(access: SshAccess, start_server: StartServer) -> None:
     outer, inner, board = start_server(), start_server(), start_server()
     access.trust(outer, inner, board)

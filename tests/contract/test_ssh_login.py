@@ -118,16 +118,21 @@ def test_a_certificate_authority_is_said_to_be_unsupported(access: SshAccess, se
     assert "not supported" in trouble.message
 
 
+@pytest.mark.usefixtures("any_reader")
 def test_a_name_of_the_configuration_is_enough(access: SshAccess, server: SshdServer) -> None:
     access.trust(server)
     access.config.write_text(
-        f'Host "weird *" böard-$(id)\n  HostName 127.0.0.1\n  Port {server.port}  # lab\n  User {server.user}\n'
+        f'Host board "weird *" böard-$(id)\n  HostName 127.0.0.1\n  Port {server.port}  # lab\n  User {server.user}\n'
         f'  IdentityFile "{access.key}"\n  IdentitiesOnly yes\n'
     )
-    assert works(SshLink("board", SshAddress("böard-$(id)"), access.settings()))
-    assert works(SshLink("board", SshAddress("weird name"), access.settings()))
+    assert works(SshLink("board", SshAddress("board"), access.settings()))
+    for name in ("böard-$(id)", "weird name"):
+        # Later versions of ssh refuse such names, and nobody has them in a configuration then.
+        if access.ssh_program is None or _takes_name(access.ssh_program, name):
+            assert works(SshLink("board", SshAddress(name), access.settings()))
 
 
+@pytest.mark.usefixtures("any_reader")
 def test_host_key_alias_and_known_hosts_of_the_configuration_count(
     access: SshAccess, server: SshdServer, tmp_path: Path
 ) -> None:
@@ -291,6 +296,7 @@ def test_an_encrypted_key_is_used_through_the_agent(
     assert server.log().count("Failed publickey") == server_log_before
 
 
+@pytest.mark.usefixtures("any_reader")
 def test_only_named_keys_of_the_agent_are_shown(
     access: SshAccess, server: SshdServer, agent: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -347,8 +353,14 @@ def test_paramiko_logs_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("any_reader")
 def test_the_address_wins_over_the_configuration(access: SshAccess, server: SshdServer) -> None:
     access.trust(server)
     access.config.write_text("Host *\n  Port 1\n  User nobody\n  IdentityFile /no/such/file\n  ProxyJump nowhere\n")
     address = replace(access.address(server), jump=("none",))
     assert works(SshLink("board", address, access.settings()))
+
+
+def _takes_name(ssh: Path, name: str) -> bool:
+    command = [str(ssh), "-G", "-F", "none", "--", name]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -25,6 +25,15 @@ def test_the_users_files() -> None:
     assert "hunter2" not in repr(found)
 
 
+def test_openssh_reads_the_configuration_where_it_is_installed(tmp_path: Path) -> None:
+    settings = Settings(Path("/cache"), Path("/config"), Path("/profiles"), {"HOME": "/h", "PATH": str(tmp_path)})
+    assert connection_settings(settings).ssh_program is None
+    ssh = tmp_path / "ssh"
+    ssh.touch(0o755)
+    assert connection_settings(settings).ssh_program == ssh
+    assert connection_settings(settings).environment == settings.environment
+
+
 def test_without_a_variable_the_system_knows_the_home_folder() -> None:
     settings = Settings(Path("/cache"), Path("/config"), Path("/profiles"), {})
     assert home_folder(settings) == Path(pwd.getpwuid(os.getuid()).pw_dir)
