@@ -11,7 +11,7 @@ from typing import Protocol
 from devices.health.sense import DeviceSense
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
-from sdk.display.moments import short_duration_text
+from sdk.display.quantities import short_duration_text
 from sdk.inventory.device_facts import cores_text
 from targets.errors import SdkError
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import FollowUp
 from sdk.options.autotune_arguments import AutotuneArguments
 from sdk.options.autotune_call import AutotuneCall
 from sdk.options.generator_spec import GeneratorSpec

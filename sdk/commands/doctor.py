@@ -84,7 +84,7 @@ def _chosen(target: str | None) -> list[ProfileListing]:
 
 
 def _dsp_checks(name: str, settings: Settings) -> Iterator[MachineCheck]:
-    from sdk.checks.dsp_checks import check_dsp
+    from sdk.checks.machine_checks import check_dsp
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.lookup import open_inventory
 

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from autotune_loop.events import Event
 from autotune_loop.run.result import TuneResult
-from sdk.display.follow_up import FollowUp
+
+STOPPING_MESSAGE = "stopping; press Ctrl-C again to stop at once"
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """Command lines for a shell.
+
+    Attributes:
+        build: builds with the winner of each argument set, in their order; None where there is no winner.
+        resume: goes on with the run; None when that would find nothing new.
+        look: shows the run; None where nothing was timed.
+        ship: writes the winners with their provenance; None where there is none.
+    """
+
+    build: tuple[str | None, ...]
+    resume: str | None
+    look: str | None = None
+    ship: str | None = None
 
 
 class Display(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from sdk.display.moments import iso_text, moment_text, short_duration_text
+from sdk.display.quantities import iso_text, moment_text, short_duration_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,8 +8,7 @@ import threading
 
 from autotune_loop.events import Event, Notice, event_to_dict
 from autotune_loop.run.result import TuneResult
-from sdk.display.follow_up import FollowUp
-from sdk.display.stopping_message import STOPPING_MESSAGE
+from sdk.display.display import STOPPING_MESSAGE, FollowUp
 
 
 class JsonDisplay:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
 from autotune_loop.events import Event, Notice, RunStarted
 from autotune_loop.run.result import TuneResult
-from sdk.display.earlier_samples import earlier_samples
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import STOPPING_MESSAGE, FollowUp
 from sdk.display.keyboard_echo import no_keyboard_echo
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
+from targets.errors import RunFolderError
+
+if TYPE_CHECKING:
+    from autotune_loop.store.run_database import MeasuredCandidate
+
 
 # Drawing takes a few milliseconds of a core that may be timing a schedule: often enough to look alive, no more.
 _FRAMES_PER_SECOND = 2
@@ -78,3 +84,14 @@ class LiveDisplay:
     def _frame(self) -> RenderableType:
         with self._lock:
             return live_view(self._progress, self._console.width, self._console.height)
+
+
+def earlier_samples(run_folder: str) -> Sequence[MeasuredCandidate]:
+    """The schedules timed so far in a run folder; none where it cannot be read (the run itself will say so)."""
+    from autotune_loop.store.run_database import RunDatabase
+
+    try:
+        with contextlib.closing(RunDatabase(Path(run_folder) / "tuning.db")) as database:
+            return database.measured()
+    except RunFolderError:
+        return ()

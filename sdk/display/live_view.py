@@ -13,11 +13,10 @@ from rich.text import Text
 
 from autotune_loop.events import RunStarted, Trained
 from devices.device import Clock
+from sdk.display.display import STOPPING_MESSAGE
 from sdk.display.event_lines import clock_message
-from sdk.display.progress_records import BatchRecord, ShownNotice, StageProgress, Standing
 from sdk.display.quantities import clock_text, count_text, share_text, speed_up_text, time_text
-from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_message import STOPPING_MESSAGE
+from sdk.display.run_progress import BatchRecord, RunProgress, ShownNotice, StageProgress, Standing
 
 _LABEL_WIDTH = 10
 _BAR_NOTE_WIDTH = 26

@@ -8,11 +8,10 @@ import time
 
 from autotune_loop.events import Event
 from autotune_loop.run.result import TuneResult
+from sdk.display.display import STOPPING_MESSAGE, FollowUp
 from sdk.display.event_lines import event_lines
-from sdk.display.follow_up import FollowUp
 from sdk.display.quantities import clock_text
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
 
 _CLOCK_WIDTH = 7

@@ -8,9 +8,8 @@ import time
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import STOPPING_MESSAGE, FollowUp
 from sdk.display.run_progress import RunProgress
-from sdk.display.stopping_message import STOPPING_MESSAGE
 from sdk.display.summary import print_summary
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import os
 import pwd
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 from devices.remote_place import ConnectionSettings
 from sdk.settings import Settings
-from targets.errors import UsageError
+from targets.errors import DeviceError, UsageError
 
 _IDENTITY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 
@@ -63,3 +64,35 @@ def _user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return str(os.getuid())
+
+
+def ask_on_terminal(question: str) -> str:
+    """Ask for a secret on the terminal, unseen.
+
+    Raises:
+        DeviceError: there is no terminal, or nothing was answered; the text is a part of a message.
+    """
+    import getpass
+
+    if not sys.stdin.isatty():
+        raise DeviceError(
+            "there is no terminal to ask on",
+            next_step='Run the command in a terminal; a password in the keyring (password = "keyring") needs none.',
+        )
+    try:
+        answer = getpass.getpass(question)
+    except EOFError as error:
+        raise DeviceError("none was given") from error
+    if not answer:
+        raise DeviceError("none was given")
+    return answer
+
+
+def refuse_to_ask(question: str) -> str:
+    """Ask nobody, where several devices are asked at once.
+
+    Raises:
+        DeviceError: always; the text is a part of a message.
+    """
+    del question
+    raise DeviceError("it is not asked for here", next_step="`sdk devices check` asks for it.")

@@ -15,8 +15,7 @@ from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_lease
 from devices.lease.token import read_token
 from devices.remote.open_remote import open_link
 from devices.remote_place import ConnectionSettings
-from sdk.inventory.connections import connection_settings
-from sdk.inventory.device_passwords import ask_on_terminal, refuse_to_ask
+from sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
 from sdk.settings import Settings
 from targets.errors import SdkError
 from targets.process.content_cache import ContentCache

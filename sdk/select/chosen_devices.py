@@ -15,10 +15,9 @@ from devices.inventory.inventory import InventoryDevice
 from devices.lease.token import read_token
 from devices.remote.open_remote import open_link
 from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
-from sdk.inventory.connections import connection_settings, health_folder
+from sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
 from sdk.inventory.device_access import ask_leases, prepare_agents
 from sdk.inventory.device_listing import DeviceState, ask_devices
-from sdk.inventory.device_passwords import ask_on_terminal
 from sdk.inventory.lookup import open_inventory
 from sdk.select.card_choice import fit_card
 from sdk.select.clock_choice import fit_clock

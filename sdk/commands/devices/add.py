@@ -147,7 +147,7 @@ def _probe(device: InventoryDevice, settings: Settings, quiet: bool) -> DevicePr
 def _with_probe(device: InventoryDevice, found: DeviceProbe, target: str | None, settings: Settings) -> InventoryDevice:
     import time
 
-    from sdk.display.moments import iso_text
+    from sdk.display.quantities import iso_text
     from sdk.inventory.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
     from targets.profile.loader import load_profile, profile_names
 

@@ -82,7 +82,7 @@ def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceStat
 
 def _state_dict(state: DeviceState) -> dict[str, object]:
     from devices.inventory.fields import device_fields
-    from sdk.display.moments import iso_text
+    from sdk.display.quantities import iso_text
 
     health = state.health
     return {
@@ -139,7 +139,7 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
 def _state_text(state: DeviceState) -> Text:
     from rich.text import Text
 
-    from sdk.display.moments import moment_text, short_duration_text
+    from sdk.display.quantities import moment_text, short_duration_text
     from sdk.inventory.device_listing import DeviceStatus
 
     styles = {DeviceStatus.FREE: "green", DeviceStatus.LEASED: "yellow", DeviceStatus.NOT_ASKED: "dim"}

@@ -49,8 +49,7 @@ def password(
     """
     from devices.remote_place import PasswordSource, SshAddress
     from devices.ssh.secrets import keyring_account, write_keyring
-    from sdk.inventory.connections import connection_settings
-    from sdk.inventory.device_passwords import ask_on_terminal
+    from sdk.inventory.connections import ask_on_terminal, connection_settings
     from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
     from sdk.settings import read_settings

@@ -29,7 +29,7 @@ def lease(
 
     Example: sdk devices lease pi5 --for 2h
     """
-    from sdk.display.moments import iso_text, moment_text
+    from sdk.display.quantities import iso_text, moment_text
     from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import parse_lease_s, take_leases

@@ -34,7 +34,7 @@ def probe(
     Example: sdk devices probe pi5 --write
     """
     from devices.inventory.file import update_device
-    from sdk.display.moments import iso_text
+    from sdk.display.quantities import iso_text
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.device_facts import facts_of, machine_of
     from sdk.inventory.lookup import open_inventory

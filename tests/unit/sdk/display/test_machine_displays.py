@@ -10,7 +10,7 @@ import pytest
 from autotune_loop.events import Event, event_to_dict
 from autotune_loop.run.result import TuneResult
 from sdk.display.choose_display import choose_display
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import FollowUp
 from sdk.display.guarded_display import GuardedDisplay
 from sdk.display.json_display import JsonDisplay
 from sdk.display.live_display import LiveDisplay

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.display.quantities import clock_text, count_text, duration_text, time_text
+from sdk.display.quantities import (
+    clock_text,
+    count_text,
+    duration_text,
+    iso_text,
+    moment_text,
+    short_duration_text,
+    time_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,3 +58,27 @@ def test_durations() -> None:
 def test_counts() -> None:
     assert count_text(1, "schedule") == "1 schedule"
     assert count_text(0, "schedule") == "0 schedules"
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "text"),
+    [
+        (-1, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min"),
+        (7500, "2 h 5 min"),
+        (7200, "2 h"),
+        (93600, "1 d 2 h"),
+    ],
+)
+def test_short_durations(duration_s: float, text: str) -> None:
+    assert short_duration_text(duration_s) == text
+
+
+def test_moments() -> None:
+    moment = datetime.datetime(2026, 11, 21, 16, 35)
+    unix_s = moment.timestamp()
+    assert moment_text(unix_s, now=moment) == "16:35"
+    assert moment_text(unix_s, now=moment + datetime.timedelta(days=1)) == "2026-11-21 16:35"
+    assert iso_text(0.0) == "1970-01-01T00:00:00+00:00"

@@ -8,8 +8,7 @@ import pytest
 
 from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
 from autotune_loop.store.run_database import MeasuredCandidate
-from sdk.display.progress_records import StageProgress
-from sdk.display.run_progress import RunProgress
+from sdk.display.run_progress import RunProgress, StageProgress
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events
 
 

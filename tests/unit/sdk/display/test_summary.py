@@ -9,7 +9,7 @@ import pytest
 
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from sdk.display.follow_up import FollowUp
+from sdk.display.display import FollowUp
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 

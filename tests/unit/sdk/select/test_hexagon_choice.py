@@ -17,8 +17,7 @@ from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.probe import FastRpcNode
 from devices.inventory.file import load_inventory
-from sdk.checks.dsp_checks import check_dsp
-from sdk.checks.machine_checks import MachineCheck, check_machine
+from sdk.checks.machine_checks import MachineCheck, check_dsp, check_machine
 from sdk.main import main
 from sdk.project.preparation import Workbench
 from sdk.select.chosen_devices import find_devices
