@@ -26,9 +26,9 @@ from benchmarks.random_schedules import CHECKOUT, SearchLog, sample_schedules
 from benchmarks.schedule_pipelines import pipelines
 from sdk.settings import read_settings
 from targets.halide_install import find_halide_install
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
 from weights.network import Network
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, write_weights
 
 CORE_COUNTS = (2, 32)

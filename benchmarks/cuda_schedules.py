@@ -27,12 +27,12 @@ from targets.cuda.device_code import CardCheck, embedded_ptx, run_checked_genera
 from targets.cuda.ptxas import AssembledKernel, assemble, find_ptxas
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason, GeneratorRequest
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import profile_autoscheduler
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, write_weights
 
 PIPELINES = tuple(

@@ -39,8 +39,8 @@ from sdk.settings import read_settings
 from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
 from targets.profile.host_probe import probe_host
 from targets.profile.loader import load_profile
-from targets.schedule.choice import OWN_SCHEDULE, ScheduleChoice
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from targets.toolchain.c_toolchain import open_toolchain
 
 GENERATOR = Path(__file__).parents[1] / "examples" / "separable_filter.py"
 ROWS, COLUMNS = 480, 256

@@ -21,9 +21,8 @@ from sdk.settings import Settings, read_settings
 from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
 from targets.build.executable import Executable
 from targets.profile.loader import load_profile
-from targets.schedule.choice import ScheduleChoice
-from targets.schedule.named_autoschedulers import profile_autoscheduler
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from targets.toolchain.c_toolchain import open_toolchain
 from tests.fault_proxy import Direction
 from tests.remote_board import SshBoard, ssh_board
 

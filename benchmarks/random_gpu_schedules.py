@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.random_schedules import RandomSchedule, SearchLog
-from targets.generator.executable_program import ExecutableGeneratorProgram
+from targets.generator.program import ExecutableGeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratorRequest
 from targets.halide_install import find_halide_install
 from targets.process.content_cache import ContentCache

@@ -30,8 +30,7 @@ from autotune_loop.schedule.print_header import print_header
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.settings import read_settings
 from targets.errors import SdkError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
     AutoschedulerRequest,
@@ -40,8 +39,8 @@ from targets.generator.run import (
     GeneratorRequest,
     run_generator,
 )
-from targets.process.outcome import ProcessLimits
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.process.limited_process import ProcessLimits
+from targets.schedule.plugins import schedule_autoscheduler
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LIMITS = ProcessLimits(time_s=180.0, memory_bytes=6 * 2**30)

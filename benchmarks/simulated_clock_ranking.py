@@ -31,26 +31,23 @@ from numpy.typing import NDArray
 
 from autotune_loop.search.plan import random_points
 from sdk.settings import read_settings
-from targets.build.executable import Executable, KernelObject, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
 from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.generator.open_generator import open_generator, resolve_name
-from targets.generator.program import GeneratorProgram
-from targets.generator.reference import parse_generator
+from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.reference import parse_generator, resolve_name
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.compiler_run import run_compiler
 from targets.process.content_cache import ContentCache
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.profile.host_probe import probe_host
 from targets.profile.loader import load_profile
 from targets.profile.profile import MachineParameters, TargetProfile
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import profile_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from targets.toolchain.zig import ZigToolchain
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.perturb import perturb_weights
 from weights.weights_file import write_weights
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

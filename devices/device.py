@@ -7,9 +7,8 @@ from enum import Enum
 from pathlib import Path
 
 from devices.remote_place import RemotePlace
-from targets.hexagon.device_runner import HexagonDeviceRunner
+from targets.hexagon.runners import HexagonDeviceRunner, HexagonSimulator
 from targets.hexagon.sdk import HexagonSdk
-from targets.hexagon.simulator import HexagonSimulator
 
 
 class Clock(Enum):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from targets.errors import UsageError
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
-from targets.profile.android import NDK_VARIABLES, SDK_VARIABLE
+from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 
 _FOLDER_NAME = "halide-autotune-sdk"
 # These change what Halide compiles, what its searches find, or what an emulator runs, behind the back of a

@@ -15,9 +15,9 @@ from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import file_sha256
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
-from targets.schedule.named_autoschedulers import mullapudi2016
+from targets.schedule.autoschedulers import mullapudi2016
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 DEFAULT_S, TUNED_S = 0.004, 0.001

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from weights.scale import scale_weights
+from weights.arithmetic import scale_weights
 from weights.weights_file import Weights
 
 

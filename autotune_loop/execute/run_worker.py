@@ -15,16 +15,14 @@ from devices.transport import Transport
 from targets.cuda.device_code import CardCheck
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import ToolchainError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
-from targets.schedule.search_plugin import build_search_plugin
-from targets.toolchain.c_toolchain import CToolchain
+from targets.schedule.plugins import build_search_plugin
+from targets.toolchain.c_toolchain import CToolchain, open_toolchain
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.toolchain.open_toolchain import open_toolchain
 
 _THREAD = threading.local()
 

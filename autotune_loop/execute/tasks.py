@@ -29,8 +29,7 @@ from devices.health.sense import DeviceSense
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement
-from targets.build.executable import Executable, KernelObject, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
 from targets.cuda.device_code import run_checked_generator
 from targets.errors import DeviceError, SdkError
 from targets.generator.run import (
@@ -40,17 +39,15 @@ from targets.generator.run import (
     GeneratorFailure,
     GeneratorFailureReason,
     GeneratorRequest,
+    plain_folder,
 )
-from targets.process.outcome import ProcessLimits
-from targets.process.plain_folder import plain_folder
+from targets.process.limited_process import ProcessLimits
 from targets.process.stop_signal import StopSignal
+from targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.schedule.header import read_schedule
-from targets.schedule.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
-from targets.schedule.plugin import schedule_autoscheduler
-from targets.schedule.root_schedule import ALL_AT_ROOT
-from targets.schedule.search_plugin import search_only
+from targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
+from weights.arithmetic import perturb_weights
 from weights.network import Network
-from weights.perturb import perturb_weights
 from weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")

@@ -26,8 +26,7 @@ from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, emit
 from targets.build.executable import Executable
 from targets.errors import DeviceError, GeneratorError, UsageError
 from targets.process.stop_signal import StopSignal
-from targets.schedule.choice import ScheduleChoice
-from targets.schedule.named_autoschedulers import profile_autoscheduler, reference_autoschedulers
+from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler, reference_autoschedulers
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from weights.network import Network
 

@@ -25,8 +25,7 @@ from targets.process.content_cache import file_sha256
 from targets.process.stop_signal import StopSignal
 from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import BASELINE_WEIGHTS
-from targets.toolchain.c_toolchain import CToolchain
-from targets.toolchain.open_toolchain import fallback_notice, open_toolchain
+from targets.toolchain.c_toolchain import CToolchain, fallback_notice, open_toolchain
 from weights.baseline import baseline_weights
 from weights.network import Network
 from weights.weights_file import Weights, read_weights, weights_sha256

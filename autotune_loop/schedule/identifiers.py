@@ -6,20 +6,21 @@ import keyword
 import re
 from collections.abc import Container
 
-_CPP_KEYWORDS = frozenset(
-    "alignas alignof and_eq asm auto bitand bitor bool case catch char char16_t char32_t char8_t co_await co_return "
-    "co_yield compl concept const const_cast consteval constexpr constinit decltype default delete do double "
-    "dynamic_cast enum explicit export extern false float for friend goto if inline int long mutable namespace new "
-    "noexcept not_eq nullptr operator or_eq private protected public register reinterpret_cast requires short signed "
-    "sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid "
-    "typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+CPP_KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int "
+    "long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch "
+    "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq".split()
 )
 # What the printed functions call their own.
 _OUR_OWN = frozenset(
     "Func Halide MemoryType RVar TailStrategy Var apply_schedule check_pipeline func_named get_pipeline halide_sdk_1 "
     "hl loop_names pipeline std strict target".split()
 )
-_RESERVED = _CPP_KEYWORDS | _OUR_OWN | frozenset(keyword.kwlist)
+_RESERVED = CPP_KEYWORDS | _OUR_OWN | frozenset(keyword.kwlist)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -19,10 +19,9 @@ from devices.timing.measure_settings import MeasureSettings
 from targets.build.artifacts import KernelRecipe
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
-from targets.schedule.choice import ScheduleChoice
+from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.header import read_schedule
-from targets.schedule.named_autoschedulers import profile_autoscheduler
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 
 _TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from autotune_loop.shipping.tuned_task import TunedTask
 from targets.errors import GeneratorError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import file_sha256

@@ -17,8 +17,8 @@ from autotune_loop.shipping.ship_manifest import ShippedSchedule
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.outcome import ProcessLimits
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.process.limited_process import ProcessLimits
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)

@@ -10,8 +10,7 @@ from devices.file_name import check_name
 from devices.local.host_folder import HostFolder
 from devices.transport import RunOutcome
 from targets.errors import DeviceError
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 

@@ -11,8 +11,8 @@ from devices.local.host_transport import HostTransport
 from devices.transport import Transport
 from targets.build.simulated_clock_plugin import simulated_clock_arguments
 from targets.errors import DeviceError, EmulatorError, UsageError
+from targets.hexagon.runners import HEXAGON_SIMULATOR, open_hexagon_simulator
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
-from targets.hexagon.simulator import HEXAGON_SIMULATOR, open_hexagon_simulator
 from targets.profile.host_probe import HostMachine, lacking_features
 from targets.profile.profile import EmulatorChoice, TargetProfile
 

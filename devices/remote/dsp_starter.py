@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devices.agent.program import DEVICE_C_FLAGS, agent_triple, static_toolchain
 from targets.errors import ToolchainError
-from targets.hexagon.device_runner import HexagonDeviceRunner
+from targets.hexagon.runners import HexagonDeviceRunner
 from targets.hexagon.sdk import DSP_SKELETON
 from targets.process.content_cache import ContentCache, file_sha256
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import ConnectionSettings, SshAddress
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 
 # A Match may run a program of the user's, and canonical names are looked up in the network.
 _LIMITS = ProcessLimits(time_s=60.0, memory_bytes=2 * 2**30)

@@ -15,7 +15,7 @@ from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Mea
 from devices.timing.runner_events import read_events
 from devices.transport import RunOutcome, Transport
 from targets.errors import DeviceError
-from targets.process.outcome import signal_name
+from targets.process.limited_process import signal_name
 from targets.process.stop_signal import StopSignal
 
 _REASON_OF_ERROR = {

@@ -22,7 +22,7 @@ from targets.build.artifacts import BuildTools, KernelRecipe
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
 from targets.process.stop_signal import StopSignal
-from targets.schedule.choice import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
+from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
 

@@ -12,8 +12,8 @@ from sdk.settings import Settings, read_settings
 from targets.build.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
 from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import load_profile
-from targets.schedule.choice import OWN_SCHEDULE, resolve_schedule
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
+from targets.toolchain.c_toolchain import open_toolchain
 
 
 def build(

@@ -18,7 +18,7 @@ from targets.errors import SdkError, ToolchainError
 from targets.halide_install import find_halide_install
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
 from targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
-from targets.toolchain.open_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
+from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
 
 OLDEST_PYTHON = (3, 11)
 SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
@@ -152,7 +152,7 @@ def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run
 def _device_runner(profile: TargetProfile, sdk: HexagonSdk, settings: Settings) -> MachineCheck:
     """Say whether the SDK has what phones' DSPs run programs with; the simulator needs none of it."""
     from sdk.select.device_choice import device_profile
-    from targets.hexagon.device_runner import open_hexagon_device_runner
+    from targets.hexagon.runners import open_hexagon_device_runner
 
     name = f"phones' DSPs ({profile.name})"
     dsp_profile = device_profile(profile)

@@ -74,7 +74,7 @@ def show(
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
     """What is found out on this machine and not said by the profile: the toolchain in use; card and assembler."""
     from targets.errors import ToolchainError
-    from targets.toolchain.open_toolchain import ANDROID_KIND, describe_toolchains
+    from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
         from sdk.checks.card_checks import find_assembler, find_local_card

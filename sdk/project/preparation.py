@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.schedule.identifiers import CPP_KEYWORDS
 from sdk.settings import Settings
 from targets.errors import UsageError
-from targets.generator.open_generator import open_generator, resolve_name
-from targets.generator.program import GeneratorProgram
-from targets.generator.reference import GeneratorReference, parse_generator
+from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.reference import GeneratorReference, parse_generator, resolve_name
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -19,14 +19,6 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# Of C and C++: the header that is shipped is read by both.
-_C_KEYWORDS = frozenset(
-    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr continue "
-    "decltype default delete do double else enum explicit export extern false float for friend goto if inline int long "
-    "main mutable namespace new noexcept not nullptr operator or private protected public register requires restrict "
-    "return short signed sizeof static struct switch template this throw true try typedef typeid typename union "
-    "unsigned using virtual void volatile while xor".split()
-)
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ def check_function_name(name: str) -> str:
     Raises:
         UsageError: it cannot.
     """
-    if name in _C_KEYWORDS:
+    if name in CPP_KEYWORDS or name in ("main", "restrict"):  # C reads the shipped header, too
         raise UsageError(
             f"{name!r} cannot be a function's name: it is a word of C or C++.",
             next_step="Give another with --function-name, or call the generator otherwise.",

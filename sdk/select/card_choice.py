@@ -19,11 +19,11 @@ from sdk.select.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
 from targets.process.content_cache import ContentCache
+from targets.profile.cuda_card import compiled_capability
 from targets.profile.halide_target import parse_halide_target
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
-from targets.profile.profile_card import compiled_capability
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.toolchain.c_toolchain import open_toolchain
 
 
 def fit_card(

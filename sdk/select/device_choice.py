@@ -10,8 +10,8 @@ from devices.device import Clock, Device
 from devices.inventory.inventory import Inventory, InventoryDevice, machine_profile
 from devices.local.open_device import DEVICE_KINDS, choose_device
 from targets.errors import ToolchainError, UsageError
-from targets.hexagon.device_runner import device_halide_target, open_hexagon_device_runner
-from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk
+from targets.hexagon.runners import open_hexagon_device_runner
+from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk, device_halide_target
 from targets.profile.host_probe import probe_host
 from targets.profile.profile import TargetProfile
 

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.build.executable import Executable, KernelObject, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
 from targets.errors import GeneratorError, ToolchainError
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
-from targets.schedule.choice import ScheduleChoice
+from targets.schedule.autoschedulers import ScheduleChoice
 from targets.toolchain.c_toolchain import CToolchain
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)

@@ -15,8 +15,7 @@ from pathlib import Path
 from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
 from targets.process.compiler_run import run_compiler
 from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.profile.profile import MachineParameters
 
 NOMINAL_FREQUENCY_HZ = 2_000_000_000

@@ -22,7 +22,7 @@ from targets.generator.run import (
     GeneratorRequest,
     run_generator,
 )
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.process.stop_signal import StopSignal
 from targets.profile.cuda_card import THREADS_PER_WARP, CudaCard
 

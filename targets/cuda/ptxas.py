@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 INSTALL_HINT = "Install it with: pip install nvidia-cuda-nvcc-cu12"

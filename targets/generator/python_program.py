@@ -17,8 +17,7 @@ from typing import Any
 
 from targets.errors import GeneratorError
 from targets.process.content_cache import file_sha256
-from targets.process.limited_process import cpu_limit_s, kill_group, read_tail
-from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.limited_process import ProcessLimits, ProcessOutcome, cpu_limit_s, kill_group, read_tail
 from targets.process.stop_signal import StopSignal
 
 _START_TIME_S = 60.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
 from targets.errors import GeneratorError, UsageError
+from targets.values.checks import nearest
 
 _CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
 _RESERVED = ("target", "autoscheduler")
@@ -92,3 +93,26 @@ def parse_parameters(items: Iterable[str]) -> dict[str, str]:
             )
         parameters[key] = value
     return parameters
+
+
+def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> GeneratorReference:
+    """The same reference with its name filled in and checked against the names the file registers.
+
+    Raises:
+        GeneratorError: the name is not registered, or several are and none was chosen.
+    """
+    listed = ", ".join(names)
+    if reference.name is None:
+        if len(names) > 1:
+            raise GeneratorError(
+                f"{reference.file} registers {len(names)} generators: {listed}.",
+                next_step=f"Choose one, as in {reference.file.name}:{names[0]}",
+            )
+        return replace(reference, name=names[0])
+    if reference.name not in names:
+        close = nearest(reference.name, names)
+        raise GeneratorError(
+            f"{reference.file} registers no generator named {reference.name!r}; it has: {listed}.",
+            next_step=f"Did you mean {reference.file.name}:{close}?" if close else "",
+        )
+    return reference

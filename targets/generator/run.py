@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from targets.generator.program import GeneratorProgram
-from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.limited_process import ProcessLimits, ProcessOutcome
 from targets.process.stop_signal import StopSignal
 
 # What GenGen's -e calls each file, and the ending it gives it.
@@ -289,3 +291,22 @@ _EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
         "Generator {name} was given a parameter value it cannot take: {what}. Check {given}.",
     ),
 )
+
+
+_PLAIN = re.compile(r"[^\s=,]*")
+
+
+@contextlib.contextmanager
+def plain_folder(folder: Path) -> Iterator[Path]:
+    """`folder` itself, or a link to it where its path has white space, '=' or ','.
+
+    Adams2019 reads a parameter up to the first white space and aborts on the rest; the generator's main splits
+    its arguments at '=' and lists at ','.
+    """
+    if _PLAIN.fullmatch(str(folder)):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="sdk-folder-") as links:
+        link = Path(links) / "folder"
+        link.symlink_to(folder.absolute(), target_is_directory=True)
+        yield link

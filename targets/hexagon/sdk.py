@@ -23,6 +23,7 @@ _SHIPPED = ("libs/run_main_on_hexagon/ship", "libs/common/run_main_on_hexagon/sh
 _DEVICE_RUNNER = "android*aarch64/run_main_on_hexagon"
 DSP_SKELETON = "librun_main_on_hexagon_skel.so"
 _SKELETON_FOLDER = re.compile(r"hexagon_(\w+_)?toolv[0-9]+_(v[0-9]{2})(_\w+)?", re.ASCII)
+_NO_SYSTEM, _DEVICE_SYSTEM = "noos", "qurt"
 _SIGNERS = ("utils/scripts/signer.py", "tools/elfsigner/elfsigner.py")
 
 
@@ -110,6 +111,16 @@ def dsp_version_of(halide_target: str) -> str:
     """The DSP version that a Hexagon Halide target is for, such as 'v66'; Halide's own default where it names none."""
     found = _HVX_FEATURE.search(halide_target)
     return found[1] if found else "v62"
+
+
+def runs_on_devices(halide_target: str) -> bool:
+    """Whether a Hexagon Halide target is for QuRT, the system of devices' DSPs."""
+    return _DEVICE_SYSTEM in halide_target.split("-")
+
+
+def device_halide_target(halide_target: str) -> str:
+    """A standalone Hexagon's Halide target as that of a device's DSP, which runs QuRT."""
+    return "-".join(_DEVICE_SYSTEM if word == _NO_SYSTEM else word for word in halide_target.split("-"))
 
 
 def _skeletons(root: Path) -> tuple[tuple[str, Path], ...]:

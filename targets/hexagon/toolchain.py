@@ -12,8 +12,7 @@ from targets.errors import ToolchainError
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
 from targets.process.compiler_run import run_compiler
 from targets.process.content_cache import file_sha256
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)

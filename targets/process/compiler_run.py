@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 # The first use of a target builds its C library, which can take minutes on a slow machine.

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from targets.profile.android import ANDROID_TRIPLES
-from targets.profile.cuda_card import known_cards
+from targets.profile.cuda_card import check_card, known_cards
 from targets.profile.halide_target import HalideTarget, parse_halide_target
 from targets.profile.profile import (
+    ANDROID_TRIPLES,
     BASELINE_WEIGHTS,
     AutoschedulerChoice,
     EmulatorChoice,
@@ -19,7 +19,6 @@ from targets.profile.profile import (
     TargetProfile,
     ToolchainChoice,
 )
-from targets.profile.profile_card import check_card
 from targets.values.checks import Unfit, nearest, one_line, one_of, shown, shown_key, whole_number
 from targets.values.records import Example, Source, part_of, record
 

@@ -16,6 +16,12 @@ from targets.values.checks import Unfit, list_of, matching, one_line, shown, who
 from targets.values.records import Example
 
 BASELINE_WEIGHTS = "baseline"
+# The NDK's names for the architectures of zig's triples.
+ANDROID_TRIPLES: Mapping[str, str] = {
+    "aarch64": "aarch64-linux-android",
+    "arm": "armv7a-linux-androideabi",
+    "x86_64": "x86_64-linux-android",
+}
 
 
 def _command(value: object) -> str:

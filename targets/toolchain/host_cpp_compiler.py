@@ -10,8 +10,7 @@ from pathlib import Path
 from targets.errors import GeneratorError, ToolchainError
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 _COMPILERS = ("g++", "c++", "clang++")

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.process.compiler_run import run_compiler
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
-from targets.profile.android import NDK_VARIABLES, SDK_VARIABLE
+
+# The first that is set names the NDK; else it is the newest in the folder `ndk` of the Android SDK.
+NDK_VARIABLES = ("ANDROID_NDK_ROOT", "ANDROID_NDK_HOME", "ANDROID_NDK")
+SDK_VARIABLE = "ANDROID_HOME"
 
 _VERSION_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fPIE")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.process.compiler_run import run_compiler
-from targets.process.limited_process import run_limited
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)

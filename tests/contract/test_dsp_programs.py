@@ -17,7 +17,7 @@ from devices.timing.measure import Session, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
-from targets.hexagon.device_runner import HexagonDeviceRunner, open_hexagon_device_runner
+from targets.hexagon.runners import HexagonDeviceRunner, open_hexagon_device_runner
 from targets.hexagon.sdk import find_hexagon_sdk
 from targets.process.content_cache import ContentCache
 from tests.adb_device.programs import running_programs

@@ -15,8 +15,7 @@ from devices.device import Clock, Device
 from devices.device_trouble import TroubleKind
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, build_runtime_object, link_executable
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal

@@ -8,13 +8,13 @@ from pathlib import Path
 import sdk
 from autotune_loop.run.result import TuneResult
 from sdk.settings import Settings
-from targets.generator.open_generator import open_generator
+from targets.generator.program import open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.loader import load_profile
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import profile_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.end_to_end.conftest import SMALL
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool

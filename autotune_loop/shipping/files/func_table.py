@@ -12,7 +12,7 @@ from pathlib import Path
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _SOURCE = Path(__file__).parent / "func_table_plugin.cpp"

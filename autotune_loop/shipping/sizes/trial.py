@@ -26,9 +26,8 @@ from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization, link_kernels
 from targets.build.executable import Executable
 from targets.errors import DeviceError
-from targets.schedule.choice import ScheduleChoice
-from targets.schedule.named_autoschedulers import profile_autoscheduler
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 from weights.network import Network
 
 _CALL_LIMIT_S = 300.0

@@ -62,7 +62,7 @@ def diff(first: WeightsArgument, second: WeightsArgument, as_json: JsonOption = 
     from sdk.output import print_json
     from sdk.select.named_weights import find_weights
     from sdk.settings import read_settings
-    from weights.weights_difference import relative_changes
+    from weights.arithmetic import relative_changes
 
     settings = read_settings()
     one = find_weights(first, settings)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from targets.build.executable import Executable, KernelObject, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.toolchain.zig import ZigToolchain

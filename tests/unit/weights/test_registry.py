@@ -8,9 +8,9 @@ import pytest
 
 from targets.errors import WeightsError
 from targets.halide_install import HalideInstall
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
 from weights.lineage import Lineage
-from weights.perturb import perturb_weights
 from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest
 from weights.weights_file import Weights, weights_sha256
 

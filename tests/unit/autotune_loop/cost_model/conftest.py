@@ -16,8 +16,8 @@ from autotune_loop.store.featurization import Featurization, read_featurization
 from autotune_loop.store.sample_file import Sample
 from benchmarks.random_schedules import RandomSchedule, sample_schedules
 from targets.halide_install import find_halide_install
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, write_weights
 
 GPU_SCHEDULES = Path(__file__).parent / "anderson2021_schedules"

@@ -11,8 +11,8 @@ from autotune_loop.cost_model.network import PIPELINE_INPUTS
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.cost_model.terms import TERM_COUNT
 from targets.halide_install import find_halide_install
+from weights.arithmetic import scale_weights
 from weights.baseline import baseline_weights
-from weights.scale import scale_weights
 
 pytestmark = pytest.mark.usefixtures("tensorflow_ready")
 

@@ -21,8 +21,8 @@ from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
 from tests.halide_tool import TOOL_CORES, run_halides_tool
+from weights.arithmetic import perturb_weights
 from weights.network import Network
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, write_weights
 
 EPOCHS = 30

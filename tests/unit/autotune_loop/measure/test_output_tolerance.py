@@ -15,8 +15,7 @@ from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.reference import parse_generator
 from targets.halide_install import HalideInstall
 from targets.profile.loader import load_profile
-from targets.schedule.choice import ScheduleChoice
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 
 
 def test_the_tolerance_of_real_pipelines(

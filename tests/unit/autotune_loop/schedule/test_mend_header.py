@@ -9,7 +9,7 @@ import pytest
 
 from autotune_loop.schedule.mend_header import mend_header
 from targets.errors import GeneratorError
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HEADERS = Path(__file__).parent / "headers"

@@ -21,8 +21,8 @@ from targets.generator.program import GeneratorProgram
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.process.limited_process import ProcessLimits
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 SMALL = {"input_channels": "16", "output_channels": "16", "width": "24", "height": "16"}

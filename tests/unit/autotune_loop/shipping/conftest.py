@@ -11,7 +11,7 @@ import pytest
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_runs import ship_runs
 from sdk.settings import Settings
-from targets.generator.open_generator import open_generator
+from targets.generator.program import open_generator
 from targets.generator.reference import parse_generator
 from targets.halide_install import HalideInstall
 from targets.profile.loader import load_profile

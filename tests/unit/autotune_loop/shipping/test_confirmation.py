@@ -18,14 +18,13 @@ from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
 from targets.errors import GeneratorError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.process.content_cache import ContentCache
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
-from targets.schedule.named_autoschedulers import li2018, profile_autoscheduler
+from targets.schedule.autoschedulers import li2018, profile_autoscheduler
 from tests.tuned_run_folder import LIMITS, write_tuned_run
 from tests.unit.autotune_loop.shipping.conftest import GENERATORS
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import ConnectionSettings, SshAddress
 from devices.ssh.route import SshHop, plan_route
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 
 SSH = shutil.which("ssh")
 needs_ssh = pytest.mark.skipif(SSH is None, reason="ssh is not installed")

@@ -15,8 +15,8 @@ from autotune_loop.store.sample_file import Sample, write_sample
 from sdk.settings import Settings
 from targets.halide_install import HalideInstall
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.perturb import perturb_weights
 from weights.weights_file import read_weights, weights_sha256, write_weights
 
 

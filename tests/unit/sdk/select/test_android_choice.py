@@ -13,7 +13,7 @@ import pytest
 
 from sdk.main import main
 from sdk.settings import Settings
-from targets.profile.android import NDK_VARIABLES, SDK_VARIABLE
+from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 from tests.stand_in_ndk import EMULATOR, REVISION, make_stand_in_ndk
 
 FALLBACK = "for aarch64-linux-musl, static"

@@ -17,9 +17,9 @@ from targets.halide_install import HalideInstall
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
 from tests.recorded_run_folder import write_run_folder
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
 from weights.lineage import Lineage
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 DEVICES = (Device("pi4", "ssh", "arm64", Clock.WALL, 4, uses_host_cores=False),)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import build_runtime_object
 from targets.errors import ToolchainError
 from targets.process.content_cache import ContentCache
 from tests.unit.targets.conftest import Workshop

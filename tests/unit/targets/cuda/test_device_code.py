@@ -17,8 +17,7 @@ from targets.cuda.device_code import CardCheck, embedded_ptx, find_excess, run_c
 from targets.cuda.kernel_launch import KernelLaunch
 from targets.cuda.ptxas import AssembledKernel, AssemblyFailure, assemble, find_ptxas, ptxas_version
 from targets.errors import ToolchainError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
     AutoschedulerRequest,
@@ -28,12 +27,12 @@ from targets.generator.run import (
     GeneratorRequest,
 )
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.cuda_card import CudaCard
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
-from targets.schedule.named_autoschedulers import li2018, mullapudi2016, profile_autoscheduler
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)

@@ -9,9 +9,8 @@ import pytest
 
 from sdk.settings import Settings
 from targets.errors import GeneratorError, ToolchainError
-from targets.generator.executable_program import ExecutableGeneratorProgram
-from targets.generator.open_generator import open_generator, resolve_name
-from targets.generator.reference import parse_generator
+from targets.generator.program import ExecutableGeneratorProgram, open_generator
+from targets.generator.reference import parse_generator, resolve_name
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler

@@ -26,11 +26,10 @@ from targets.generator.run import (
     run_generator,
 )
 from targets.halide_install import HalideInstall
-from targets.process.limited_process import LOG_TAIL_BYTES
-from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome
 from targets.process.stop_signal import StopSignal
 from targets.profile.loader import load_profile
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import profile_autoscheduler
 from tests.process_state import PATIENCE_S, await_file, has_ended, under_a_time_limit
 
 SEEDED = Path(__file__).parent / "generators" / "seeded.py"

@@ -8,12 +8,11 @@ import pytest
 
 from sdk.settings import Settings
 from targets.errors import GeneratorError
-from targets.generator.open_generator import resolve_name
 from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.reference import parse_generator
+from targets.generator.reference import parse_generator, resolve_name
 from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 
 # Halide's apps register without a name and end in hl.main().
 _UNNAMED = """

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from sdk.settings import Settings
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
     AutoschedulerRequest,
@@ -21,10 +20,10 @@ from targets.generator.run import (
     run_generator,
 )
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.limited_process import ProcessLimits, ProcessOutcome
 from targets.process.stop_signal import StopSignal
 from targets.profile.loader import load_profile
-from targets.schedule.named_autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HERE = Path(__file__).parent / "generators"

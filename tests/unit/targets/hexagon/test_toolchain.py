@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from targets.errors import ToolchainError
-from targets.hexagon.device_runner import device_halide_target, open_hexagon_device_runner
-from targets.hexagon.sdk import HexagonSdk, dsp_version_of, find_hexagon_sdk
-from targets.hexagon.simulator import open_hexagon_simulator
+from targets.hexagon.runners import open_hexagon_device_runner, open_hexagon_simulator
+from targets.hexagon.sdk import HexagonSdk, device_halide_target, dsp_version_of, find_hexagon_sdk
 from targets.hexagon.toolchain import HexagonToolchain
 from targets.profile.loader import load_profile
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.toolchain.c_toolchain import open_toolchain
 from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.process.limited_process import LOG_TAIL_BYTES, run_limited
-from targets.process.outcome import ProcessLimits, ProcessOutcome
+from targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome, run_limited
 from targets.process.stop_signal import StopSignal
 from tests.process_state import act_when, has_ended, under_a_time_limit
 

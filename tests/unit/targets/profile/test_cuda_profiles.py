@@ -8,11 +8,10 @@ import pytest
 
 from targets.errors import ProfileError
 from targets.halide_install import HalideInstall
-from targets.profile.cuda_card import known_cards
+from targets.profile.cuda_card import compiled_capability, known_cards
 from targets.profile.halide_target import parse_halide_target
 from targets.profile.loader import load_profile, profile_names
-from targets.profile.profile_card import compiled_capability
-from targets.schedule.named_autoschedulers import profile_autoscheduler
+from targets.schedule.autoschedulers import profile_autoscheduler
 
 CUDA_PROFILES = [name for name in profile_names() if name.startswith("cuda-")]
 

@@ -8,7 +8,7 @@ import pytest
 
 from targets.errors import ProfileError
 from targets.profile.loader import load_profile
-from targets.toolchain.open_toolchain import open_toolchain
+from targets.toolchain.c_toolchain import open_toolchain
 
 
 @pytest.mark.parametrize("version", ["v65", "v66", "v68"])

@@ -8,8 +8,8 @@ from pathlib import Path
 from sdk.settings import Settings
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.outcome import ProcessLimits
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.process.limited_process import ProcessLimits
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _HEADER = """\

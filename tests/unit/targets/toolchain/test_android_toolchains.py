@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import Executable, link_executable
-from targets.build.halide_runtime import build_runtime_object
+from targets.build.executable import Executable, build_runtime_object, link_executable
 from targets.errors import ToolchainError
 from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import CToolchain
+from targets.toolchain.c_toolchain import CToolchain, describe_toolchains, fallback_notice, open_toolchain
 from targets.toolchain.ndk import NdkToolchain
-from targets.toolchain.open_toolchain import describe_toolchains, fallback_notice, open_toolchain
 from targets.toolchain.zig import ZigToolchain
 from tests.stand_in_ndk import API_LEVEL, EMULATOR, REVISION, TRIPLE, make_stand_in_ndk
 from tests.unit.targets.conftest import Runner, Workshop

@@ -23,7 +23,7 @@ from autotune_loop.cost_model.process.training_sample import TrainingSample
 from autotune_loop.cost_model.training_outcome import TrainingOutcome
 from autotune_loop.store.featurization import format_featurization
 from targets.errors import UsageError, WeightsError
-from weights.perturb import perturb_weights
+from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 NUM_CORES = 2

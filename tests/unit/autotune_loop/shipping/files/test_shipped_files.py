@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.shipping.generator_sources import GeneratorSources
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.profile.loader import load_profile
 from targets.schedule.header import schedule_name
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.tuned_run_folder import LIMITS
 from tests.unit.autotune_loop.shipping.conftest import ShippedProduct

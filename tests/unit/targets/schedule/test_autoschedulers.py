@@ -10,7 +10,7 @@ import pytest
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.profile.loader import load_profile
-from targets.schedule.named_autoschedulers import reference_autoschedulers
+from targets.schedule.autoschedulers import reference_autoschedulers
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 OTHERS = ["Mullapudi2016", "Li2018"]

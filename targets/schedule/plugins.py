@@ -1,8 +1,9 @@
-"""A schedule header as an autoscheduler plug-in: applied to any generator without touching its source."""
+"""Autoscheduler plug-ins of our own: apply a header, stop after the search, schedule everything at root."""
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from targets.generator.run import AutoschedulerRequest
@@ -51,3 +52,35 @@ def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> Aut
         name = schedule_name(schedule_text)
         source.write_text(_PLUGIN_SOURCE.format(name=name, autoscheduler=PLUGIN_AUTOSCHEDULER))
         return AutoschedulerRequest(PLUGIN_AUTOSCHEDULER, (compiler.build_plugin(source),))
+
+
+_SOURCE = Path(__file__).parent / "search_plugin.cpp"
+_NAME = "SdkSearch"
+
+
+def build_search_plugin(compiler: HostCppCompiler) -> Path:
+    """The plug-in, compiled once and cached.
+
+    Raises:
+        ToolchainError: no C++ compiler is installed.
+    """
+    return compiler.build_plugin(_SOURCE)
+
+
+def search_only(request: AutoschedulerRequest, plugin: Path, featurization: Path) -> AutoschedulerRequest:
+    """The same search, ended as soon as its features are written to `featurization`."""
+    parameters = {**request.parameters, "search": request.name, "featurization_path": str(featurization)}
+    return replace(request, name=_NAME, plugins=(*request.plugins, plugin), parameters=parameters)
+
+
+_SOURCE = Path(__file__).parent / "root_plugin.cpp"
+ALL_AT_ROOT = "AllAtRoot"
+
+
+def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:
+    """The autoscheduler, its plug-in compiled once and cached.
+
+    Raises:
+        ToolchainError: no C++ compiler is installed.
+    """
+    return AutoschedulerRequest(ALL_AT_ROOT, (compiler.build_plugin(_SOURCE),))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from targets.halide_install import find_halide_install
+from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.perturb import perturb_weights
 from weights.weights_file import Weights, weights_sha256
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from sdk.settings import Settings
 from targets.errors import GeneratorError
-from targets.generator.open_generator import open_generator
-from targets.generator.program import GeneratorProgram
+from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
     AutoschedulerRequest,
@@ -21,11 +20,11 @@ from targets.generator.run import (
     run_generator,
 )
 from targets.halide_install import HalideInstall
-from targets.process.outcome import ProcessLimits
+from targets.process.limited_process import ProcessLimits
 from targets.profile.loader import load_profile
+from targets.schedule.autoschedulers import profile_autoscheduler
 from targets.schedule.header import portable_schedule
-from targets.schedule.named_autoschedulers import profile_autoscheduler
-from targets.schedule.plugin import schedule_autoscheduler
+from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)

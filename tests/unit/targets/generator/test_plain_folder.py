@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.process.plain_folder import plain_folder
+from targets.generator.run import plain_folder
 
 
 @pytest.mark.parametrize("name", ["with space", "a=b", "a,b", "tab\tline\n"])
