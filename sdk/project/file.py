@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from sdk.project.generators import ProjectGenerator, read_generators
 from targets.errors import UsageError
+from targets.values.checks import Unfit, any_text, list_of, shown, table_of
+from targets.values.records import Example, Source, record
 
 FILE_NAME = "sdk.toml"
-_KEYS: dict[str, type | tuple[type, ...]] = {
-    "default_generator": str,
-    "default_target": str,
-    "budget": str,
-    "inventory": str,
-    "generators": (dict, list),
-    "farm": dict,
-}
+
+
+@dataclass(frozen=True)
+class ProjectGenerator:
+    """One generator of a project, a table of `[[generators]]`; its paths are relative to the project's folder.
+
+    Attributes:
+        generator: GENERATOR.
+        name: what it is called by; None takes `generator`.
+        parameters: each `key=value`.
+        argument_sets: as --generator-arg-sets; None for none.
+        function_name, incumbent: as the options of these names; None for none.
+    """
+
+    generator: Annotated[str, any_text, Example("a generator such as 'blur.py:blur'")]
+    name: str | None = None
+    parameters: tuple[str, ...] = ()
+    argument_sets: str | None = None
+    function_name: str | None = None
+    incumbent: str | None = None
+
+
+def _generators(value: object) -> dict[str, ProjectGenerator]:
+    """`[generators]`, with a GENERATOR for each name, or `[[generators]]`."""
+    if not isinstance(value, list):
+        return {name: ProjectGenerator(text) for name, text in table_of(any_text)(value).items()}
+    listed: dict[str, ProjectGenerator] = {}
+    for entry in list_of(record(ProjectGenerator))(value):
+        name = entry.name or entry.generator
+        if name in listed:
+            raise Unfit(f"a list of generators with a name of its own for each; {shown(name)} is there twice")
+        listed[name] = entry
+    return listed
+
+
+@dataclass(frozen=True)
+class _Farm:
+    scheduler: str | None = None
+
+
+@dataclass(frozen=True)
+class _ProjectFile:
+    default_generator: str | None = None
+    default_target: str | None = None
+    budget: str | None = None
+    inventory: str | None = None
+    generators: Annotated[Mapping[str, ProjectGenerator], _generators] = field(default_factory=dict)
+    farm: _Farm = field(default_factory=_Farm)
 
 
 @dataclass(frozen=True)
@@ -41,7 +82,7 @@ class Project:
     budget: str | None = None
     inventory: str | None = None
     scheduler: str | None = None
-    generators: dict[str, ProjectGenerator] = field(default_factory=dict)
+    generators: Mapping[str, ProjectGenerator] = field(default_factory=dict)
     tunes_all: bool = False
 
     def resolve(self, generator: str | None) -> str:
@@ -94,27 +135,16 @@ def find_project(start: Path) -> Project:
 
 
 def _read(path: Path) -> Project:
-    try:
-        with path.open("rb") as file:
-            table = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.", next_step="Mend the file or move it away.") from error
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise UsageError(f"{path}: unknown key {key!r}; known are {', '.join(_KEYS)}.")
-        if not isinstance(value, _KEYS[key]):
-            raise UsageError(f"{path}: {key} must be a {'string' if _KEYS[key] is str else 'table'}.")
-    generators = table.get("generators", {})
-    farm = table.get("farm", {})
-    if not set(farm) <= {"scheduler"} or not isinstance(farm.get("scheduler", ""), str):
-        raise UsageError(f"{path}: [farm] has one key: scheduler, an address such as 'tls://lab.example:8786'.")
+    source = Source(path, UsageError, next_step="Correct the file or move it away.")
+    tables = source.toml(source.read(path))
+    told = source.check(record(_ProjectFile), tables)
     return Project(
         folder=path.parent,
-        default_generator=table.get("default_generator"),
-        default_target=table.get("default_target"),
-        budget=table.get("budget"),
-        inventory=table.get("inventory"),
-        scheduler=farm.get("scheduler"),
-        generators=read_generators(path, generators),
-        tunes_all=isinstance(generators, list),
+        default_generator=told.default_generator,
+        default_target=told.default_target,
+        budget=told.budget,
+        inventory=told.inventory,
+        scheduler=told.farm.scheduler,
+        generators=told.generators,
+        tunes_all=isinstance(tables.get("generators"), list),
     )

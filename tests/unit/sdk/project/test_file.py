@@ -55,13 +55,21 @@ def test_without_a_generator_the_known_ones_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("default_generator = 3", "default_generator must be a string"),
-        ('generators = "x"', "generators must be a table"),
-        ("[generators]\nblur = 3", "generators.blur must be a string"),
-        ("[generators.blur]\nfile = 'x'", "generators.blur must be a string"),
-        ("defualt_target = 'x'", "unknown key 'defualt_target'; known are default_generator"),
-        ("a = ", "cannot be read"),
-        ("= 3", "cannot be read"),
+        ("default_generator = 3", "key 'default_generator' must be a string"),
+        ('generators = "x"', "key 'generators' must be a table"),
+        ("[generators]\nblur = 3", "key 'generators.blur' must be a string"),
+        ("[generators.blur]\nfile = 'x'", "key 'generators.blur' must be a string"),
+        ("defualt_target = 'x'", "unknown key 'defualt_target'; the nearest is 'default_target'"),
+        ("a = ", "not valid TOML"),
+        ("= 3", "not valid TOML"),
+        ("generators = [3]", "key 'generators[0]' must be a table"),
+        ("[[generators]]\nname = 'x'", "the key 'generators[0].generator' is missing"),
+        ("[[generators]]\ngenerator = 'x'\nparameters = 'a=1'", "key 'generators[0].parameters' must be a list"),
+        ("[[generators]]\ngenerator = 'x'\nincumbnt = 'y'", "the nearest is 'generators[0].incumbent'"),
+        ("[[generators]]\ngenerator = 'x'\n[[generators]]\ngenerator = 'x'", "'x' is there twice"),
+        ("[farm]\nscheduler = 3", "key 'farm.scheduler' must be a string"),
+        ("farm = 3", "key 'farm' must be a table"),
+        ("scheduler = 'x'", "the nearest is 'farm.scheduler'"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, text: str, words: str) -> None:
