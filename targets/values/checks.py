@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from targets.errors import SdkError
 
@@ -21,7 +22,6 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
 Check: TypeAlias = Callable[[object], T]
 
-MOST_ITEMS = 4096
 _LONGEST_LINE_CHARACTERS = 1024
 _LONGEST_WORD_CHARACTERS = 64
 _SHOWN_CHARACTERS = 80
@@ -54,7 +54,7 @@ class Unfit(Exception):
     def sentence(self, where: str) -> str:
         """Say what is wrong, and where: the file, then the key."""
         if self.keys == ("",):
-            return f"{where} must be {self._text}."
+            return f"{where}: it must be {self._text}."
         return f"{where}: {self._form.format(*self.keys, text=self._text)}"
 
     def below(self, key: str) -> Unfit:
@@ -174,6 +174,17 @@ def one_of(valid: Iterable[str]) -> Check[str]:
     return check
 
 
+def exactly(wanted: str | int) -> Check[str | int]:
+    """A check for one value, such as the version of a format."""
+
+    def check(value: object) -> str | int:
+        if type(value) is not type(wanted) or value != wanted:
+            raise Unfit(shown(wanted), shown(value))
+        return wanted
+
+    return check
+
+
 def member_of(kind: type[E]) -> Check[E]:
     """A check for the value of one of an Enum's members, which are strings."""
     check = one_of(str(member.value) for member in kind)
@@ -236,7 +247,7 @@ def optional(check: Check[T]) -> Check[T | None]:
     return lambda value: None if value is None else check(value)
 
 
-def list_of(check: Check[T], *, most: int = MOST_ITEMS, distinct: bool = False) -> Check[tuple[T, ...]]:
+def list_of(check: Check[T], *, most: int = sys.maxsize, distinct: bool = False) -> Check[tuple[T, ...]]:
     """A check for a list whose items pass `check`; it is held as a tuple.
 
     Args:
@@ -258,7 +269,19 @@ def list_of(check: Check[T], *, most: int = MOST_ITEMS, distinct: bool = False) 
     return check_list
 
 
-def table_of(check: Check[T], *, names: Check[str] = any_text, most: int = MOST_ITEMS) -> Check[dict[str, T]]:
+def row_of(*checks: Check[Any]) -> Check[tuple[Any, ...]]:
+    """A check for a list with one item for each of the checks."""
+
+    def check_row(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) != len(checks):
+            found = f"of {len(value)}" if isinstance(value, list) else kind_of(value)
+            raise Unfit(f"a list of {len(checks)} items", found)
+        return tuple(check_at(f"[{index}]", check, value[index]) for index, check in enumerate(checks))
+
+    return check_row
+
+
+def table_of(check: Check[T], *, names: Check[str] = any_text, most: int = sys.maxsize) -> Check[dict[str, T]]:
     """A check for a table of any keys, whose values pass `check`, in the order of the file.
 
     Args:

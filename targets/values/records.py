@@ -11,7 +11,7 @@
 
 A field's name is the key; without a default it must be there. Its check is the one it is annotated with, else the one
 that its type has: text, numbers, truth values, paths, an Enum of strings, a Literal, `X | None`, `tuple[X, ...]`,
-`Mapping[str, X]` and other dataclasses, which are tables.
+`tuple[X, Y]`, `Mapping[str, X]` and other dataclasses, which are tables.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from targets.values.checks import (
     one_of,
     optional,
     path,
+    row_of,
     shown_key,
     table_of,
     true_or_false,
@@ -74,7 +75,7 @@ class Source:
     """Where values come from, and the error that is raised for a wrong one.
 
     Attributes:
-        name: starts every message, such as the path of a file.
+        name: starts every message, such as the path of a file, or that it is damaged.
         error: what is raised.
         next_step: what the user can do about a wrong file; may be empty.
     """
@@ -100,7 +101,7 @@ class Source:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FileNotFoundError(*error.args) from error
         except OSError as error:
-            raise self.error(f"{self.name} cannot be read ({error.strerror}).", next_step=self.next_step) from error
+            raise self.error(f"{file} cannot be read ({error.strerror}).", next_step=self.next_step) from error
         if len(data) > most_bytes:
             raise self.refuse(f"the file has more than {most_bytes} bytes.")
         try:
@@ -303,6 +304,8 @@ def _check_of(hint: Any, reader: _Record[Any]) -> Check[Any]:
         return one_of(inner)
     if origin is tuple and inner[1:] == (...,):
         return list_of(_check_of(inner[0], reader))
+    if origin is tuple:
+        return row_of(*(_check_of(item, reader) for item in inner))
     if origin in (Mapping, dict):
         return table_of(_check_of(inner[1], reader))
     if isinstance(hint, type) and is_dataclass(hint):

@@ -152,7 +152,7 @@ def test_a_link_stays_a_link_and_a_mode_stays(file: Path, tmp_path: Path) -> Non
         (b"#" * 1048577, "more than 1048576 bytes"),
         (b"[device.a]\nx = 1", "unknown key 'device'; the nearest is 'devices'"),
         (b"devices = 3", "'devices' must be a table"),
-        (b"[devices]\npi = 3", "device 'pi' must be a table, not an integer"),
+        (b"[devices]\npi = 3", "device 'pi': it must be a table, not an integer"),
         (b"x=" + b"[" * 100000, "nested too deeply"),
         (
             b"".join(b"[devices.a%d]\n" % number for number in range(1001)),

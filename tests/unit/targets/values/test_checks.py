@@ -15,6 +15,7 @@ from targets.values.checks import (
     Unfit,
     any_text,
     check_at,
+    exactly,
     kind_of,
     list_of,
     matching,
@@ -26,6 +27,7 @@ from targets.values.checks import (
     optional,
     path,
     plain_value,
+    row_of,
     table_of,
     true_or_false,
     whole_number,
@@ -47,6 +49,7 @@ class Colour(Enum):
         (matching("[a-c]+", "letters"), "abc", "abc"),
         (one_of(["a", "b"]), "b", "b"),
         (member_of(Colour), "green", Colour.GREEN),
+        (exactly(1), 1, 1),
         (whole_number(), -(10**30), -(10**30)),
         (whole_number(1, 3), 3, 3),
         (number(), 3, 3.0),
@@ -56,6 +59,7 @@ class Colour(Enum):
         (path, "~/x", Path("~/x")),
         (optional(word), None, None),
         (list_of(word), ["a", "a"], ("a", "a")),
+        (row_of(word, whole_number()), ["a", 1], ("a", 1)),
         (table_of(whole_number()), {"b": 1, "a": 2}, {"b": 1, "a": 2}),
     ],
 )
@@ -77,6 +81,8 @@ def test_what_is_right_is_held(check: Check[object], value: object, held: object
         (one_of(["left", "right"]), "rigth", "one of left, right, not 'rigth'; the nearest is 'right'"),
         (one_of(["left", "right"]), "x", "one of left, right, not 'x'"),
         (one_of(["left"]), None, "one of left, not null"),
+        (exactly(1), True, "1, not true or false"),
+        (exactly("a"), "b", "'a', not 'b'"),
         (whole_number(1, 3), 4, "an integer from 1 to 3, not 4"),
         (whole_number(1), 0, "an integer of at least 1, not 0"),
         (whole_number(1, 3), True, "not true or false"),
@@ -90,6 +96,8 @@ def test_what_is_right_is_held(check: Check[object], value: object, held: object
         (list_of(word), "a", "a list, not a string"),
         (list_of(word, most=1), ["a", "b"], "a list of at most 1 items, not 2"),
         (list_of(word, distinct=True), ["a", "b", "a"], "'a' is in it twice"),
+        (row_of(word, word), ["a"], "a list of 2 items, not of 1"),
+        (row_of(word, word), "ab", "a list of 2 items, not a string"),
         (table_of(word), [1], "a table, not a list"),
         (table_of(word, most=0), {"a": "b"}, "a table of at most 0 keys, not 1"),
         (table_of(word, names=matching("[A-Z]+", "capitals")), {"a": "b"}, "capitals, not 'a'"),
@@ -99,7 +107,7 @@ def test_what_is_wrong_is_said(check: Check[object], value: object, expected: st
     with pytest.raises(Unfit) as caught:
         check(value)
     sentence = caught.value.sentence("FILE")
-    assert sentence.startswith("FILE must be ") and sentence.endswith(".")
+    assert sentence.startswith("FILE: it must be ") and sentence.endswith(".")
     assert expected in sentence
 
 

@@ -47,6 +47,7 @@ class Server:
     limits: Limits
     kind: Literal["ssh", "adb"] = "ssh"
     pairs: Annotated[int | None, even] = None
+    size: tuple[int, float] = (1, 1.0)
     labels: tuple[str, ...] = ()
     folders: Mapping[str, Path] = field(default_factory=dict)
     others: tuple[Limits, ...] = ()
@@ -141,7 +142,7 @@ def test_a_part_of_a_table_is_checked_without_what_it_lacks() -> None:
 
 def test_values_that_are_no_table() -> None:
     for value in (3, [], None, "x"):
-        with pytest.raises(ProfileError, match="^FILE must be a table, not "):
+        with pytest.raises(ProfileError, match="^FILE: it must be a table, not "):
             SOURCE.check(record(Server), value)
     assert SOURCE.check(optional(record(Server)), None) is None
 
