@@ -106,11 +106,11 @@ def tune(name: str, parameters: tuple[str, ...], profile: str, budget_s: float |
         except sdk.SdkError as error:
             return Cell(trouble=str(error))
         if not result.tuned or result.best.tuned_ms is None:
-            return Cell(trouble=f"nothing was timed: {dict(result.failures)}")
+            return Cell(trouble=f"nothing was timed: {dict(result.totals.failures)}")
         with closing(sqlite3.connect(run_folder / "tuning.db")) as database:
             query = "SELECT COUNT(*), SUM(output_checked) FROM measurements WHERE purpose = 'sample'"
             timed, checked = database.execute(query).fetchone()
-        best, failed = result.best, sum(result.failures.values())
+        best, failed = result.best, sum(result.totals.failures.values())
         return Cell(best.tuned_ms, best.speed_up, int(timed), int(checked or 0), failed, result.clock)
 
 

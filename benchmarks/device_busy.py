@@ -60,11 +60,11 @@ def main() -> int:
     share = busy_s / span_s
     if arguments.json:
         figures = {"busy_share": share, "goal": GOAL, "busy_s": busy_s, "span_s": span_s, "samples": samples}
-        print(json.dumps({**figures, "stages_s": dict(result.stages_s)}, indent=2))
+        print(json.dumps({**figures, "stages_s": dict(result.totals.stages_s)}, indent=2))
     else:
         print(f"{samples} schedules after the first batch: the device was busy {busy_s:.1f} s of {span_s:.1f} s")
         print(f"busy: {share:.1%} (goal {GOAL:.0%})")
-        print("stages:", ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in result.stages_s.items()))
+        print("stages:", ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in result.totals.stages_s.items()))
     return 0 if share >= GOAL else 1
 
 

@@ -44,7 +44,7 @@ def main() -> int:
             play_off_turns=8,
             run_folder=Path(folder) / "ours",
         )
-    ratio = (60 * ours.samples_timed / ours.duration_s) / theirs.samples_per_minute
+    ratio = (60 * ours.totals.samples_timed / ours.totals.duration_s) / theirs.samples_per_minute
     if arguments.json:
         print(json.dumps({"ratio": ratio, "goal": GOAL, "halide": theirs.__dict__, "sdk": ours.to_dict()}, indent=2))
     else:
@@ -65,9 +65,9 @@ def _run_theirs(generator: str, target: str, scratch: Path) -> HalideLoopResult:
 
 def _print(theirs: HalideLoopResult, ours: sdk.TuneResult, ratio: float) -> None:
     print("Halide's loop\n" + format_result(theirs))
-    rate = 60 * ours.samples_timed / ours.duration_s
-    print(f"sdk autotune: {ours.samples_timed} samples in {ours.duration_s:.1f} s: {rate:.1f} a minute")
-    stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in ours.stages_s.items())
+    rate = 60 * ours.totals.samples_timed / ours.totals.duration_s
+    print(f"sdk autotune: {ours.totals.samples_timed} samples in {ours.totals.duration_s:.1f} s: {rate:.1f} a minute")
+    stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in ours.totals.stages_s.items())
     print(f"  {stages} (stages overlap); rest is start-up and the play-off")
     print(f"  default {ours.best.default_ms:.3f} ms, tuned {ours.best.tuned_ms:.3f} ms")
     print(f"ratio: {ratio:.1f} (goal {GOAL:g})")

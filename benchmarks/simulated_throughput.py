@@ -38,7 +38,8 @@ def main() -> int:
         for count in counts:
             results[count].append(_run(arguments, count))
     rates = {
-        count: sorted(60 * result.samples_timed / result.duration_s for result in results[count]) for count in counts
+        count: sorted(60 * t.samples_timed / t.duration_s for t in (result.totals for result in results[count]))
+        for count in counts
     }
     ratio = median(rates[counts[-1]]) / median(rates[1])
     if arguments.json:
@@ -69,7 +70,7 @@ def _run(arguments: argparse.Namespace, count: int) -> sdk.TuneResult:
 
 
 def _print(count: int, rates: list[float], results: list[sdk.TuneResult]) -> None:
-    simulating_s = median(result.stages_s["measure"] for result in results)
+    simulating_s = median(result.totals.stages_s["measure"] for result in results)
     print(
         f"{count} at once: {median(rates):.1f} samples a minute [{rates[0]:.1f}, {rates[-1]:.1f}],"
         f" {simulating_s:.1f} s of each run with a batch on the emulator"

@@ -53,9 +53,9 @@ def tune_and_compare(generator: Path, target: str, budget_s: float) -> tuple[lis
             str(generator), target=target, budget_s=budget_s, weights="baseline", run_folder=run_folder
         )
         if result.best.header is None:
-            return [None] * (1 + len(COMPETITORS)), result.samples_timed
+            return [None] * (1 + len(COMPETITORS)), result.totals.samples_timed
         compared = sdk.bench(str(generator), [str(result.best.header), *COMPETITORS], target=target)
-        return [schedule.median_ms for schedule in compared], result.samples_timed
+        return [schedule.median_ms for schedule in compared], result.totals.samples_timed
 
 
 if __name__ == "__main__":

@@ -21,42 +21,78 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
+class ScheduleTime:
+    """A schedule's time on the device that a run reports.
+
+    Attributes:
+        spread_ms: robust standard deviation; between processes after a play-off.
+        range_ms: the fastest and the slowest process of the play-off; None without one.
+    """
+
+    median_ms: float
+    spread_ms: float
+    range_ms: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
 class TunedSchedule:
     """The winner of one tuning task: a generator with one argument set.
 
     Attributes:
-        generator: its registered name.
+        parameters: the generator's.
         header: best.<name>.schedule.h; None when nothing could be timed.
         sample: which sample won, as samples/batch_<round>_<argset>/<sample>; 'default' or 'incumbent' when that stays.
         default_description: how the default schedule was made.
-        default_ms, tuned_ms: medians of the play-off, by the same clock; None when it was not timed.
-        default_spread_ms, tuned_spread_ms: robust standard deviations; between processes where a play-off was held.
+        default, tuned: times of the play-off, by the same clock; None when it was not timed.
         confirmed: a play-off was held to its end, and `verdict` says who ships.
         by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
-        tuned_range_ms: the fastest and the slowest of the play-off's processes; None where there was none.
         verdict: what the play-off says; None where none was held.
+        generator: its registered name.
     """
 
     parameters: Mapping[str, str]
     header: Path | None
     sample: str
     default_description: str
-    default_ms: float | None
-    tuned_ms: float | None
-    default_spread_ms: float | None
-    tuned_spread_ms: float | None
+    default: ScheduleTime | None
+    tuned: ScheduleTime | None
     confirmed: bool
     by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
-    tuned_range_ms: tuple[float, float] | None = None
     verdict: Verdict | None = None
     generator: str = ""
 
     @property
+    def default_ms(self) -> float | None:
+        """The default's median time."""
+        return None if self.default is None else self.default.median_ms
+
+    @property
+    def tuned_ms(self) -> float | None:
+        """The winner's median time."""
+        return None if self.tuned is None else self.tuned.median_ms
+
+    @property
     def speed_up(self) -> float | None:
         """Default time over tuned time."""
-        if self.default_ms is None or self.tuned_ms is None:
+        if self.default is None or self.tuned is None:
             return None
-        return self.default_ms / self.tuned_ms
+        return self.default.median_ms / self.tuned.median_ms
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-ready form, with the times side by side."""
+        fields = asdict(self)
+        default, tuned = fields.pop("default"), fields.pop("tuned")
+        return {
+            **fields,
+            "header": None if self.header is None else str(self.header),
+            "default_ms": self.default_ms,
+            "default_spread_ms": default and default["spread_ms"],
+            "tuned_ms": self.tuned_ms,
+            "tuned_spread_ms": tuned and tuned["spread_ms"],
+            "tuned_range_ms": tuned and tuned["range_ms"],
+            "speed_up": self.speed_up,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -80,16 +116,33 @@ class DeviceUse:
 
 
 @dataclass(frozen=True)
+class RunTotals:
+    """What a run has done, with the parts before it was resumed.
+
+    Attributes:
+        failures: count by 'stage: reason'.
+        not_done: candidates that were chosen and not timed because the run ended.
+        incidents: troubles of devices by 'device: trouble'; their schedules were handed out again.
+        stages_s: seconds by stage; stages overlap, so they may add up to more than `duration_s`.
+        duration_s: of this part of the run.
+    """
+
+    rounds: int
+    samples_timed: int
+    failures: Mapping[str, int]
+    not_done: int
+    stages_s: Mapping[str, float]
+    duration_s: float
+    incidents: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TuneResult:
     """The result of `autotune`.
 
     Attributes:
         clock: 'wall'; or 'simulated' or 'emulated', for times that are not a device's.
         weights: samples/updated.weights: the newest accepted weights.
-        failures: count by 'stage: reason'.
-        not_done: candidates that were chosen and not timed because the run ended.
-        stages_s: seconds by stage; stages overlap, so they may add up to more than `duration_s`.
-        incidents: troubles of devices by 'device: trouble'; their schedules were handed out again.
         devices: what every device did.
     """
 
@@ -101,13 +154,7 @@ class TuneResult:
     tuned: tuple[TunedSchedule, ...]
     run_folder: Path
     weights: Path
-    rounds: int
-    samples_timed: int
-    failures: Mapping[str, int]
-    not_done: int
-    stages_s: Mapping[str, float]
-    duration_s: float
-    incidents: Mapping[str, int] = field(default_factory=dict)
+    totals: RunTotals
     devices: tuple[DeviceUse, ...] = ()
 
     @property
@@ -116,20 +163,14 @@ class TuneResult:
         return self.tuned[0]
 
     def to_dict(self) -> dict[str, object]:
-        """A JSON-ready form."""
-        tuned = [
-            {
-                **asdict(t),
-                "header": None if t.header is None else str(t.header),
-                "speed_up": t.speed_up,
-                "verdict": None if t.verdict is None else t.verdict.to_dict(),
-            }
-            for t in self.tuned
-        ]
+        """A JSON-ready form, with the totals beside the rest."""
+        fields = asdict(self)
+        totals = fields.pop("totals")
         return {
-            **asdict(self),
+            **fields,
+            **totals,
             "outcome": self.outcome.value,
             "run_folder": str(self.run_folder),
             "weights": str(self.weights),
-            "tuned": tuned,
+            "tuned": [tuned.to_dict() for tuned in self.tuned],
         }

@@ -22,7 +22,7 @@ from autotune_loop.play_off.run_play_off import RunPlayOff
 from autotune_loop.run.nothing_timed import nothing_timed
 from autotune_loop.run.recovery import account_for_unfinished, recover
 from autotune_loop.run.references import prepare_references
-from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import DeviceUse, Outcome, RunTotals, TunedSchedule, TuneResult
 from autotune_loop.run.setup import measure_settings
 from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
@@ -317,14 +317,16 @@ class Rounds:
             tuned=tuned,
             run_folder=self.store.folder,
             weights=self.store.updated_weights,
-            rounds=database.next_round(),
-            samples_timed=len(database.measured()),
-            failures=database.failure_counts(),
-            incidents=database.incident_counts(),
+            totals=RunTotals(
+                rounds=database.next_round(),
+                samples_timed=len(database.measured()),
+                failures=database.failure_counts(),
+                incidents=database.incident_counts(),
+                not_done=database.not_done_count(),
+                stages_s=database.stage_totals_s(),
+                duration_s=duration_s,
+            ),
             devices=_device_use(database),
-            not_done=database.not_done_count(),
-            stages_s=database.stage_totals_s(),
-            duration_s=duration_s,
         )
 
 

@@ -16,7 +16,7 @@ from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
 from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.run.result import TunedSchedule
+from autotune_loop.run.result import ScheduleTime, TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_store import RunStore
@@ -183,16 +183,13 @@ class TaskState:
             header=header,
             sample=sample,
             default_description=self._default_description(),
-            default_ms=default[lead].median_ms if lead in default else None,
-            tuned_ms=won[lead].median_ms,
-            default_spread_ms=default[lead].spread_ms if lead in default else None,
-            tuned_spread_ms=won[lead].spread_ms,
+            default=ScheduleTime(default[lead].median_ms, default[lead].spread_ms) if lead in default else None,
+            tuned=ScheduleTime(won[lead].median_ms, won[lead].spread_ms, (low_ms, high_ms)),
             confirmed=True,
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
                 for device, times in won.items()
             },
-            tuned_range_ms=(low_ms, high_ms),
             verdict=verdict,
         )
 
@@ -206,7 +203,6 @@ class TaskState:
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
         """The best so far as it was timed once; an incumbent that it has not beaten stays."""
         best = self.timed[0] if self.timed else None
-        default = self.default
         header = None if best is None else store.best_schedule(self.task_index)
         if self.incumbent is not None:
             benchmark = f"not timed ({clock} time): no play-off has decided against the incumbent\n"
@@ -217,10 +213,8 @@ class TaskState:
             header=header,
             sample=self._unconfirmed_sample(best),
             default_description=self._default_description(),
-            default_ms=self.default_ms,
-            tuned_ms=None if best is None or self.incumbent is not None else best.median_ms,
-            default_spread_ms=None if default is None else default.spread_ms,
-            tuned_spread_ms=None if best is None or self.incumbent is not None else best.spread_ms,
+            default=_time_of(self.default),
+            tuned=None if self.incumbent is not None else _time_of(best),
             confirmed=False,
             verdict=verdict,
         )
@@ -234,3 +228,7 @@ class TaskState:
         if self.default is None:
             return "none could be timed"
         return f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"
+
+
+def _time_of(timed: Timed | None) -> ScheduleTime | None:
+    return None if timed is None else ScheduleTime(timed.median_ms, timed.spread_ms)

@@ -84,14 +84,14 @@ class SshAuthentication:
                     return
 
     def _keys(self, agent_keys: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        files = {blob: path for path in self._hop.identity_files if (blob := public_blob(path)) is not None}
+        files = {blob: path for path in self._hop.keys.files if (blob := public_blob(path)) is not None}
         matching = [key for key in agent_keys if key.asbytes() in files]
-        others = [] if self._hop.identities_only else [key for key in agent_keys if key.asbytes() not in files]
+        others = [] if self._hop.keys.are_all else [key for key in agent_keys if key.asbytes() not in files]
         for key in (*matching, *others):
             yield f"the agent's key {key.comment or key.get_name()!r}", key
         done = {files[key.asbytes()] for key in matching}
-        for path in self._hop.identity_files:
-            if path in done or path.suffix == ".pub" or not (path.exists() or self._hop.identities_named):
+        for path in self._hop.keys.files:
+            if path in done or path.suffix == ".pub" or not (path.exists() or self._hop.keys.are_named):
                 continue
             if (key := self._load(path)) is not None:
                 yield str(path), key
@@ -110,7 +110,7 @@ class SshAuthentication:
     def _agent_keys(self) -> Iterator[Sequence[Any]]:
         from paramiko import Agent, SSHException
 
-        if not self._hop.use_agent:
+        if not self._hop.keys.use_agent:
             yield ()
             return
         try:

@@ -23,11 +23,11 @@ class SshHostKeyCheck:
     def __init__(self, hop: SshHop) -> None:
         self._hop = hop
         try:
-            lines = known_host_keys(hop.known_hosts_files, hop.host_key_name.lower())
+            lines = known_host_keys(hop.host_key.files, hop.host_key.name.lower())
             # Like ssh: a key known for the host without a port is good for other ports, but never found wrong.
             without_port: tuple[KnownHostKey, ...] = ()
-            if hop.port != DEFAULT_PORT and not hop.host_key_alias:
-                without_port = known_host_keys(hop.known_hosts_files, hop.host.lower())
+            if hop.port != DEFAULT_PORT and not hop.host_key.is_alias:
+                without_port = known_host_keys(hop.host_key.files, hop.host.lower())
         except OSError as error:
             message = f"The known hosts cannot be read: {error.strerror} ({error.filename})."
             raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Correct the file's permissions.") from error
@@ -62,7 +62,7 @@ class SshHostKeyCheck:
         raise self._unknown(key_type, shown)
 
     def _changed(self, key: KnownHostKey, shown: str) -> DeviceTrouble:
-        forget = f"ssh-keygen -R {shlex.quote(self._hop.host_key_name)} -f {_shell_path(key.file)}"
+        forget = f"ssh-keygen -R {shlex.quote(self._hop.host_key.name)} -f {_shell_path(key.file)}"
         return _refuse(
             f"The host key of {self._hop.place} has changed: it is now {shown}, "
             f"and line {key.line} of {key.file} has {fingerprint(key.blob)}.",
@@ -72,7 +72,7 @@ class SshHostKeyCheck:
 
     def _unknown(self, key_type: str, shown: str) -> DeviceTrouble:
         hop = self._hop
-        file = hop.known_hosts_files[0]
+        file = hop.host_key.files[0]
         if self._known:
             key = self._known[0]
             reason = f"line {key.line} of {key.file} has only a key of another type ({_short(key.key_type)})"
@@ -80,7 +80,7 @@ class SshHostKeyCheck:
             key = self._authorities[0]
             reason = f"line {key.line} of {key.file} has a certificate authority for it, which is not supported"
         else:
-            reason = f"{file} has no line for {hop.host_key_name}"
+            reason = f"{file} has no line for {hop.host_key.name}"
         return _refuse(
             f"The host key of {hop.place} is not known: it is {shown}, and {reason}.",
             f"If the fingerprint is the device's own, trust the key: {self._trust_command(key_type, file)}",
@@ -89,10 +89,10 @@ class SshHostKeyCheck:
     def _trust_command(self, key_type: str, file: Path) -> str:
         hop = self._hop
         port = "" if hop.port == DEFAULT_PORT else f" -p {hop.port}"
-        if not hop.behind and not hop.host_key_alias:
+        if not hop.behind and not hop.host_key.is_alias:
             return f"ssh-keyscan{port} -t {_short(key_type).lower()} {shlex.quote(hop.host)} >> {_shell_path(file)}"
         # From here it cannot be scanned, or not under the name it is known by: ssh asks, and adds it.
-        alias = f" -o {shlex.quote(f'HostKeyAlias={hop.host_key_name}')}" if hop.host_key_alias else ""
+        alias = f" -o {shlex.quote(f'HostKeyAlias={hop.host_key.name}')}" if hop.host_key.is_alias else ""
         jump = f" -J {shlex.quote(','.join(hop.behind))}" if hop.behind else ""
         files = f" -o {shlex.quote(f'UserKnownHostsFile={file}')}"
         return f"ssh{files}{alias}{jump}{port} {shlex.quote(f'{hop.user}@{hop.host}')} exit"

@@ -30,18 +30,43 @@ _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @dataclass(frozen=True)
+class KnownHost:
+    """Where a server's host key is looked up.
+
+    Attributes:
+        name: what known_hosts has for it: host, [host]:port, or the configuration's HostKeyAlias.
+        is_alias: the configuration gave that name.
+        files: where the key may be; a user adds it to the first.
+    """
+
+    name: str
+    is_alias: bool
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class LoginKeys:
+    """The keys to log in with.
+
+    Attributes:
+        files: private keys to try.
+        are_named: they were named for this host, so that a missing one is worth a word.
+        are_all: no other keys of the agent.
+        use_agent: whether the agent is asked at all.
+    """
+
+    files: tuple[Path, ...]
+    are_named: bool
+    are_all: bool
+    use_agent: bool
+
+
+@dataclass(frozen=True)
 class SshHop:
     """One server on the way to a device; the last one is the device.
 
     Attributes:
         alias: as the user calls it.
-        host_key_name: what known_hosts has for it: host, [host]:port, or the configuration's HostKeyAlias.
-        host_key_alias: true when the configuration gave that name.
-        known_hosts_files: where its key may be; the first is where a user adds it.
-        identity_files: private keys to try.
-        identities_named: they were named for this host, so that a missing one is worth a word.
-        identities_only: no other keys of the agent.
-        use_agent: whether the agent is asked at all.
         alive_interval_s: seconds of silence after which the server is asked whether it is still there.
         behind: the hops before it, as `ssh -J` takes them; empty when it is reached directly.
         is_device: true for the last hop.
@@ -51,13 +76,8 @@ class SshHop:
     host: str
     port: int
     user: str
-    host_key_name: str
-    host_key_alias: bool
-    known_hosts_files: tuple[Path, ...]
-    identity_files: tuple[Path, ...]
-    identities_named: bool
-    identities_only: bool
-    use_agent: bool
+    host_key: KnownHost
+    keys: LoginKeys
     connect_timeout_s: float
     alive_interval_s: float
     behind: tuple[str, ...] = ()
@@ -138,14 +158,17 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
         host=host,
         port=port,
         user=user,
-        host_key_name=alias or (host if port == DEFAULT_PORT else f"[{host}]:{port}"),
-        host_key_alias=alias is not None,
-        known_hosts_files=_known_hosts_files(options, connections),
-        identity_files=files,
-        identities_named=named,
-        identities_only=address.identity_file is not None
-        or str(options.get("identitiesonly")).lower() in ("yes", "true"),
-        use_agent=options.get("identityagent") != "none",
+        host_key=KnownHost(
+            name=alias or (host if port == DEFAULT_PORT else f"[{host}]:{port}"),
+            is_alias=alias is not None,
+            files=_known_hosts_files(options, connections),
+        ),
+        keys=LoginKeys(
+            files=files,
+            are_named=named,
+            are_all=address.identity_file is not None or str(options.get("identitiesonly")).lower() in ("yes", "true"),
+            use_agent=options.get("identityagent") != "none",
+        ),
         connect_timeout_s=_duration_s(options, "connecttimeout", CONNECT_TIMEOUT_S),
         alive_interval_s=_duration_s(options, "serveraliveinterval", ALIVE_INTERVAL_S),
     )

@@ -62,7 +62,7 @@ def follow_up(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) 
             for spec, tuned in zip(specs, result.tuned, strict=False)
         ),
         resume=None if result.outcome is Outcome.EXHAUSTED else _resume(given, call, result),
-        look=_about(result, "report") if result.samples_timed else None,
+        look=_about(result, "report") if result.totals.samples_timed else None,
         ship=_about(result, "ship", "-o", "schedules") if any(tuned.header for tuned in result.tuned) else None,
     )
 
@@ -92,7 +92,7 @@ def _resume(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) ->
             for item in value if isinstance(value, list) else [value]:
                 words += [_OPTIONS[field.name], str(item)]
     # A run that has begun its last round goes on only when it is given more of them.
-    rounds = 2 * call.rounds if result.rounds >= call.rounds else call.rounds
+    rounds = 2 * call.rounds if result.totals.rounds >= call.rounds else call.rounds
     if rounds != AutotuneArguments.num_batches:
         words += ["--num-batches", str(rounds)]
     return shlex.join([*words, "--run-dir", _from_here(result.run_folder), "--resume"])

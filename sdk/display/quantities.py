@@ -58,10 +58,9 @@ def share_text(share: float | None) -> str:
 
 def within_spread(tuned: TunedSchedule) -> bool:
     """True when the default and the winner differ by less than their spreads add up to."""
-    if tuned.default_ms is None or tuned.tuned_ms is None:
+    if tuned.default is None or tuned.tuned is None:
         return False
-    spread_ms = (tuned.default_spread_ms or 0.0) + (tuned.tuned_spread_ms or 0.0)
-    return abs(tuned.default_ms - tuned.tuned_ms) < spread_ms
+    return abs(tuned.default.median_ms - tuned.tuned.median_ms) < tuned.default.spread_ms + tuned.tuned.spread_ms
 
 
 def moment_text(unix_s: float, now: datetime.datetime | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import DeviceUse, Outcome, ScheduleTime, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread
@@ -69,19 +69,17 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     default = "not timed"
-    if tuned.default_ms is not None:
-        time = _timed(tuned.default_ms, tuned.default_spread_ms, label)
-        default = f"{time}; {tuned.default_description}"
+    if tuned.default is not None:
+        default = f"{_timed(tuned.default, label)}; {tuned.default_description}"
     yield _row("default", default)
-    if tuned.header is None or (tuned.tuned_ms is None and tuned.sample != "incumbent"):
+    if tuned.header is None or (tuned.tuned is None and tuned.sample != "incumbent"):
         yield _row("tuned", "nothing was timed", "bold red")
         return
     unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once only, not again beside the default"
-    if tuned.sample in ("default", "incumbent") or tuned.tuned_ms is None:
+    if tuned.sample in ("default", "incumbent") or tuned.tuned is None:
         yield _row("tuned", f"the {tuned.sample} stays: nothing surely beat it{unconfirmed}", "bold yellow")
     else:
-        time = _timed(tuned.tuned_ms, tuned.tuned_spread_ms, label)
-        yield _row("tuned", f"{time}; {tuned.sample}")
+        yield _row("tuned", f"{_timed(tuned.tuned, label)}; {tuned.sample}")
         yield _row("speed-up", *_verdict(tuned, unconfirmed))
     if tuned.verdict is not None:
         yield _row("play-off", tuned.verdict.message)
@@ -107,25 +105,24 @@ def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
     return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
 
 
-def _timed(time_ms: float, spread_ms: float | None, label: str) -> str:
-    spread = "" if spread_ms is None else f", spread {100 * spread_ms / time_ms:.1f} %"
-    return f"{time_text(time_ms, label)}{spread}"
+def _timed(time: ScheduleTime, label: str) -> str:
+    return f"{time_text(time.median_ms, label)}, spread {100 * time.spread_ms / time.median_ms:.1f} %"
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
     yield _row("weights", _shown(result.weights))
     rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
-    rounds, timed = count_text(result.rounds, "round"), count_text(result.samples_timed, "schedule")
+    rounds, timed = count_text(result.totals.rounds, "round"), count_text(result.totals.samples_timed, "schedule")
     yield _row("timed", f"{timed} in {rounds}{rate}")
-    failures = ", ".join(f"{count} {kind}" for kind, count in result.failures.items()) or "none"
-    not_done = f"; {result.not_done} more were chosen and not timed" if result.not_done else ""
+    failures = ", ".join(f"{count} {kind}" for kind, count in result.totals.failures.items()) or "none"
+    not_done = f"; {result.totals.not_done} more were chosen and not timed" if result.totals.not_done else ""
     yield _row("failed", f"{failures}{not_done}")
     if len(result.devices) > 1:
         yield _row("devices", "; ".join(_use_text(use) for use in result.devices))
-    if result.incidents:
-        incidents = ", ".join(f"{count} {kind}" for kind, count in result.incidents.items())
+    if result.totals.incidents:
+        incidents = ", ".join(f"{count} {kind}" for kind, count in result.totals.incidents.items())
         yield _row("incidents", f"{incidents}; their schedules were handed out again")
-    yield _row("ended", f"after {duration_text(result.duration_s)}: {_OUTCOMES[result.outcome]}")
+    yield _row("ended", f"after {duration_text(result.totals.duration_s)}: {_OUTCOMES[result.outcome]}")
 
 
 def _use_text(use: DeviceUse) -> str:

@@ -80,7 +80,7 @@ def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Set
         WeightsError: the folder of the weights cannot be written.
     """
     trained, start = read_weights(result.weights), read_weights(result.run_folder / "samples" / "start.weights")
-    if result.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
+    if result.totals.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
         return ""
     registry = open_registry(settings)
     name = entry_name(request.profile.name, _device_name(request.devices))

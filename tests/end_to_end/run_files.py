@@ -29,7 +29,7 @@ def check_run_folder(result: TuneResult, name: str, clock: str, network: Network
         "SELECT c.round, c.task, c.sample, m.median_ms * m.factor, m.clock, m.output_checked FROM measurements m"
         " JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
     )
-    assert len(timed) == result.samples_timed > 0
+    assert len(timed) == result.totals.samples_timed > 0
     samples = {path.relative_to(folder / "samples") for path in (folder / "samples").rglob("*.sample")}
     assert samples == {Path(f"batch_{r}_{a}/{s}/{name}.sample") for r, a, s, *_ in timed}
     for r, a, s, median_ms, written_clock, checked in timed:

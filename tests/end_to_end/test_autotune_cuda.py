@@ -83,7 +83,7 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     recorded = (result.run_folder / "run.toml").read_text()
     assert '"parallelism" = "20"' in recorded and "Anderson2021" in recorded
     dropped = rows(result.run_folder, "SELECT stage, message FROM failures WHERE reason = 'unrunnable'")
-    assert dropped and result.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
+    assert dropped and result.totals.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
     assert all("threads a block, and the card runs 256" in message for _, message in dropped)
     _check_learning(result, tmp_path)
 
@@ -115,6 +115,6 @@ def test_the_loop_on_a_real_card(examples: Path, settings: Settings, tmp_path: P
     check_run_folder(result, "separable_filter", "wall", Network.ANDERSON2021)
     assert result.best.tuned_ms is not None and result.best.default_ms is not None
     assert result.best.tuned_ms <= 1.1 * result.best.default_ms
-    assert not any("wrong output" in reason for reason in result.failures), result.failures
+    assert not any("wrong output" in reason for reason in result.totals.failures), result.totals.failures
     # A card takes well under a millisecond for two megapixels; a processor's core does not.
     assert result.best.tuned_ms < 5

@@ -160,8 +160,11 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
         breaker.join()
     assert result.outcome is Outcome.FINISHED
     check_every_candidate_has_one_end(result)
-    assert result.samples_timed + sum(result.failures.values()) + result.not_done >= 2 * TINY_BATCH.batch_size - 2
-    assert result.incidents, "no fault met a schedule"
+    assert (
+        result.totals.samples_timed + sum(result.totals.failures.values()) + result.totals.not_done
+        >= 2 * TINY_BATCH.batch_size - 2
+    )
+    assert result.totals.incidents, "no fault met a schedule"
     assert [event for event in events if isinstance(event, DeviceChanged) and event.state == "in service"]
     assert result.best.header is not None
     check_header(result.best.header, "separable_filter")

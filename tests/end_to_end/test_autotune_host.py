@@ -29,7 +29,7 @@ from tests.end_to_end.run_files import check_header, check_run_folder, rows
 
 def test_a_python_generator(python_run: TuneResult) -> None:
     assert python_run.outcome is Outcome.FINISHED and python_run.clock == "wall"
-    assert python_run.rounds == 2 and python_run.samples_timed >= 5
+    assert python_run.totals.rounds == 2 and python_run.totals.samples_timed >= 5
     check_run_folder(python_run, "separable_filter", "wall")
     best = python_run.best
     assert best.confirmed and best.header is not None and best.tuned_ms is not None and best.default_ms is not None
@@ -160,8 +160,8 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(tune: Tune, example
 def test_however_short_the_budget_a_batch_is_timed(tune: Tune, examples: Path, tmp_path: Path) -> None:
     generator = str(examples / "separable_filter.py")
     result = tune(generator, parameters=SMALL, budget_s=0.01, rounds=9, run_folder=tmp_path / "run")
-    assert (result.outcome, result.rounds) == (Outcome.BUDGET_SPENT, 1)
-    assert result.samples_timed > 0 and result.best.default_ms is not None
+    assert (result.outcome, result.totals.rounds) == (Outcome.BUDGET_SPENT, 1)
+    assert result.totals.samples_timed > 0 and result.best.default_ms is not None
 
 
 def test_a_schedule_with_wrong_output_never_wins(
@@ -196,7 +196,7 @@ def test_a_schedule_with_wrong_output_never_wins(
 
     monkeypatch.setattr(RunStore, "keep_build", keep_another)
     result = tune(str(examples / "separable_filter.py"), parameters=SMALL, rounds=1, run_folder=tmp_path / "run")
-    assert result.failures.get("measure: wrong output") == 1
+    assert result.totals.failures.get("measure: wrong output") == 1
     assert victim not in {symbol for (symbol,) in rows(tmp_path / "run", "SELECT symbol FROM measurements")}
     assert not (tmp_path / "run/samples/batch_0_0/2/separable_filter.sample").exists()
     assert result.best.sample != "batch_0_0/2"
@@ -342,7 +342,7 @@ def test_a_run_is_shipped_and_checked(
     provenance = shipped["provenance"]
     assert provenance["tuned_ms"] == pytest.approx(python_run.best.tuned_ms, rel=1e-4)
     assert provenance["default_ms"] == pytest.approx(python_run.best.default_ms, rel=1e-4)
-    assert (provenance["clock"], provenance["samples"]) == ("wall", python_run.samples_timed)
+    assert (provenance["clock"], provenance["samples"]) == ("wall", python_run.totals.samples_timed)
     assert shipped["parameters"] == dict(item.split("=") for item in SMALL)
     assert [size[:2] for size in shipped["sizes"][:2]] == [["192x96@5x-3", "accepted"], ["192x96", "accepted"]]
     texts = "".join(path.read_text() for path in output.iterdir())

@@ -84,6 +84,6 @@ def test_a_killed_run_is_gone_on_with(tune: Tune, settings: Settings, examples: 
     result = tune(str(generator), parameters=SMALL, run_folder=folder, resume=True, rounds=rounds)
     assert result.outcome in (Outcome.FINISHED, Outcome.EXHAUSTED)
     after = {symbol for (symbol,) in rows(folder, "SELECT symbol FROM measurements WHERE purpose = 'sample'")}
-    assert before <= after and result.samples_timed == len(after)
+    assert before <= after and result.totals.samples_timed == len(after)
     assert result.best.confirmed and result.best.default_ms is not None
     check_run_folder(result, "separable_filter", "wall")

@@ -115,10 +115,10 @@ def test_it_reads_what_ssh_reads(connections: ConnectionSettings, tmp_path: Path
     assert [hop.user] == told["user"]
     # ssh -G leaves the tokens of these as they are.
     files = [value.strip('"').replace("%h", hop.host).replace("%r", hop.user) for value in told["identityfile"]]
-    assert [str(path) for path in hop.identity_files] == files
-    assert hop.identities_named
-    assert ["yes" if hop.identities_only else "no"] == told["identitiesonly"]
-    assert " ".join(str(path) for path in hop.known_hosts_files) == told["userknownhostsfile"][0]
+    assert [str(path) for path in hop.keys.files] == files
+    assert hop.keys.are_named
+    assert ["yes" if hop.keys.are_all else "no"] == told["identitiesonly"]
+    assert " ".join(str(path) for path in hop.host_key.files) == told["userknownhostsfile"][0]
     assert hop.alive_interval_s == float(told["serveraliveinterval"][0])
     assert hop.connect_timeout_s == (3.0 if host == "far" else 10.0)
     assert len(hop.behind) == (2 if host == "far" else 0)
@@ -139,7 +139,7 @@ def test_match_and_include_count(connections: ConnectionSettings, tmp_path: Path
     (tmp_path / "included" / "one.conf").write_text("Host included\n  Port 2022\n  User inside\n")
     hop = route(connections, MATCHES.format(folder=tmp_path) + "Host *\n  User lastuser\n", host)[-1]
     assert hop.place == place
-    assert hop.identities_only == (host == "board-1")
+    assert hop.keys.are_all == (host == "board-1")
 
 
 @paramiko_alone
@@ -157,10 +157,10 @@ def test_without_a_configuration(connections: ConnectionSettings) -> None:
     # In lower case, as ssh does it.
     (hop,) = plan_route(SshAddress("Board.Example", user="pi"), connections)
     assert hop.place == "pi@board.example:22"
-    assert hop.host_key_name == "board.example"
-    assert hop.known_hosts_files == (connections.known_hosts_file,)
-    assert hop.identity_files == connections.identity_files
-    assert not hop.identities_named
+    assert hop.host_key.name == "board.example"
+    assert hop.host_key.files == (connections.known_hosts_file,)
+    assert hop.keys.files == connections.identity_files
+    assert not hop.keys.are_named
     assert (hop.connect_timeout_s, hop.alive_interval_s) == (10.0, 15.0)
 
 
@@ -205,8 +205,8 @@ def test_a_program_of_a_match_decides(connections: ConnectionSettings, tmp_path:
 def test_a_match_knows_the_user_and_port_of_the_address(connections: ConnectionSettings) -> None:
     text = "Match user pi\n  IdentityFile /keys/%r-%p-%h\n"
     (hop,) = route(connections, text, "board", user="pi", port=2222)
-    assert hop.identity_files == (Path("/keys/pi-2222-board"),)
-    assert route(connections, text, "board", user="other")[0].identity_files == connections.identity_files
+    assert hop.keys.files == (Path("/keys/pi-2222-board"),)
+    assert route(connections, text, "board", user="other")[0].keys.files == connections.identity_files
 
 
 @openssh_alone
@@ -232,7 +232,7 @@ def test_a_file_that_includes_itself_is_refused(connections: ConnectionSettings)
 def test_tokens_and_variables(connections: ConnectionSettings, keyword: str) -> None:
     text = f"{keyword} ${{LAB}}/%%-%h-%n-%p-%r\nHostName %h.example\nUser pi\nPort 2222\n"
     (hop,) = route(connections, text, "board")
-    files = hop.identity_files if keyword == "IdentityFile" else hop.known_hosts_files
+    files = hop.keys.files if keyword == "IdentityFile" else hop.host_key.files
     assert files == (Path("/lab/%-board.example-board-2222-pi"),)
 
 
@@ -343,14 +343,14 @@ def test_a_user_whom_the_system_does_not_know(connections: ConnectionSettings, m
 
 def test_the_identity_of_the_address_is_the_only_one(connections: ConnectionSettings, tmp_path: Path) -> None:
     (hop,) = route(connections, f"IdentityFile {tmp_path}/other\nUser pi\n", "board", identity_file=tmp_path / "mine")
-    assert hop.identity_files == (tmp_path / "mine",)
-    assert hop.identities_only
-    assert hop.identities_named
+    assert hop.keys.files == (tmp_path / "mine",)
+    assert hop.keys.are_all
+    assert hop.keys.are_named
 
 
 def test_nowhere_is_the_usual_known_hosts(connections: ConnectionSettings) -> None:
     (hop,) = route(connections, "UserKnownHostsFile /dev/null\nStrictHostKeyChecking no\nUser pi\n", "board")
-    assert hop.known_hosts_files == (connections.known_hosts_file,)
+    assert hop.host_key.files == (connections.known_hosts_file,)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("1m30s", 90.0), ("0", 15.0)])

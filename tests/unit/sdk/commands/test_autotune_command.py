@@ -303,10 +303,16 @@ def test_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_in_its_last_round_needs_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert " --num-batches 200 " in str(next_lines("blur.py", monkeypatch, rounds=100)[1])
+    assert " --num-batches 200 " in str(
+        next_lines("blur.py", monkeypatch, totals=replace(RESULT.totals, rounds=100))[1]
+    )
     spent = Outcome.BUDGET_SPENT
-    assert " --num-batches 4 " in str(next_lines("blur.py -n 2", monkeypatch, rounds=2, outcome=spent)[1])
-    assert "--num-batches" not in str(next_lines("blur.py", monkeypatch, rounds=99, outcome=spent)[1])
+    assert " --num-batches 4 " in str(
+        next_lines("blur.py -n 2", monkeypatch, totals=replace(RESULT.totals, rounds=2), outcome=spent)[1]
+    )
+    assert "--num-batches" not in str(
+        next_lines("blur.py", monkeypatch, totals=replace(RESULT.totals, rounds=99), outcome=spent)[1]
+    )
 
 
 def test_where_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +330,7 @@ def test_the_help_has_panels_and_an_example(capsys: pytest.CaptureFixture[str]) 
 def test_a_run_that_timed_nothing_is_no_success(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nothing = replace(RESULT, outcome=Outcome.BUDGET_SPENT, tuned=(replace(TUNED, header=None, tuned_ms=None),))
+    nothing = replace(RESULT, outcome=Outcome.BUDGET_SPENT, tuned=(replace(TUNED, header=None, tuned=None),))
     monkeypatch.setattr(command, "_tune", lambda *_: nothing)
     assert main(["autotune", "blur.py", "--quiet"]) == 1
     out, error = capsys.readouterr()

@@ -19,7 +19,7 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, RunTotals, ScheduleTime, TunedSchedule, TuneResult
 from sdk.display.run_progress import RunProgress
 
 STARTED = RunStarted(
@@ -105,10 +105,8 @@ TUNED = TunedSchedule(
     header=Path("/runs/blur-arm64-1/samples/best.blur.schedule.h"),
     sample="batch_0_0/1",
     default_description="Adams2019, full beam search, Halide's own weights",
-    default_ms=8.0,
-    tuned_ms=4.0,
-    default_spread_ms=0.08,
-    tuned_spread_ms=0.02,
+    default=ScheduleTime(8.0, 0.08),
+    tuned=ScheduleTime(4.0, 0.02),
     confirmed=True,
 )
 RESULT = TuneResult(
@@ -120,10 +118,12 @@ RESULT = TuneResult(
     tuned=(TUNED,),
     run_folder=Path("/runs/blur-arm64-1"),
     weights=Path("/runs/blur-arm64-1/samples/updated.weights"),
-    rounds=2,
-    samples_timed=7,
-    failures={"search: timed out": 2, "measure: crashed": 1},
-    not_done=0,
-    stages_s={"search": 2.0},
-    duration_s=95.0,
+    totals=RunTotals(
+        rounds=2,
+        samples_timed=7,
+        failures={"search: timed out": 2, "measure: crashed": 1},
+        not_done=0,
+        stages_s={"search": 2.0},
+        duration_s=95.0,
+    ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, ScheduleTime, TunedSchedule, TuneResult
 from sdk.display.display import FollowUp
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
@@ -65,17 +65,23 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("tuned", "expected"),
     [
-        (replace(TUNED, sample="default", tuned_ms=8.0), "the default stays: nothing surely beat it\n"),
+        (
+            replace(TUNED, sample="default", tuned=ScheduleTime(8.0, 0.02)),
+            "the default stays: nothing surely beat it\n",
+        ),
         (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: timed once only"),
         (
-            replace(TUNED, sample="incumbent", tuned_ms=None, confirmed=False),
+            replace(TUNED, sample="incumbent", tuned=None, confirmed=False),
             "the incumbent stays: nothing surely beat it; unconfirmed",
         ),
         (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.message}\n"),
-        (replace(TUNED, tuned_spread_ms=4.5, confirmed=False), "2.00 times as fast, which is within the spread of"),
-        (replace(TUNED, default_ms=None), "unknown: the default was not timed"),
-        (replace(TUNED, default_ms=None), "  default    not timed\n"),
-        (replace(TUNED, header=None, tuned_ms=None), "  tuned      nothing was timed\n"),
+        (
+            replace(TUNED, tuned=ScheduleTime(4.0, 4.5), confirmed=False),
+            "2.00 times as fast, which is within the spread of",
+        ),
+        (replace(TUNED, default=None), "unknown: the default was not timed"),
+        (replace(TUNED, default=None), "  default    not timed\n"),
+        (replace(TUNED, header=None, tuned=None), "  tuned      nothing was timed\n"),
     ],
 )
 def test_other_ends(tuned: TunedSchedule, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +101,7 @@ def test_how_it_ended(outcome: Outcome, expected: str, capsys: pytest.CaptureFix
 
 
 def test_a_run_that_was_stopped_before_anything_was_timed(capsys: pytest.CaptureFixture[str]) -> None:
-    result = replace(RESULT, tuned=(), samples_timed=0, failures={}, not_done=4)
+    result = replace(RESULT, tuned=(), totals=replace(RESULT.totals, samples_timed=0, failures={}, not_done=4))
     text = summary(result, capsys, rate=None)
     assert "nothing was timed" in text
     assert "  failed     none; 4 more were chosen and not timed\n" in text

@@ -80,7 +80,9 @@ def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -
     write_run_folder(folder, samples)
     write_weights(start, folder / "samples" / "start.weights")
     write_weights(trained, folder / "samples" / "updated.weights")
-    return SimpleNamespace(weights=folder / "samples" / "updated.weights", run_folder=folder, samples_timed=samples)
+    return SimpleNamespace(
+        weights=folder / "samples" / "updated.weights", run_folder=folder, totals=SimpleNamespace(samples_timed=samples)
+    )
 
 
 def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
