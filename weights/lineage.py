@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import tomllib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import WeightsError
 from targets.process.atomic_write import write_atomically
+from targets.values.records import Source, plain, record, toml_text
 from weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
 
 
@@ -51,10 +50,7 @@ class Lineage:
 
 def format_lineage(lineage: Lineage, weights_sha256: str) -> str:
     """The TOML that lies beside the weights; it names the weights by their hash, so that the two cannot be mixed up."""
-    import tomlkit
-
-    values = {"weights_sha256": weights_sha256, **{k: v for k, v in asdict(lineage).items() if v is not None}}
-    return tomlkit.dumps(values)
+    return toml_text({"weights_sha256": weights_sha256, **plain(lineage)})
 
 
 def write_lineage(lineage: Lineage, weights_path: Path) -> Path:
@@ -82,11 +78,9 @@ def read_lineage(weights_path: Path, sha256: str) -> Lineage | None:
     """
     beside = weights_path.with_suffix(".toml")
     try:
-        text = beside.read_text(encoding="utf-8")
+        text = _source(beside).read(beside)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise WeightsError(f"{beside} cannot be read: {error}.", next_step="Remove it, or restore it.") from error
     lineage, belongs_to = parse_lineage(text, str(beside))
     # The two are written one after the other: a lineage of other weights says nothing about these.
     return lineage if belongs_to == sha256 else None
@@ -98,18 +92,10 @@ def parse_lineage(text: str, source: str) -> tuple[Lineage, str]:
     Raises:
         WeightsError: it is no TOML, or a value has another type; unknown keys are passed over.
     """
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise WeightsError(f"{source} is damaged: {error}.", next_step="Import the weights again.") from error
-    values = {field.name: table[field.name] for field in fields(Lineage) if field.name in table}
-    for name, value in values.items():
-        default = getattr(Lineage(), name)
-        wanted: tuple[type, ...] = (int, float) if default is None else (type(default),)
-        fits = type(value) in wanted and not (isinstance(value, float) and not math.isfinite(value))
-        if not fits:
-            expected = " or ".join(kind.__name__ for kind in wanted)
-            raise WeightsError(
-                f"{source}: {name} is {value!r}; {expected} was expected.", next_step="Import the weights again."
-            )
-    return Lineage(**values), str(table.get("weights_sha256", ""))
+    table = _source(source).toml(text)
+    lineage = _source(source).check(record(Lineage, passes_unknown=True), table)
+    return lineage, str(table.get("weights_sha256", ""))
+
+
+def _source(name: str | Path) -> Source:
+    return Source(name, WeightsError, next_step="Import the weights again.")
