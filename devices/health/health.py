@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from devices.device_key import device_key
 from devices.device_trouble import TroubleKind
 from devices.remote_place import AdbAddress, SshAddress
 from targets.errors import DeviceError
 from targets.process.atomic_write import write_atomically
+from targets.values.checks import number, one_line, one_of, whole_number
+from targets.values.records import Source, plain, record
 
 _FIRST_PAUSE_S = 60.0
 _LONGEST_PAUSE_S = 3600.0
 _LARGEST_FILE_BYTES = 64 * 1024
 _LONGEST_MESSAGE_CHARACTERS = 1000
-_MOST_FAILURES = 10**6
-_LATEST_UNIX_S = 2.0**40
+
+_unix_s = number(0, 2**40)
+
+
+def _trouble_kind(value: object) -> TroubleKind:
+    return TroubleKind[one_of(TroubleKind.__members__)(value)]
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,11 @@ class HealthRecord:
         since_unix_s, next_check_unix_s: seconds since 1970.
     """
 
-    kind: TroubleKind
-    message: str
-    failures: int
-    since_unix_s: float
-    next_check_unix_s: float
+    kind: Annotated[TroubleKind, _trouble_kind]
+    message: Annotated[str, one_line]
+    failures: Annotated[int, whole_number(1, 10**6)]
+    since_unix_s: Annotated[float, _unix_s]
+    next_check_unix_s: Annotated[float, _unix_s]
 
 
 def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord | None:
@@ -44,13 +50,13 @@ def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord 
 
     A record that is damaged counts as none: it holds nothing that the next failure does not tell again.
     """
+    file = _file(folder, address)
+    source = Source(file, DeviceError)
     try:
-        with _file(folder, address).open("rb") as opened:
-            data = opened.read(_LARGEST_FILE_BYTES + 1)
-        fields = json.loads(data.decode("utf-8")) if len(data) <= _LARGEST_FILE_BYTES else None
-    except (OSError, ValueError, RecursionError):
+        text = source.read(file, most_bytes=_LARGEST_FILE_BYTES)
+        return source.check(record(HealthRecord, passes_unknown=True), source.json(text))
+    except (FileNotFoundError, DeviceError):
         return None
-    return _record(fields) if isinstance(fields, dict) else None
 
 
 def record_unhealthy(
@@ -72,27 +78,20 @@ def record_unhealthy(
     before = read_health(folder, address)
     failures = 1 if before is None else before.failures + 1
     pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_S)
-    record = HealthRecord(
+    health = HealthRecord(
         kind=kind,
         message=_one_line(message),
         failures=failures,
         since_unix_s=now_unix_s if before is None else before.since_unix_s,
         next_check_unix_s=now_unix_s + pause_s,
     )
-    fields = {
-        "address": address.describe(),
-        "kind": record.kind.name,
-        "message": record.message,
-        "failures": record.failures,
-        "since_unix_s": record.since_unix_s,
-        "next_check_unix_s": record.next_check_unix_s,
-    }
+    fields = {"address": address.describe(), **plain(health), "kind": health.kind.name}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(_file(folder, address), (json.dumps(fields, indent=2) + "\n").encode())
     except OSError as error:
         raise DeviceError(f"The folder {folder} cannot be written ({error.strerror}).") from error
-    return record
+    return health
 
 
 def clear_health(folder: Path, address: SshAddress | AdbAddress) -> None:
@@ -114,26 +113,3 @@ def _one_line(text: str) -> str:
 
 def _file(folder: Path, address: SshAddress | AdbAddress) -> Path:
     return folder / f"{device_key(address)}.json"
-
-
-def _record(fields: dict[str, object]) -> HealthRecord | None:
-    kind, message, failures = fields.get("kind"), fields.get("message"), fields.get("failures")
-    since_s, next_s = fields.get("since_unix_s"), fields.get("next_check_unix_s")
-    if not isinstance(kind, str) or kind not in TroubleKind.__members__:
-        return None
-    if not isinstance(message, str) or not message.isprintable() or len(message) > _LONGEST_MESSAGE_CHARACTERS:
-        return None
-    if isinstance(failures, bool) or not isinstance(failures, int) or not 1 <= failures <= _MOST_FAILURES:
-        return None
-    if not _is_time(since_s) or not _is_time(next_s):
-        return None
-    return HealthRecord(TroubleKind[kind], message, failures, float(str(since_s)), float(str(next_s)))
-
-
-def _is_time(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and 0 <= value < _LATEST_UNIX_S
-    )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from devices.device_key import device_key
 from devices.remote_place import RemotePlace
 from targets.errors import DeviceError
 from targets.process.atomic_write import write_atomically
+from targets.values.checks import matching, number
+from targets.values.records import Source, record
 
-_TOKEN = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
+_TOKEN = "[0-9a-f]{32,64}"
 _LARGEST_FILE_BYTES = 4096
 
 
@@ -27,8 +29,8 @@ class LeaseToken:
         ttl_s: for how long the lease was asked for.
     """
 
-    token: str = ""
-    ttl_s: float = 0.0
+    token: Annotated[str, matching(_TOKEN, "a lease's secret")]
+    ttl_s: Annotated[float, number(0.001)]
 
     def __repr__(self) -> str:
         return f"LeaseToken(ttl_s={self.ttl_s})"
@@ -41,19 +43,13 @@ def new_token() -> str:
 
 def read_token(folder: Path, place: RemotePlace) -> LeaseToken | None:
     """Return the secret kept for a slot; None where there is none, or a damaged one."""
+    file = _file(folder, place)
+    source = Source(file, DeviceError)
     try:
-        with _file(folder, place).open("rb") as opened:
-            fields = json.loads(opened.read(_LARGEST_FILE_BYTES).decode("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        text = source.read(file, most_bytes=_LARGEST_FILE_BYTES)
+        return source.check(record(LeaseToken, passes_unknown=True), source.json(text))
+    except (FileNotFoundError, DeviceError):
         return None
-    if not isinstance(fields, dict):
-        return None
-    token, ttl_s = fields.get("token"), fields.get("ttl_s")
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        return None
-    if isinstance(ttl_s, bool) or not isinstance(ttl_s, int | float) or not math.isfinite(ttl_s) or ttl_s <= 0:
-        return None
-    return LeaseToken(token, float(ttl_s))
 
 
 def member_token(folder: Path) -> str:
@@ -67,7 +63,7 @@ def member_token(folder: Path) -> str:
         known = file.read_text()[:_LARGEST_FILE_BYTES].strip()
     except (OSError, UnicodeDecodeError):
         known = ""
-    if _TOKEN.fullmatch(known):
+    if re.fullmatch(_TOKEN, known):
         return known
     made = new_token()
     try:
