@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from devices.device import Clock, Device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
+from targets.errors import FarmError
+from targets.values.records import Source, plain, record
 
 # The key under which a worker tells the scheduler of itself, and the resource that builds take.
 ANNOUNCEMENT = "sdk"
@@ -34,15 +36,16 @@ class FarmDevice:
 
     def to_fields(self) -> dict[str, Any]:
         """As a message carries it."""
-        return {**asdict(self), "clock": self.clock.value, "labels": list(self.labels)}
+        return dict(plain(self))
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> FarmDevice:
-        """Read what `to_fields` gave."""
-        given = dict(fields)
-        machine = DeviceMachine(**given.pop("machine"))
-        clock, labels = Clock(given.pop("clock")), tuple(given.pop("labels"))
-        return cls(clock=clock, labels=labels, machine=machine, **given)
+        """Read what `to_fields` gave, on another machine.
+
+        Raises:
+            FarmError: it is not that.
+        """
+        return Source("A worker's device", FarmError).check(record(cls, passes_unknown=True), fields)
 
 
 @dataclass(frozen=True)

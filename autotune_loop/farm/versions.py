@@ -6,19 +6,22 @@ import hashlib
 import importlib.metadata
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from targets.errors import FarmError
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.values.checks import matching, table_of
+from targets.values.records import Source, plain, record
 
 _PACKAGE = "halide-autotune-sdk"
 # The folders whose code runs on members; `sdk` is the command line's.
 _CODE = ("targets", "weights", "devices", "autotune_loop")
 _SHOWN_DIGITS = 12
-_LONGEST_TEXT = 120
 _MOST_PLUGINS = 50
+_short_text = matching(r"[ -~]{0,120}", "a short text")
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,15 @@ class MemberVersions:
         plugins: autoscheduler → SHA-256 of its plug-in; None for a member that builds nothing.
     """
 
-    sdk: str
-    halide: str
-    distributed: str
-    python: str
-    plugins: Mapping[str, str] | None
+    sdk: Annotated[str, _short_text]
+    halide: Annotated[str, _short_text]
+    distributed: Annotated[str, _short_text]
+    python: Annotated[str, _short_text]
+    plugins: Annotated[Mapping[str, str] | None, table_of(_short_text, names=_short_text, most=_MOST_PLUGINS)]
 
     def to_fields(self) -> dict[str, object]:
         """As a message carries it."""
-        return asdict(self)
+        return dict(plain(self))
 
     @classmethod
     def from_fields(cls, fields: object) -> MemberVersions:
@@ -47,25 +50,12 @@ class MemberVersions:
         Raises:
             FarmError: it is not that.
         """
-        if not isinstance(fields, Mapping):
-            raise _not_ours()
-        plugins = fields.get("plugins")
-        texts = [fields.get(name) for name in ("sdk", "halide", "distributed", "python")]
-        if isinstance(plugins, Mapping):
-            texts += [text for pair in list(plugins.items())[:_MOST_PLUGINS] for text in pair]
-        elif plugins is not None:
-            raise _not_ours()
-        if not all(isinstance(text, str) and len(text) <= _LONGEST_TEXT and text.isprintable() for text in texts):
-            raise _not_ours()
-        known = {name: str(fields[name]) for name in ("sdk", "halide", "distributed", "python")}
-        return cls(**known, plugins=None if plugins is None else dict(list(plugins.items())[:_MOST_PLUGINS]))
-
-
-def _not_ours() -> FarmError:
-    return FarmError(
-        "The other side does not say which versions it has: it is no member of a farm, or of a much older SDK.",
-        next_step="Start schedulers with `sdk farm scheduler` and workers with `sdk farm worker`.",
-    )
+        source = Source(
+            "The other side does not say which versions it has",
+            FarmError,
+            next_step="Start schedulers with `sdk farm scheduler` and workers with `sdk farm worker`.",
+        )
+        return source.check(record(cls, passes_unknown=True), fields)
 
 
 def own_versions(*, builds: bool) -> MemberVersions:
