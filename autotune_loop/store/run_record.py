@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import RunFolderError
 from targets.process.atomic_write import write_atomically
+from targets.values.records import Source, record, toml_text
 
 FILE_NAME = "run.toml"
 
@@ -32,22 +31,12 @@ class RunRecord:
         Raises:
             RunFolderError: it cannot be written.
         """
-        lines = ["# What this run was asked. Written once; --resume checks [identity].", ""]
-        for title, table in (("identity", self.identity), ("settings", self.settings)):
-            lines.append(f"[{title}]")
-            lines += [f"{_toml_string(key)} = {_toml_string(value)}" for key, value in table.items()]
-            lines.append("")
+        tables = {"identity": self.identity, "settings": self.settings}
+        text = toml_text(tables, comment="What this run was asked. Written once; --resume checks [identity].")
         try:
-            write_atomically(folder / FILE_NAME, "\n".join(lines).encode())
+            write_atomically(folder / FILE_NAME, text.encode())
         except OSError as error:
             raise RunFolderError(f"{folder / FILE_NAME} cannot be written: {error.strerror}.") from error
-
-
-def _toml_string(value: str) -> str:
-    # JSON's strings are TOML's basic strings, except that TOML has no surrogates and escapes DEL. Half a surrogate
-    # pair comes from a command line that is not UTF-8.
-    sound = value.encode("utf-8", "backslashreplace").decode()
-    return json.dumps(sound, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_run_record(folder: Path) -> RunRecord:
@@ -57,29 +46,16 @@ def read_run_record(folder: Path) -> RunRecord:
         RunFolderError: there is none, or it is damaged.
     """
     path = folder / FILE_NAME
+    source = Source(
+        f"{path} is damaged", RunFolderError, next_step="Restore it from a copy, or start a new run folder."
+    )
     try:
-        with path.open("rb") as file:
-            tables = tomllib.load(file)
-        return RunRecord(*(_flat(_table(tables, name)) for name in ("identity", "settings")))
-    except (FileNotFoundError, NotADirectoryError) as error:
+        text = source.read(path)
+    except FileNotFoundError as error:
         raise RunFolderError(
             f"{folder} is not a run folder: it has no {FILE_NAME}.", next_step="Give the folder of a run."
         ) from error
-    except (OSError, ValueError) as error:
-        raise RunFolderError(
-            f"{path} is damaged: {error}.", next_step="Restore it from a copy, or start a new run folder."
-        ) from error
-
-
-def _table(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
-    table = tables.get(name)
-    if not isinstance(table, dict):
-        raise ValueError(f"it has no table [{name}]")
-    return table
-
-
-def _flat(table: Mapping[str, object]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in table.items()}
+    return source.check(record(RunRecord), source.toml(text))
 
 
 def differences(old: RunRecord, new: RunRecord) -> list[str]:
