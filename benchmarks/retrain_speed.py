@@ -37,8 +37,8 @@ from autotune_loop.cost_model.dataset import group_samples, is_held_out
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.process.tensorflow_setup import limit_threads
-from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
+from autotune_loop.cost_model.process.model_worker import limit_threads
+from autotune_loop.cost_model.ranking import RankingScores, score_ranking
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, read_sample, write_sample

@@ -22,8 +22,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import sdk
-from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
-from autotune_loop.cost_model.ranking_scores import RankingScores
+from autotune_loop.cost_model.process.model_process import tensorflow_environment
+from autotune_loop.cost_model.ranking import RankingScores
 from autotune_loop.events import BatchDone, Event
 from autotune_loop.specification.tune_request import SamplingOptions
 from sdk.api.evaluate_weights import evaluate_weights

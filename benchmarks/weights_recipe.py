@@ -12,15 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.cost_model.calibration import calibrate
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.network import pack_weights, unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from autotune_loop.cost_model.training import calibrate
+from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights

@@ -5,22 +5,16 @@ Source: Halide, `src/autoschedulers/adams2019/cost_model_generator.cpp`; feature
 
 from __future__ import annotations
 
-from enum import IntEnum, auto
+from enum import auto
 
 import numpy as np
 
-from autotune_loop.cost_model.terms import FloatArray, idle_core_wastage, num_tasks
+from autotune_loop.cost_model.terms import FloatArray, ScheduleFeature, idle_core_wastage, num_tasks
 
 _PAGE_BYTES = np.float32(4096)
 
 
-class _Feature(IntEnum):
-    """Position of each schedule feature, in the order of Halide's struct ScheduleFeatures."""
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:
-        return count
-
+class _Feature(ScheduleFeature):
     NUM_REALIZATIONS = auto()
     NUM_PRODUCTIONS = auto()
     POINTS_COMPUTED_PER_REALIZATION = auto()
@@ -82,7 +76,7 @@ def fill_adams2019_terms(f: FloatArray, terms: FloatArray, num_cores: int) -> No
 
 
 def _compute_terms(f: FloatArray, terms: FloatArray, wastage: FloatArray) -> None:
-    """Terms 0-3: values computed, dearer where cores are left idle at the end."""
+    """Terms 0-3: values computed, dearer where cores are idle at the end."""
     vector_work = f[_Feature.VECTOR_SIZE] * f[_Feature.NUM_VECTORS] * wastage
     scalar_work = f[_Feature.NUM_SCALARS] * wastage
     inlined = f[_Feature.INLINED_CALLS] != 0

@@ -5,23 +5,17 @@ Source: Halide, `src/autoschedulers/anderson2021/cost_model_generator.cpp`; feat
 
 from __future__ import annotations
 
-from enum import IntEnum, auto
+from enum import auto
 
 import numpy as np
 
-from autotune_loop.cost_model.terms import FloatArray, idle_core_wastage, num_tasks
+from autotune_loop.cost_model.terms import FloatArray, ScheduleFeature, idle_core_wastage, num_tasks
 
 # The plug-in writes shares above zero; a file from elsewhere must not divide by it.
 _SMALLEST_SHARE = np.float32(1e-6)
 
 
-class _Feature(IntEnum):
-    """Position of each schedule feature, in the order of Halide's struct ScheduleFeatures."""
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:
-        return count
-
+class _Feature(ScheduleFeature):
     NUM_REALIZATIONS = auto()
     NUM_PRODUCTIONS = auto()
     POINTS_COMPUTED_PER_REALIZATION = auto()
@@ -121,7 +115,7 @@ def fill_anderson2021_terms(f: FloatArray, terms: FloatArray, num_cores: int) ->
 
 
 def _compute_terms(f: FloatArray, terms: FloatArray, threads: FloatArray, wastage: FloatArray) -> None:
-    """Terms 1, 3, 4, 19: values computed, dearer where multiprocessors or lanes of a warp are left idle."""
+    """Terms 1, 3, 4, 19: values computed, dearer where multiprocessors or lanes of a warp are idle."""
     inlined = f[_Feature.INLINED_CALLS] != 0
     busy_lanes = np.maximum(_SMALLEST_SHARE, 1 - f[_Feature.IDLE_LANE_WASTAGE])
     scalar_work = f[_Feature.NUM_SCALARS] * wastage

@@ -31,10 +31,9 @@ FloatArray = npt.NDArray[np.float32]
 class CostModel:
     """Halide's cost model with given weights, for a machine with a given number of cores.
 
-    The weights say whether it is Adams2019's or Anderson2021's; the cores of a GPU are its streaming multiprocessors.
-
-    Not safe for use by several threads at once. The predictions are the plug-in's own (`parallelism` =
-    num_cores), within the rounding of float32.
+    The weights decide whether it is Adams2019's or Anderson2021's; the cores of a GPU are its streaming
+    multiprocessors. The predictions are the plug-in's own (`parallelism` = num_cores), within the rounding of float32.
+    Not safe for use by several threads at once.
 
     Raises:
         UsageError: num_cores is not positive.
@@ -42,7 +41,7 @@ class CostModel:
 
     def __init__(self, weights: Weights, num_cores: int) -> None:
         if num_cores < 1:
-            raise UsageError(f"The cost model was asked for {num_cores} cores, but at least 1 was expected.")
+            raise UsageError(f"The cost model needs at least 1 core, not {num_cores}.")
         self.weights = weights
         self.num_cores = num_cores
         self._parameters = pack_weights(weights)
@@ -67,7 +66,7 @@ class CostModel:
         return predictions
 
     def predict_inputs(self, logs: FloatArray, terms: FloatArray, pipeline_inputs: FloatArray) -> FloatArray:
-        """The same from prepared inputs of one pipeline: (n, stages, 40 or 74), (n, stages, 32), (stages, 280)."""
+        """As `predict`, from prepared inputs of one pipeline: (n, stages, 40 or 74), (n, stages, 32), (stages, 280)."""
         function = _prediction_function(self.weights.network)
         predictions: FloatArray = function(
             self._parameters,
@@ -79,12 +78,12 @@ class CostModel:
 
 
 def require_network(featurizations: Iterable[Featurization], network: Network) -> None:
-    """Raises WeightsError for features that are not of this network."""
+    """Raise WeightsError for features of another network."""
     for featurization in featurizations:
         if featurization.network is not network:
             raise WeightsError(
                 f"A schedule has the features of {featurization.network}, but the weights are for {network}.",
-                next_step=f"Name weights of {featurization.network}, or leave its schedules out.",
+                next_step=f"Pass weights for {featurization.network}, or leave its schedules out.",
             )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotune_loop.cost_model.network_form import network_form
+from autotune_loop.cost_model.adams2019_terms import fill_adams2019_terms
+from autotune_loop.cost_model.anderson2021_terms import fill_anderson2021_terms
 from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
 from weights.network import Network
 
 _MS_PER_UNIT = np.float32(1e-9)
+_FILL_TERMS = {Network.ADAMS2019: fill_adams2019_terms, Network.ANDERSON2021: fill_anderson2021_terms}
 
 
 def cost_terms(schedule_features: FloatArray, num_cores: int, network: Network) -> FloatArray:
@@ -16,8 +18,8 @@ def cost_terms(schedule_features: FloatArray, num_cores: int, network: Network) 
 
     Args:
         schedule_features: (..., stages, 39 or 73) float32, the output as stage 0.
-        num_cores: cores of the machine the model speaks of (of a GPU, its streaming multiprocessors); Halide
-            takes the autoscheduler's `parallelism`.
+        num_cores: cores of the device (of a GPU, its streaming multiprocessors); Halide takes the autoscheduler's
+            `parallelism`.
         network: whose features these are.
 
     Returns:
@@ -25,7 +27,7 @@ def cost_terms(schedule_features: FloatArray, num_cores: int, network: Network) 
     """
     features = np.moveaxis(schedule_features, -1, 0).astype(np.float32, copy=False)
     terms = np.zeros((TERM_COUNT, *features.shape[1:]), dtype=np.float32)
-    network_form(network).fill_terms(features, terms, num_cores)
+    _FILL_TERMS[network](features, terms, num_cores)
     terms *= _MS_PER_UNIT
     by_stage: FloatArray = np.ascontiguousarray(np.moveaxis(terms, 0, -1))
     return by_stage

@@ -1,4 +1,4 @@
-"""Samples made ready for training: one dense batch for each pipeline."""
+"""Samples prepared for training: one dense batch for each pipeline."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from autotune_loop.cost_model.network import network_inputs
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.store.sample_file import Sample
 
-MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool passes over pipelines with fewer
+MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool skips pipelines with fewer
 
 
 def group_samples(samples: Iterable[Sample], num_cores: int) -> list[PipelineBatch]:
     """Batches of the pipelines with at least 8 distinct schedules, by ascending pipeline id.
 
-    Samples of one id whose pipeline features differ are different pipelines, whatever their id says. Samples
-    with the same schedule features count once, with their fastest runtime. The order of the samples does not
-    matter.
+    Samples with one id but different pipeline features are different pipelines. Samples with the same schedule
+    features count once, with their fastest runtime. The order of the samples does not matter.
     """
     pipelines: dict[tuple[int, bytes], dict[str, Sample]] = {}
     for sample in samples:
@@ -44,7 +43,7 @@ def split_held_out(batch: PipelineBatch, share: float, seed: int) -> tuple[Pipel
 
 
 def is_held_out(schedule_sha256: str, share: float, seed: int) -> bool:
-    """Whether a schedule is kept out of training: its hash and the seed alone decide, once and for all."""
+    """Whether a schedule is held out of training: its hash and the seed alone decide."""
     digest = hashlib.sha256(f"{seed}:{schedule_sha256}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64 < share
 

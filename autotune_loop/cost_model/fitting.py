@@ -1,10 +1,10 @@
-"""The training loop itself, all of it inside one TensorFlow graph.
+"""The training loop, all of it inside one TensorFlow graph.
 
 Halide's loop, step for step (`retrain_cost_model.cpp`, `DefaultCostModel.cpp`): in each epoch one Adam step
 for each pipeline on all its schedules, by ascending pipeline id, with the optimizer's state kept from
 pipeline to pipeline. Anderson2021's tool shuffles batches of 64 instead; here both networks take one step for all
-schedules, which ranks held-out ones no worse. A call per step would cost twice the time; XLA gained
-nothing and compiles anew for every number of samples.
+schedules, which ranks held-out ones no worse. A call per step would take twice the time; XLA gained
+nothing and compiles again for every number of samples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.network import (
     PIPELINE_INPUTS,
     pack_weights,
@@ -25,10 +24,9 @@ from autotune_loop.cost_model.network import (
     prices_before_activation,
     schedule_inputs,
 )
-from autotune_loop.cost_model.packed_batches import pack_batches
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
 from autotune_loop.cost_model.terms import TERM_COUNT
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from weights.network import Network
 from weights.weights_file import Weights
 
@@ -40,14 +38,14 @@ _SMALLEST_COST = 1e-10
 
 
 def fit(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions) -> tuple[FloatArray, FloatArray]:
-    """Train on these batches, with nothing held out and nothing judged.
+    """Train on these batches; hold nothing out and judge nothing.
 
     Args:
         weights: where to start.
         batches: at least one, each with at least one schedule; taken in the given order.
 
     Returns:
-        The parameter vector (see `pack_weights`; values may be NaN after a divergence), and the losses:
+        The parameter vector (see `pack_weights`; NaN after a divergence), and the losses:
         (epochs,), the mean over the pipelines of the loss before each step.
     """
     packed = pack_batches(batches, options.seed if options.loss is Loss.RANK else None)

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.process.training_sample import TrainingSample
+from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
+from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
 from autotune_loop.specification.tune_request import TuneRequest
@@ -25,9 +24,9 @@ class Learner:
     """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
 
     Args:
-        own: Halide's own weights, which the default schedule is searched with.
-        is_transferred: `start` comes from other runs, unasked for: the first samples decide whether it stays.
-        turns: taken while the model computes, where this machine also measures; None where it does not.
+        own: Halide's own weights, which find the default schedule.
+        is_transferred: `start` comes from other runs, unrequested: the first samples decide whether it stays.
+        turns: taken while the model computes, if this machine also measures; else None.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Learner:
             num_cores=request.parallelism,
             weights_path=store.updated_weights,
             log_path=store.folder / "model.log",
-            # What TensorFlow leaves in the temporary folder goes with the run's scratch space.
+            # Temporary files of TensorFlow are deleted with the run's scratch space.
             environment={**environment, "TMPDIR": str(store.work)},
         )
         self._samples = 0
@@ -87,9 +86,9 @@ class Learner:
         return bool(self._new)
 
     def train(self, round_index: int) -> None:
-        """Train on every sample of the run; keep the weights if they rank the held-out share no worse."""
+        """Train on every sample of the run; use the new weights if they rank the held-out share no worse."""
         with self._lock:
-            # In this order whichever was timed first: the same samples give the same weights.
+            # Sorted, so that the same samples give the same weights in whatever order they were timed.
             new, self._new = sorted(self._new, key=lambda sample: sample.featurization_path), []
         self._samples += len(new)
         self._process.add_samples(new)
@@ -125,7 +124,7 @@ class Learner:
         )
 
     def _check_transfer(self) -> None:
-        """Once, before the first training: go on from Halide's own weights where they order the samples better."""
+        """Before the first training, continue from Halide's own weights if they order the samples better."""
         own, self._own = self._own, None
         if own is None:
             return
@@ -137,8 +136,8 @@ class Learner:
         self._process.load_weights(self._store.updated_weights)
         self._listen(
             Notice(
-                f"The weights that the run started from put {transferred_share:.0%} of the first schedules' pairs in "
-                f"order, Halide's own {own_share:.0%}: it goes on from Halide's."
+                f"Halide's own weights order {own_share:.0%} of the first schedules' pairs correctly, the weights that "
+                f"the run started from {transferred_share:.0%}. The run continues from Halide's."
             )
         )
 
@@ -152,12 +151,12 @@ class Learner:
 
 
 def _check_learnt(path: Path) -> None:
-    """What a resumed run has learnt can be learnt again, from its samples."""
+    """Check the weights of a resumed run; lost ones can be learnt again from its samples."""
     try:
         read_weights(path)
     except WeightsError as error:
         raise WeightsError(
             error.message,
-            next_step="Delete the file and use --resume again: the run goes on from the weights that it began with, "
-            "and learns from all its samples anew.",
+            next_step="Delete the file and run again with --resume: the run starts from its first weights and learns "
+            "again from all its samples.",
         ) from error

@@ -4,7 +4,7 @@
     head2 = act(head2_filter . log(schedule features + 1) + head2_bias)
     z     = conv1_filter . [head1; head2] + conv1_bias                  the prices are act(z)
 
-act is a relu, leaky for Anderson2021 (see `NetworkForm`).
+act is a relu, leaky for Anderson2021.
 Source: Halide, `src/autoschedulers/*/cost_model_generator.cpp`. All parameters travel as one flat
 vector, so that one optimizer step is a handful of operations whatever the number of layers.
 """
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.network_form import network_form
 from autotune_loop.cost_model.terms import TERM_COUNT
 from autotune_loop.store.featurization import TYPE_COUNT
 from weights.network import Network
@@ -33,11 +32,13 @@ from weights.weights_file import (
 FloatArray = npt.NDArray[np.float32]
 
 PIPELINE_INPUTS = HEAD1_WIDTH * HEAD1_TYPES
+# What the activation multiplies values below zero by; 0 is a relu.
+_NEGATIVE_SLOPES = {Network.ADAMS2019: 0.0, Network.ANDERSON2021: 1e-10}
 
 
 def schedule_inputs(network: Network) -> int:
     """Columns of the schedule input: the logarithms of the features, and a constant 1 for the bias."""
-    return network_form(network).schedule_feature_count + 1
+    return network.schedule_feature_count + 1
 
 
 def network_inputs(schedule_features: FloatArray, pipeline_features: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -144,5 +145,5 @@ def predicted_ms(before_activation: Any, terms: Any, network: Network) -> Any:
 def _activation(values: Any, network: Network) -> Any:
     import tensorflow as tf
 
-    slope = network_form(network).negative_slope
+    slope = _NEGATIVE_SLOPES[network]
     return tf.nn.leaky_relu(values, slope) if slope else tf.nn.relu(values)

@@ -10,26 +10,36 @@ from itertools import takewhile
 
 import numpy as np
 
-from autotune_loop.cost_model.calibration import calibrate
 from autotune_loop.cost_model.cost_model import CostModel, require_network
-from autotune_loop.cost_model.dataset import (
-    MIN_UNIQUE_SCHEDULES,
-    group_samples,
-    split_held_out,
-)
+from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples, split_held_out
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
+from autotune_loop.cost_model.ranking import RankingScores, score_ranking
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.cost_model.training_outcome import TrainingOutcome
-from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
 from autotune_loop.store.sample_file import Sample
+from weights.weights_changes import scale_weights
 from weights.weights_file import Weights
 
 
+def calibrate(weights: Weights, batches: Sequence[PipelineBatch], num_cores: int) -> Weights:
+    """Scale weights so that the median of measured over predicted runtime is 1.
+
+    Halide's loss compares the prediction with the fastest runtime: on a device a hundred times slower than the one
+    the weights were trained for, its gradient all but vanishes. The order of schedules does not change.
+    """
+    model = CostModel(weights, num_cores)
+    ratios = [
+        batch.runtimes_ms / np.maximum(model.predict_inputs(batch.logs, batch.terms, batch.pipeline_inputs), 1e-10)
+        for batch in batches
+    ]
+    factor = float(np.exp(np.median(np.log(np.concatenate(ratios)))))
+    return scale_weights(weights, factor) if np.isfinite(factor) and factor > 0 else weights
+
+
 def train(weights: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
-    """Train on samples of any pipelines; the new weights count only if they rank no worse than the old ones.
+    """Train on samples of any pipelines; accept the new weights only if they rank no worse than the old ones.
 
     Too few samples, a divergence and a worse result are outcomes in the report, not exceptions. Held-out
     schedules are never trained on, accepted or not. Equal samples and options give equal weights on one
@@ -92,12 +102,12 @@ def _train_and_judge(weights: Weights, batches: Sequence[PipelineBatch], options
 
 
 def _judge(before: RankingScores, after: RankingScores, judged_on: str) -> tuple[TrainingOutcome, str]:
-    """Accept what orders at least as many pairs rightly as before; without a single pair, what there is."""
+    """Accept weights that order at least as many pairs correctly as before; without any pair, accept the new ones."""
     if before.pairwise_accuracy is None or after.pairwise_accuracy is None:
         return TrainingOutcome.ACCEPTED, "all schedules ran equally fast, so there was no order to judge by"
     figures = (
         f"the new weights order {after.pairwise_accuracy:.1%} of {after.pairs:,} pairs of {judged_on} "
-        f"schedules rightly, the old ones {before.pairwise_accuracy:.1%}"
+        f"schedules correctly, the old ones {before.pairwise_accuracy:.1%}"
     )
     if after.pairwise_accuracy < before.pairwise_accuracy:
         return TrainingOutcome.RANKS_WORSE, figures

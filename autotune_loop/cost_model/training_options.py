@@ -1,12 +1,22 @@
-"""What a training is asked for."""
+"""The options of one training."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
-from autotune_loop.cost_model.loss import Loss
 from targets.errors import UsageError
+
+
+class Loss(StrEnum):
+    """What a training minimizes."""
+
+    RELATIVE_THROUGHPUT = "relative_throughput"
+    """Halide's: squared error of the throughput relative to the fastest schedule of the pipeline."""
+    RANK = "rank"
+    """AutoTVM's: the logistic loss of pairs on the logarithm of the predicted cost. It learns the order but not the
+    scale: predictions are then no longer milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +28,9 @@ class TrainingOptions:
         epochs: passes over all pipelines; one optimizer step for each pipeline in each.
         learning_rate: Adam's step size. Halide's loop uses 1e-4, which from the baseline weights takes 1,000
             epochs to learn what 1e-3 learns in 300.
-        loss: what to make small.
-        held_out_share: share of the schedules kept out of training to judge the result, 0 to 0.9. Chosen by
-            the hash of a schedule's features, so that it stays held out when samples are added.
+        loss: what to minimize.
+        held_out_share: share of the schedules that only judge the result, 0 to 0.9. The hash of a schedule's
+            features decides, so that it stays held out when samples are added.
         seed: chooses which schedules are held out, and which pairs the rank loss sees.
 
     Raises:

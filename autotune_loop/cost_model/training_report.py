@@ -1,14 +1,23 @@
-"""What came out of a training."""
+"""The result of one training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any
 
-from autotune_loop.cost_model.ranking_scores import RankingScores
-from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.cost_model.ranking import RankingScores
 from weights.weights_file import Weights
+
+
+class TrainingOutcome(StrEnum):
+    """Whether the new weights are used, and if not, why."""
+
+    ACCEPTED = "accepted"
+    RANKS_WORSE = "ranks worse"
+    TOO_FEW_SAMPLES = "too few samples"
+    DIVERGED = "diverged"
 
 
 @dataclass(frozen=True)
@@ -16,9 +25,9 @@ class TrainingReport:
     """One training, judged.
 
     Attributes:
-        outcome: whether the new weights are better than the old ones.
+        outcome: whether the new weights are used.
         reason: the outcome in one message, with the figures behind it.
-        weights: the trained weights when accepted, else None: go on with the old ones.
+        weights: the trained weights when accepted, else None.
         losses: the mean loss of a pipeline, one for each epoch; after a divergence those up to it.
         before, after: scores of the old and the new weights on the held-out schedules; on the training
             schedules when too few are held out to make a pair (`judged_on` says which). None when nothing
@@ -43,7 +52,7 @@ class TrainingReport:
 
     @property
     def accepted(self) -> bool:
-        """Whether the new weights are to be used."""
+        """Whether the new weights are used."""
         return self.outcome is TrainingOutcome.ACCEPTED
 
 
@@ -55,7 +64,7 @@ def report_fields(report: TrainingReport) -> dict[str, Any]:
 
 
 def report_from_fields(fields: Mapping[str, Any], weights: Weights | None) -> TrainingReport:
-    """The report that `report_fields` took apart, put together again with its weights."""
+    """The report from its `report_fields` and its weights."""
     scores = {name: RankingScores(**fields[name]) if fields[name] is not None else None for name in ("before", "after")}
     outcome, losses = TrainingOutcome(fields["outcome"]), tuple(fields["losses"])
     return TrainingReport(**{**fields, **scores, "outcome": outcome, "losses": losses, "weights": weights})

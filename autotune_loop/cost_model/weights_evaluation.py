@@ -1,4 +1,4 @@
-"""How well weights order schedules that were recorded."""
+"""How well weights order recorded schedules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples
-from autotune_loop.cost_model.ranking_scores import RankingScores, score_ranking
+from autotune_loop.cost_model.ranking import RankingScores, score_ranking
 from autotune_loop.store.sample_file import Sample
 from targets.errors import RunFolderError
 from weights.weights_file import Weights
@@ -35,7 +35,7 @@ def evaluate_weights(
     if not batches:
         raise RunFolderError(
             f"No pipeline among the samples has {MIN_UNIQUE_SCHEDULES} distinct schedules to rank.",
-            next_step="Give longer runs.",
+            next_step="Pass longer runs.",
         )
     scores = []
     for label, one in weights:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.process.training_sample import TrainingSample
+from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
 from autotune_loop.cost_model.ranking import spearman
+from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.report.recorded_run import RecordedRun, TimedSample, read_recorded_run
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
+from autotune_loop.cost_model.process.model_process import tensorflow_environment
 from autotune_loop.cost_model.weights_evaluation import WeightsScore
 from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
 from sdk.output import silent_stderr

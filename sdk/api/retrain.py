@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
+from autotune_loop.cost_model.process.model_process import tensorflow_environment
 from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.specification.tune_request import LearningOptions
 from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network

@@ -1,4 +1,4 @@
-"""A child process that answers one JSON object a line, with deadlines on both directions."""
+"""A child process that answers one JSON object per line, with a deadline for each direction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from autotune_loop.cost_model.process.model_process_error import ModelProcessError
+from targets.errors import ToolchainError
+
+
+class ModelProcessError(ToolchainError):
+    """The cost-model process could not start, ended by itself, or did not answer in time.
+
+    A run can continue without it: only predictions and training are lost.
+    """
+
 
 _CLOSE_GRACE_S = 5.0
 _LOG_TAIL_BYTES = 8192
@@ -22,16 +30,16 @@ _LIBRARY_CHATTER = re.compile(r"[IWE]\d{4} \d|WARNING: All log messages before")
 
 
 class LineProcess:
-    """A started child. Not for several threads at once, but for `close`, which may come from any.
+    """A started child. Use it from one thread; only `close` may be called from any.
 
     Args:
         command: program and arguments.
-        environment: all of the child's environment.
-        log_path: gets the child's standard error, after what is there.
+        environment: the whole environment of the child.
+        log_path: the child's standard error is appended to it.
 
     Raises:
-        ModelProcessError: the program or the log cannot be opened. Of the methods: the child ended, answered
-            no JSON, or was too slow; in each case it is killed, and the end of its log is in the message.
+        ModelProcessError: the program or the log cannot be opened. From the methods: the child ended, answered
+            something that is not JSON, or was too slow; it is then killed, and the message has the end of its log.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
@@ -47,7 +55,7 @@ class LineProcess:
                     stderr=log,
                     env=dict(environment),
                     bufsize=0,
-                    start_new_session=True,  # Ctrl-C is for the parent, which closes its children in order
+                    start_new_session=True,  # Ctrl-C goes to the parent, which closes its children in order
                 )
         except OSError as error:
             raise ModelProcessError(f"The cost-model process cannot be started: {error}.") from error
@@ -82,7 +90,7 @@ class LineProcess:
             answer = json.loads(line)
         except ValueError as error:
             self.close()
-            raise ModelProcessError(f"The cost-model process answered {line[:80]!r}, which is no JSON.") from error
+            raise ModelProcessError(f"The cost-model process answered {line[:80]!r}, which is not JSON.") from error
         return dict(answer)
 
     def close(self) -> None:
@@ -114,17 +122,17 @@ class LineProcess:
         self._child.kill()
         self.close()
         raise ModelProcessError(
-            f"The cost-model process did not answer in time and was ended.{self._last_words()}",
-            next_step="Look whether the machine is overloaded or out of memory.",
+            f"The cost-model process did not answer in time and was stopped.{self._log_tail()}",
+            next_step="Check whether the machine is overloaded or out of memory.",
         )
 
     def _ended(self) -> ModelProcessError:
         self.close()
         code = self._child.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return ModelProcessError(f"The cost-model process {how}.{self._last_words()}")
+        return ModelProcessError(f"The cost-model process {how}.{self._log_tail()}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         try:
             with self._log_path.open("rb") as log:
                 end_bytes = log.seek(0, os.SEEK_END)
@@ -132,6 +140,6 @@ class LineProcess:
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        telling = [line for line in lines if line.strip() and not _LIBRARY_CHATTER.match(line)]
-        tail = "\n".join(telling[-_LOG_TAIL_LINES:])
+        relevant = [line for line in lines if line.strip() and not _LIBRARY_CHATTER.match(line)]
+        tail = "\n".join(relevant[-_LOG_TAIL_LINES:])
         return f" The end of its log {self._log_path}:\n{tail}\n" if tail else f" Its log is {self._log_path}."

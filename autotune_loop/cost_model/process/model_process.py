@@ -1,4 +1,4 @@
-"""The client of the process that TensorFlow lives in for as long as a run."""
+"""The client of the process that TensorFlow lives in during a run."""
 
 from __future__ import annotations
 
@@ -6,42 +6,70 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.process.line_process import LineProcess
-from autotune_loop.cost_model.process.model_process_error import ModelProcessError
-from autotune_loop.cost_model.process.rejected_sample import RejectedSample
-from autotune_loop.cost_model.process.tensorflow_environment import tensorflow_environment
-from autotune_loop.cost_model.process.training_sample import TrainingSample
-from autotune_loop.cost_model.ranking_scores import RankingScores
+from autotune_loop.cost_model.process.line_process import LineProcess, ModelProcessError
+from autotune_loop.cost_model.ranking import RankingScores
+from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import TrainingReport, report_from_fields
 from targets.errors import SdkError, UsageError, WeightsError
 from weights.weights_file import read_weights
 
+
+def tensorflow_environment(environment: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Add TensorFlow's settings: log errors only, no GPU, at most `threads` threads.
+
+    The model is too small to gain from a GPU and would take memory from the kernels that are measured there.
+    """
+    return dict(environment) | {
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+    }
+
+
+@dataclass(frozen=True)
+class TrainingSample:
+    """A schedule to learn from.
+
+    Attributes:
+        featurization_path: its `.featurization` file; only needs to exist until it was added.
+        runtime_ms: measured runtime in milliseconds.
+        pipeline_id: schedules are compared within one id; None takes one made from the pipeline features.
+            Give
+            different ids to one pipeline at several sizes: its features do not tell them apart.
+    """
+
+    featurization_path: Path
+    runtime_ms: float
+    pipeline_id: int | None = None
+
+
+# TensorFlow's threads for one operation.
+_THREADS = 1
+# Counted from `start`.
+_START_LIMIT_S = 180.0
+_REQUEST_LIMIT_S = 600.0
 _IMPORT_ROOT = Path(__file__).resolve().parents[3]
 _ERROR_KINDS: dict[str, type[SdkError]] = {"weights": WeightsError, "usage": UsageError}
 
 
 class ModelProcess:
-    """Predicts and trains in one child process, so that TensorFlow is imported once, beside the caller's
-    other work.
+    """Predicts and trains in one child process, so that TensorFlow is imported once, while the caller works on.
 
-    Every method may be called from any thread; requests are served one after the other. A request that fails
-    because of its files leaves the process usable; after a ModelProcessError it is gone, with the samples it
-    held.
+    Every method may be called from any thread; requests are served one after the other. After a request that fails
+    because of its files the process is still usable; after a ModelProcessError it is gone, with its samples.
 
     Args:
         python: the interpreter with TensorFlow.
         num_cores: cores of the device whose runtimes are predicted; of a GPU, its streaming multiprocessors.
-        weights_path: the weights to start from; they settle the network, Adams2019's or Anderson2021's.
-        log_path: gets what the child and its libraries print.
+        weights_path: the weights to start from; they decide the network, Adams2019's or Anderson2021's.
+        log_path: receives what the child and its libraries print.
         environment: the child's environment; TensorFlow's own settings are added.
-        threads: threads TensorFlow may use for one operation.
-        start_limit_s: how long the child may take to get ready, counted from `start`.
-        request_limit_s: how long one request may take.
     """
 
     def __init__(
@@ -51,25 +79,13 @@ class ModelProcess:
         weights_path: Path,
         log_path: Path,
         environment: Mapping[str, str],
-        *,
-        threads: int = 1,
-        start_limit_s: float = 180.0,
-        request_limit_s: float = 600.0,
     ) -> None:
         self._command = [str(python), "-P", "-m", "autotune_loop.cost_model.process.model_worker"]
-        self._command += [
-            "--weights",
-            str(weights_path),
-            "--num-cores",
-            str(num_cores),
-            "--threads",
-            str(threads),
-        ]
-        self._environment = tensorflow_environment(environment, threads)
+        self._command += ["--weights", str(weights_path), "--num-cores", str(num_cores), "--threads", str(_THREADS)]
+        self._environment = tensorflow_environment(environment, _THREADS)
         python_path = [str(_IMPORT_ROOT), environment.get("PYTHONPATH", "")]
         self._environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
         self._log_path = log_path
-        self._start_limit_s, self._request_limit_s = start_limit_s, request_limit_s
         self._lock = threading.Lock()
         self._child: LineProcess | None = None
         self._ready = False
@@ -77,29 +93,20 @@ class ModelProcess:
         self._last_id = 0
 
     def start(self) -> None:
-        """Start the child and return at once; the first request waits until it is ready.
+        """Start the child and return at once; the first request waits until it is ready, and raises WeightsError where
+        the starting weights are unusable.
 
         Raises:
-            ModelProcessError: it is started already, or the interpreter or the log cannot be opened.
+            ModelProcessError: it was started before, or the interpreter or the log cannot be opened.
         """
         with self._lock:
             if self._child is not None:
                 raise ModelProcessError("The cost-model process was started twice.")
             self._child = LineProcess(self._command, self._environment, self._log_path)
-            self._ready_deadline_s = time.monotonic() + self._start_limit_s
-
-    def wait_until_ready(self) -> None:
-        """Wait for the end of the warm-up; not needed, requests wait by themselves.
-
-        Raises:
-            WeightsError: the starting weights are unusable.
-            ModelProcessError: the child ended, or took too long.
-        """
-        with self._lock:
-            self._started_child()
+            self._ready_deadline_s = time.monotonic() + _START_LIMIT_S
 
     def load_weights(self, path: Path) -> None:
-        """Predict, and start the next training, with other weights; on an error the old ones stay.
+        """Use other weights for predictions and as the start of the next training; on an error the old ones stay.
 
         Raises:
             WeightsError: the file is missing, damaged or for another network.
@@ -108,9 +115,8 @@ class ModelProcess:
         self._request({"do": "load_weights", "path": os.path.abspath(path)})
 
     def predict(self, featurization_paths: Sequence[Path]) -> list[float | None]:
-        """Predicted runtimes in milliseconds, in the order given.
-
-        None stands for a file that is missing, damaged or of another network.
+        """Predicted runtimes in milliseconds, in the given order; None for a file that is missing, damaged or for
+        another network.
 
         Raises:
             ModelProcessError: the child ended, or took too long.
@@ -120,12 +126,12 @@ class ModelProcess:
         predictions_ms: list[float | None] = answer["predictions_ms"]
         return predictions_ms
 
-    def add_samples(self, samples: Sequence[TrainingSample]) -> tuple[RejectedSample, ...]:
-        """Add to what later trainings learn from; of equal schedules the fastest counts.
+    def add_samples(self, samples: Sequence[TrainingSample]) -> list[tuple[TrainingSample, str]]:
+        """Add samples for later trainings; of equal schedules the fastest counts.
 
         Returns:
-            The samples that were left out: unreadable features, those of another network, or a runtime that is
-            no time.
+            The samples that were left out, each with the reason: unreadable features, another network, or a runtime
+            that is not a time.
 
         Raises:
             ModelProcessError: the child ended, or took too long.
@@ -139,10 +145,10 @@ class ModelProcess:
             for sample in samples
         ]
         answer = self._request({"do": "add_samples", "samples": entries})
-        return tuple(RejectedSample(samples[entry["index"]], entry["reason"]) for entry in answer["rejected"])
+        return [(samples[entry["index"]], entry["reason"]) for entry in answer["rejected"]]
 
     def score(self, weights_path: Path) -> RankingScores:
-        """How well some weights order the samples that were added; the weights in use do not change.
+        """How well the weights in a file order the added samples; the weights in use do not change.
 
         Raises:
             WeightsError: the file is missing, damaged or for another network.
@@ -162,8 +168,8 @@ class ModelProcess:
     ) -> TrainingReport:
         """Train from the weights in use on all samples; write the new weights if they are accepted.
 
-        The weights in use do not change: call `load_weights` with the output to go on with the new ones. See
-        `TrainingOptions` for the arguments and `train` for what is accepted.
+        The weights in use do not change: call `load_weights` with the output to use the new ones. See
+        `TrainingOptions` for the arguments, and `train` for what is accepted.
 
         Raises:
             UsageError: an option is out of its range.
@@ -186,7 +192,7 @@ class ModelProcess:
         return report_from_fields(fields, read_weights(output_path) if accepted else None)
 
     def close(self) -> None:
-        """End the child, whatever it is doing; harmless when it is not running."""
+        """Stop the child, whatever it is doing; does nothing when it is not running."""
         if self._child is not None:
             self._child.close()
 
@@ -203,18 +209,18 @@ class ModelProcess:
         with self._lock:
             child = self._started_child()
             self._last_id += 1
-            deadline_s = time.monotonic() + self._request_limit_s
+            deadline_s = time.monotonic() + _REQUEST_LIMIT_S
             child.send({"id": self._last_id} | dict(request), deadline_s)
             answer = child.receive(deadline_s)
-            while answer.get("id") != self._last_id:  # left over from a request that Ctrl-C interrupted
+            while answer.get("id") != self._last_id:  # the answer to a request that Ctrl-C interrupted
                 answer = child.receive(deadline_s)
         _raise_failure(answer)
         return answer
 
     def _started_child(self) -> LineProcess:
-        """The child, once it said that it is ready."""
+        """The child, once it has said that it is ready."""
         if self._child is None:
-            raise ModelProcessError("The cost-model process was asked for something before it was started.")
+            raise ModelProcessError("The cost-model process got a request before it was started.")
         if not self._ready:
             answer = self._child.receive(self._ready_deadline_s)
             if not answer["ready"]:

@@ -1,8 +1,8 @@
 """The process that TensorFlow lives in: `python -m autotune_loop.cost_model.process.model_worker --help`.
 
-It reads one JSON object a line on standard input and answers each with one on what was its standard output;
-whatever libraries print goes to standard error. The first line it writes says that it is ready, or why not.
-It ends when its standard input closes, so it never outlives the program that started it.
+It reads one JSON object per line from standard input and answers each with one on standard output; what libraries
+print goes to standard error. The first line it writes says that it is ready, or why not. It ends when its standard
+input closes, so it never outlives the program that started it.
 
     {"id": 1, "do": "predict", "paths": ["a.featurization"]}
     {"id": 1, "ok": true, "predictions_ms": [0.25]}
@@ -25,16 +25,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.dataset import group_samples
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.network_features import read_network_features
-from autotune_loop.cost_model.process.tensorflow_setup import limit_threads, warm_up
-from autotune_loop.cost_model.ranking_scores import score_ranking
+from autotune_loop.cost_model.fitting import fit
+from autotune_loop.cost_model.network import PIPELINE_INPUTS, schedule_inputs
+from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from autotune_loop.cost_model.ranking import score_ranking
+from autotune_loop.cost_model.terms import TERM_COUNT
 from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import report_fields
-from autotune_loop.store.featurization import Featurization
+from autotune_loop.store.featurization import Featurization, read_featurization
 from autotune_loop.store.sample_file import Sample
 from targets.errors import SdkError, UsageError, WeightsError
 from weights.network import Network
@@ -43,10 +46,59 @@ from weights.weights_file import Weights, read_weights, write_weights
 JsonObject = dict[str, Any]
 
 
+def read_network_features(path: Path, network: Network) -> Featurization:
+    """Read a `.featurization` file made for this network.
+
+    Raises:
+        WeightsError: the file is missing or damaged, or was made for another network.
+    """
+    try:
+        return read_featurization(path, network)
+    except WeightsError:
+        other = next((other for other in Network if other is not network and _holds(path, other)), None)
+        if other is None:
+            raise
+    raise WeightsError(
+        f"The featurization {path} is for {other}, but the weights in use are for {network}.",
+        next_step=f"Search with {network}, or pass weights for {other}.",
+    )
+
+
+def _holds(path: Path, network: Network) -> bool:
+    try:
+        read_featurization(path, network)
+    except WeightsError:
+        return False
+    return True
+
+
+def limit_threads(threads: int) -> None:
+    """Limit TensorFlow's own thread pools; must come before its first operation."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def warm_up(weights: Weights, num_cores: int) -> None:
+    """Trace prediction and training with Halide's loss (about 1 s), so that the first real call is fast."""
+    stages, schedules = 2, 8
+    batch = PipelineBatch(
+        pipeline_id=1,
+        schedule_sha256s=tuple(str(index) for index in range(schedules)),
+        logs=np.ones((schedules, stages, schedule_inputs(weights.network)), dtype=np.float32),
+        terms=np.ones((schedules, stages, TERM_COUNT), dtype=np.float32),
+        pipeline_inputs=np.ones((stages, PIPELINE_INPUTS), dtype=np.float32),
+        runtimes_ms=np.arange(1, schedules + 1, dtype=np.float32),
+    )
+    CostModel(weights, num_cores).predict_inputs(batch.logs, batch.terms, batch.pipeline_inputs)
+    fit(weights, [batch], TrainingOptions(num_cores=num_cores, epochs=1))
+
+
 class _Worker:
     """The state between requests: the weights in use, and the samples so far.
 
-    The first weights settle the network: a process never changes from Adams2019 to Anderson2021 or back.
+    The first weights decide the network; a process never changes it.
     """
 
     def __init__(self, num_cores: int, weights_path: Path) -> None:
@@ -80,7 +132,7 @@ class _Worker:
         if weights.network is not self._network:
             raise WeightsError(
                 f"The weights in {path} are for {weights.network}, but this run searches with {self._network}.",
-                next_step=f"Name weights of {self._network}.",
+                next_step=f"Pass weights for {self._network}.",
             )
         return weights
 
@@ -145,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         worker = _Worker(options.num_cores, options.weights)
         limit_threads(options.threads)
         worker.warm_up()
-    except Exception as error:  # whatever it is, the other side must hear of it
+    except Exception as error:  # the client must learn of it, whatever it is
         _write(answers, {"ready": False} | _failure(error))
         return 1
     _write(answers, {"ready": True})
@@ -159,14 +211,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_over_standard_output() -> IO[str]:
-    """Keep standard output for answers alone; what libraries print to it goes to standard error."""
+    """Keep standard output for answers; what libraries print to it goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answers
 
 
 def _start_reading(stream: IO[bytes]) -> Iterator[JsonObject]:
-    """Read requests in a thread, so that closing standard input ends the process in the middle of work."""
+    """Read requests in a thread, so that closing standard input ends the process even while it works."""
     pending: queue.SimpleQueue[JsonObject] = queue.SimpleQueue()
 
     def read() -> None:

@@ -10,7 +10,7 @@ import typer
 from sdk.options.shared_options import JsonOption, complete_weights_names
 
 if TYPE_CHECKING:
-    from autotune_loop.cost_model.ranking_scores import RankingScores
+    from autotune_loop.cost_model.ranking import RankingScores
 
 WeightsArgument = Annotated[
     str,

@@ -113,7 +113,7 @@ def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture(scope="session")
 def tensorflow_ready() -> None:
     """Import TensorFlow with its own warnings kept out of the tests."""
-    from autotune_loop.cost_model.process.tensorflow_setup import limit_threads
+    from autotune_loop.cost_model.process.model_worker import limit_threads
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.cost_model.dataset import group_samples, is_held_out, split_held_out
-from autotune_loop.cost_model.packed_batches import MAX_PAIRS, pack_batches
+from autotune_loop.cost_model.pipeline_batch import MAX_PAIRS, pack_batches
 from autotune_loop.store.featurization import Featurization
 from autotune_loop.store.sample_file import Sample
 

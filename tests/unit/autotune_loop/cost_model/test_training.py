@@ -8,11 +8,9 @@ import pytest
 
 from autotune_loop.cost_model import fitting
 from autotune_loop.cost_model.dataset import group_samples, is_held_out
-from autotune_loop.cost_model.loss import Loss
 from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.cost_model.training_outcome import TrainingOutcome
-from autotune_loop.cost_model.training_report import report_fields, report_from_fields
+from autotune_loop.cost_model.training_options import Loss, TrainingOptions
+from autotune_loop.cost_model.training_report import TrainingOutcome, report_fields, report_from_fields
 from autotune_loop.store.sample_file import Sample
 from targets.errors import UsageError, WeightsError
 from targets.halide_install import find_halide_install

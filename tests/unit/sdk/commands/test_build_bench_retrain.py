@@ -14,8 +14,7 @@ import pytest
 
 import sdk.main
 from autotune_loop.cost_model.training_options import TrainingOptions
-from autotune_loop.cost_model.training_outcome import TrainingOutcome
-from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
 from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.sample_file import Sample, write_sample
 from sdk.settings import Settings

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.cost_model.process.line_process import LineProcess
-from autotune_loop.cost_model.process.model_process_error import ModelProcessError
+from autotune_loop.cost_model.process.line_process import LineProcess, ModelProcessError
 
 ECHO = "import sys\nfor line in sys.stdin:\n    sys.stdout.write(line)\n    sys.stdout.flush()\n"
 

@@ -16,11 +16,10 @@ import psutil
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.loss import Loss
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.process.model_process_error import ModelProcessError
-from autotune_loop.cost_model.process.training_sample import TrainingSample
-from autotune_loop.cost_model.training_outcome import TrainingOutcome
+from autotune_loop.cost_model.process.line_process import ModelProcessError
+from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
+from autotune_loop.cost_model.training_options import Loss
+from autotune_loop.cost_model.training_report import TrainingOutcome
 from autotune_loop.store.featurization import format_featurization
 from targets.errors import UsageError, WeightsError
 from weights.arithmetic import perturb_weights
@@ -85,8 +84,8 @@ def test_samples_train_into_weights(process, searches, baseline: Weights, weight
         TrainingSample(good[0].featurization_path, float("nan"), 5),
     ]
     rejected = process.add_samples([bad[0], *good, bad[1]])
-    assert [entry.sample.featurization_path for entry in rejected] == [b.featurization_path for b in bad]
-    assert "cannot be read" in rejected[0].reason and "nan ms" in rejected[1].reason
+    assert [sample.featurization_path for sample, _ in rejected] == [b.featurization_path for b in bad]
+    assert "cannot be read" in rejected[0][1] and "nan ms" in rejected[1][1]
     for loss in Loss:
         output = tmp_path / f"{loss}.weights"
         report = process.train(output, epochs=50, learning_rate=5e-4, loss=loss, held_out_share=0.0)
@@ -110,9 +109,9 @@ def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, se
         expected_ms = CostModel(gpu_baseline, NUM_CORES).predict([sample.featurization for sample in gpu_samples])
         assert process.predict([*paths, cpu_path]) == [*(pytest.approx(ms, rel=1e-5) for ms in expected_ms), None]
         good = [TrainingSample(path, sample.runtime_ms) for path, sample in zip(paths, gpu_samples, strict=True)]
-        (rejected,) = process.add_samples([*good, TrainingSample(cpu_path, 1.0)])
-        assert rejected.sample.featurization_path == cpu_path
-        assert "is of Adams2019, but the weights in use are for Anderson2021" in rejected.reason
+        ((rejected, reason),) = process.add_samples([*good, TrainingSample(cpu_path, 1.0)])
+        assert rejected.featurization_path == cpu_path
+        assert "for Adams2019, but the weights in use are for Anderson2021" in reason
         with pytest.raises(WeightsError, match="for Adams2019, but this run searches with Anderson2021"):
             process.load_weights(other)
         report = process.train(tmp_path / "trained.weights", epochs=50)
@@ -143,7 +142,7 @@ def test_threads_may_share_the_process(process, featurization_paths) -> None:
 def test_unusable_starting_weights_are_told_at_the_first_request(tmp_path: Path) -> None:
     with model_process(tmp_path / "gone.weights", tmp_path) as process:
         with pytest.raises(WeightsError, match=r"gone\.weights cannot be read"):
-            process.wait_until_ready()
+            process.predict([])
         with pytest.raises(ModelProcessError, match="ended"):
             process.predict([])
 
@@ -168,9 +167,9 @@ def test_a_killed_child_is_an_error_and_closing_is_still_fine(weights_path: Path
 def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path) -> None:
     program = (
         "import os, sys, time\nfrom pathlib import Path\n"
-        "from autotune_loop.cost_model.model_process import ModelProcess\n"
+        "from autotune_loop.cost_model.process.model_process import ModelProcess\n"
         "process = ModelProcess(Path(sys.executable), 2, Path(sys.argv[1]), Path(sys.argv[2]), os.environ)\n"
-        "process.start(); process.wait_until_ready(); print('ready', flush=True); time.sleep(600)\n"
+        "process.start(); process.predict([]); print('ready', flush=True); time.sleep(600)\n"
     )
     command = [sys.executable, "-c", program, str(weights_path), str(tmp_path / "model.log")]
     root = Path(__file__).resolve().parents[5]
