@@ -1,4 +1,4 @@
-"""One schedule of one generator: how it was sampled and what the search gave."""
+"""A schedule on its way through a run: searched, chosen as a candidate, built, measured, trained on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from devices.timing.measurement import Measurement
+from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
 
 
 class Origin(Enum):
-    """How a schedule was come by."""
+    """The search that found a schedule."""
 
     FULL_BEAM = "full beam search"
     GREEDY = "greedy search"
     RANDOM = "random search"
-    REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,11 @@ class SearchPoint:
     """Everything that decides what the autoscheduler returns, beside the generator: equal points give equal schedules.
 
     Attributes:
-        origin: how the schedule is sampled.
         seed: of the dropout and of the weights' noise.
         beam_size: states kept by the beam search.
-        random_dropout: chance in percent that nothing at all is dropped on the way; 100 is no dropout.
+        random_dropout: chance in percent that nothing at all is dropped; 100 is no dropout.
         weights_path: the cost model that guides the search.
-        weights_noise: relative noise put on those weights (standard deviation), 0 for none.
+        weights_noise: relative noise added to those weights (standard deviation), 0 for none.
     """
 
     origin: Origin
@@ -55,7 +55,7 @@ class SearchedSchedule:
 
     Attributes:
         schedule_sha256: hash of the schedule's features; equal ones count as duplicates.
-        built: its code, when the search was too dear to be repeated for it.
+        built: its code, if the search takes too long to be repeated for it.
     """
 
     point: SearchPoint
@@ -80,8 +80,8 @@ class Candidate:
 
     Attributes:
         symbol: the C symbol of its kernel, unique in the run.
-        predicted_ms: what the model expected when it was chosen; None when it was not asked.
-        folder: samples/batch_<round>_<argset>/<sample>, with its featurization and, once built, its schedule.
+        search_s: how long its search took.
+        predicted_ms: what the cost model expected when the schedule was chosen; None if it was not asked.
     """
 
     round_index: int
@@ -89,8 +89,104 @@ class Candidate:
     sample_index: int
     symbol: str
     point: SearchPoint
-    folder: Path
-    featurization_path: Path
     schedule_sha256: str
     search_s: float
     predicted_ms: float | None = None
+
+    @property
+    def sample(self) -> str:
+        """Its name, and its folder below samples/: batch_<round>_<argset>/<sample>."""
+        return sample_name(self.round_index, self.task_index, self.sample_index)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the schedule that a user gets without tuning."""
+        return is_default(self.round_index, self.point.origin)
+
+
+def sample_name(round_index: int, task_index: int, sample_index: int) -> str:
+    """What a candidate is called, as in Halide's layout of samples."""
+    return f"batch_{round_index}_{task_index}/{sample_index}"
+
+
+def is_default(round_index: int, origin: Origin) -> bool:
+    """Whether a candidate is the schedule that a user gets without tuning."""
+    return round_index == 0 and origin is not Origin.RANDOM
+
+
+@dataclass(frozen=True)
+class Built:
+    """A candidate with its code."""
+
+    candidate: Candidate
+    kernel: KernelObject
+
+
+@dataclass(frozen=True)
+class BuiltBatch:
+    """A batch that is ready to be pushed.
+
+    Attributes:
+        candidates: those in the executable, the full beam search's first.
+        executable: None when nothing could be built.
+        exhausted: the searches found no new schedule.
+        failed: candidates that could not be built.
+        full_search_s: how long the full beam search took; None when there was none or it failed.
+        stages_s: seconds by stage.
+    """
+
+    round_index: int
+    task_index: int
+    candidates: tuple[Candidate, ...]
+    executable: Executable | None
+    exhausted: bool
+    failed: int
+    full_search_s: float | None
+    stages_s: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A candidate with its time as a sample.
+
+    Attributes:
+        median_ms, spread_ms: on the run's scale, if there are several boards.
+        clock: what the time was measured with.
+        canary_s: times of the device's canary before and after.
+        at_unix_s: when the time was recorded.
+    """
+
+    candidate: Candidate
+    median_ms: float
+    spread_ms: float
+    clock: str
+    device: str = ""
+    canary_s: tuple[float, ...] = ()
+    at_unix_s: float = 0.0
+
+    @classmethod
+    def of(cls, candidate: Candidate, measurement: Measurement) -> Measured:
+        """A candidate with its measurement."""
+        return cls(
+            candidate,
+            median_ms=measurement.comparable_median_s * 1e3,
+            spread_ms=measurement.spread_s * measurement.factor * 1e3,
+            clock=measurement.clock.value,
+            device=measurement.device,
+            canary_s=tuple(measurement.canary_s),
+        )
+
+
+@dataclass(frozen=True)
+class TrainingSample:
+    """A measured candidate that the cost model learns from.
+
+    Attributes:
+        featurization_path: its `.featurization` file; must exist until the sample was added.
+        pipeline_id: schedules are compared within one id; None takes one made from the pipeline features. Use
+            different ids for one pipeline at several sizes: its features do not tell them apart.
+    """
+
+    measured: Measured
+    featurization_path: Path
+    pipeline_id: int | None = None

@@ -60,8 +60,6 @@ def write_run_folder(folder: Path, samples: int, identity: dict[str, str] | None
                     sample_index=sample_index,
                     symbol=symbol,
                     point=SearchPoint(origin, number, 32, 100, store.updated_weights),
-                    folder=home,
-                    featurization_path=store.featurization_path(home),
                     schedule_sha256=str(number),
                     search_s=0.2,
                     predicted_ms=measured_ms * 2.0 ** source.gauss(0.0, 0.3),

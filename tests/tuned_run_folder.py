@@ -58,9 +58,7 @@ def write_tuned_run(
         for sample, (origin, time_s) in enumerate([(Origin.FULL_BEAM, DEFAULT_S), (Origin.RANDOM, TUNED_S)]):
             symbol = f"{name}_r0_a0_s{sample}"
             point = SearchPoint(origin, sample, 32, 100, store.updated_weights)
-            home = store.candidate_folder(0, 0, sample)
-            features = store.featurization_path(home)
-            store.database.add_candidate(Candidate(0, 0, sample, symbol, point, home, features, str(sample), 0.1))
+            store.database.add_candidate(Candidate(0, 0, sample, symbol, point, str(sample), 0.1))
             # The turn that chose among the schedules, then two that decided.
             for purpose, share in (("sample", 0.8), ("play-off", 0.9), ("play-off", 0.99), ("play-off", 1.01)):
                 measurement = Measurement(symbol, "secret-board", Clock.WALL, (time_s * share,), "time", True)

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
+from autotune_loop.candidate import TrainingSample
+from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
@@ -75,10 +76,10 @@ class Learner:
         with self._turn():
             return self._process.predict(featurizations)
 
-    def add_sample(self, featurization: Path, runtime_ms: float, pipeline_id: int) -> None:
-        """A schedule with its time, for the next training; returns at once."""
+    def add_sample(self, sample: TrainingSample) -> None:
+        """Keep a sample for the next training; returns at once."""
         with self._lock:
-            self._new.append(TrainingSample(featurization, runtime_ms, pipeline_id))
+            self._new.append(sample)
 
     @property
     def has_new_samples(self) -> bool:

@@ -19,7 +19,7 @@ from autotune_loop.cost_model.ranking import RankingScores, score_ranking
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
 from autotune_loop.store.sample_file import Sample
-from weights.weights_changes import scale_weights
+from weights.arithmetic import scale_weights
 from weights.weights_file import Weights
 
 

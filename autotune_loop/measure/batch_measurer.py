@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from autotune_loop.batch import BuiltBatch
-from autotune_loop.candidate import Candidate
+from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.events import Listener, SampleMeasured
 from autotune_loop.execute.timing import ReferenceRun
 from autotune_loop.measure.dispatcher import Dispatcher
@@ -22,7 +22,7 @@ from devices.timing.measurement import MeasureFailure, Measurement
 _HOPELESS_FACTOR = 4.0
 
 # With the seconds that it held the device.
-OnMeasured = Callable[[Candidate, Measurement, float], None]
+OnMeasured = Callable[[Measured, Measurement, float], None]
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,10 @@ class BatchMeasurer:
             candidate = by_symbol[job.symbol]
             if isinstance(result, Measurement):
                 counts["measured"] += 1
-                self._keep(candidate, result, held_s, reference)
-                on_measured(candidate, result, held_s)
-                self._tell(candidate, result, sum(counts.values()), len(by_symbol))
+                measured = Measured.of(candidate, result)
+                self._keep(measured, result, held_s, reference)
+                on_measured(measured, result, held_s)
+                self._tell(measured, sum(counts.values()), len(by_symbol))
             else:
                 counts["failed"] += int(result.reason.value != NOT_DONE)
                 self._failures.candidate_failed(candidate, "measure", result.reason.value, result.message, result.log)
@@ -98,24 +99,23 @@ class BatchMeasurer:
         best_s = self._best_s.get(job.task_index)
         return self._settings if best_s is None else replace(self._settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
 
-    def _keep(self, candidate: Candidate, measurement: Measurement, held_s: float, reference: TaskReference) -> None:
+    def _keep(self, measured: Measured, measurement: Measurement, held_s: float, reference: TaskReference) -> None:
         self._store.database.add_measurement(measurement, "sample", held_s)
-        place = (candidate.folder, candidate.round_index, candidate.sample_index)
-        self._store.write_sample(*place, measurement.comparable_median_s * 1e3, reference.pipeline_id)
-        best_s = self._best_s.get(candidate.task_index)
-        if best_s is None or measurement.median_s < best_s:
-            self._best_s[candidate.task_index] = measurement.median_s
+        self._store.write_sample(self._store.training_sample(measured, reference.pipeline_id))
+        task_index = measured.candidate.task_index
+        self._best_s[task_index] = min(measurement.median_s, self._best_s.get(task_index, math.inf))
 
-    def _tell(self, candidate: Candidate, measurement: Measurement, done: int, wanted: int) -> None:
+    def _tell(self, measured: Measured, done: int, wanted: int) -> None:
+        candidate = measured.candidate
         event = SampleMeasured(
             round_index=candidate.round_index,
             task_index=candidate.task_index,
             sample_index=candidate.sample_index,
             origin=candidate.point.origin.value,
-            median_ms=measurement.comparable_median_s * 1e3,
+            median_ms=measured.median_ms,
             predicted_ms=candidate.predicted_ms,
-            clock=measurement.clock.value,
-            device=measurement.device,
+            clock=measured.clock,
+            device=measured.device,
             done=done,
             wanted=wanted,
         )

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.candidate import Origin
-from autotune_loop.store.read_database import read_database
-from autotune_loop.store.run_database import NOT_DONE, SCHEMA_VERSION
+from autotune_loop.candidate import Measured
+from autotune_loop.store.read_database import (
+    MEASURED_SQL,
+    check_schema_version,
+    measured_candidates,
+    positive,
+    read_database,
+)
+from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.device import Clock
 from targets.errors import RunFolderError
 
 _DATABASE = "tuning.db"
 _DAMAGED_STEP = "Copy it again from where it came from, or start a new run."
-
-
-@dataclass(frozen=True)
-class TimedSample:
-    """A schedule that was timed.
-
-    Attributes:
-        elapsed_s: seconds since the run's first record.
-        sample: as the layout names it: batch_<round>_<argset>/<sample>.
-        median_ms, spread_ms: on the run's scale, where there are several boards.
-        canary_s: what the device's canary took while the schedule was timed, before and after.
-        is_default: it is the schedule that a user gets without tuning.
-    """
-
-    symbol: str
-    elapsed_s: float
-    round_index: int
-    task_index: int
-    sample: str
-    origin: str
-    predicted_ms: float | None
-    median_ms: float
-    spread_ms: float
-    device: str
-    canary_s: tuple[float, ...]
-    is_default: bool
 
 
 @dataclass(frozen=True)
@@ -103,15 +82,18 @@ class RecordedRun:
     """A run, as its folder has it.
 
     Attributes:
+        start_unix_s: when its first record was written.
+        samples: the measured candidates, in the order of timing.
         failures: stage, reason and message → how often.
         incidents: device, trouble and message → how often.
-        not_done: schedules that were chosen and not timed because the run ended.
+        not_done: schedules that were chosen but not timed because the run ended.
         duration_s: from the first record to the last.
     """
 
     folder: Path
     record: RunRecord
-    samples: tuple[TimedSample, ...]
+    start_unix_s: float
+    samples: tuple[Measured, ...]
     verdicts: tuple[PlayOffVerdict, ...]
     trainings: tuple[Training, ...]
     scales: tuple[BoardScale, ...]
@@ -136,9 +118,18 @@ class RecordedRun:
         """What the times are, for people."""
         return Clock.words_of(self.clock)
 
+    def of_task(self, task_index: int) -> list[Measured]:
+        """The samples of one argument set."""
+        return [sample for sample in self.samples if sample.candidate.task_index == task_index]
+
+    @property
+    def task_indices(self) -> list[int]:
+        """The argument sets that have a sample."""
+        return sorted({sample.candidate.task_index for sample in self.samples})
+
     def default_ms(self, task_index: int) -> float | None:
         """The default schedule's time as a sample."""
-        return next((s.median_ms for s in self.samples if s.is_default and s.task_index == task_index), None)
+        return next((s.median_ms for s in self.of_task(task_index) if s.candidate.is_default), None)
 
 
 def read_recorded_run(folder: Path) -> RecordedRun:
@@ -171,12 +162,7 @@ def run_version(folder: Path) -> str:
 
 
 def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != SCHEMA_VERSION:
-        raise RunFolderError(
-            f"{folder / _DATABASE} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
-            next_step="Use the SDK version that made the run folder.",
-        )
+    check_schema_version(folder / _DATABASE, connection.execute("PRAGMA user_version").fetchone()[0])
     connection.execute("BEGIN")  # all tables as they are at one moment
     tables = ("candidates", "measurements", "failures", "incidents", "device_states", "weights", "batches")
     moments = " UNION ALL ".join(f"SELECT min(at_unix_s) AS a, max(at_unix_s) AS b FROM {t}" for t in tables)
@@ -186,7 +172,8 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
     return RecordedRun(
         folder=folder,
         record=record,
-        samples=_samples(connection, start_s),
+        start_unix_s=start_s,
+        samples=tuple(measured_candidates(connection.execute(MEASURED_SQL), folder / "samples")),
         verdicts=_verdicts(connection),
         trainings=_trainings(connection),
         scales=tuple(
@@ -209,47 +196,13 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
     )
 
 
-def _samples(connection: sqlite3.Connection, start_s: float) -> tuple[TimedSample, ...]:
-    rows = connection.execute(
-        "SELECT c.symbol, m.at_unix_s, c.round, c.task, c.sample, c.origin, c.predicted_ms, m.median_ms, m.spread_ms,"
-        " m.factor, m.device, m.canary_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-        " WHERE m.purpose = 'sample' ORDER BY m.rowid"
-    )
-    samples = []
-    for symbol, at_s, round_index, task, sample, origin, predicted, median, spread, factor, device, canary in rows:
-        samples.append(
-            TimedSample(
-                symbol=str(symbol),
-                elapsed_s=float(at_s) - start_s,
-                round_index=int(round_index),
-                task_index=int(task),
-                sample=f"batch_{int(round_index)}_{int(task)}/{int(sample)}",
-                origin=str(origin),
-                predicted_ms=None if predicted is None else float(predicted),
-                median_ms=_positive(median) * _positive(factor),
-                spread_ms=float(spread) * float(factor),
-                device=str(device),
-                canary_s=tuple(float(value) for value in json.loads(str(canary))),
-                is_default=int(round_index) == 0 and origin != Origin.RANDOM.value,
-            )
-        )
-    return tuple(samples)
-
-
-def _positive(value: object) -> float:
-    number = float(str(value))
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"a time or factor is {number}")
-    return number
-
-
 def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:
     """The newest of each argument set."""
     times: dict[str, dict[str, list[float]]] = {}
     for symbol, device, time_ms in connection.execute(
         "SELECT symbol, device, median_ms FROM measurements WHERE purpose = 'play-off'"
     ):
-        times.setdefault(str(symbol), {}).setdefault(str(device), []).append(_positive(time_ms))
+        times.setdefault(str(symbol), {}).setdefault(str(device), []).append(positive(time_ms))
     medians = {
         symbol: {device: statistics.median(several) for device, several in by_device.items()}
         for symbol, by_device in times.items()

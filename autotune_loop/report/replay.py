@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
+from autotune_loop.candidate import TrainingSample
+from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.ranking import spearman
 from autotune_loop.cost_model.training_options import Loss
-from autotune_loop.report.recorded_run import RecordedRun, TimedSample, read_recorded_run
+from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
 from autotune_loop.store.featurization import Featurization, read_featurization
@@ -92,7 +94,7 @@ class _Task:
     """What is left of one argument set's recorded schedules."""
 
     index: int
-    left: list[tuple[TimedSample, Path, Featurization]]
+    left: list[tuple[TrainingSample, Featurization]]
     shuffled_ms: list[float]
     order_ms: list[float] = field(default_factory=list)
     rounds: list[ReplayedRound] = field(default_factory=list)
@@ -111,13 +113,13 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     """
     run = read_recorded_run(request.folder)
     network = _network(run)
-    tasks = [_task(run, index, network, request.sampling.seed) for index in sorted(_indices(run))]
+    tasks = [_task(run, index, network, request.sampling.seed) for index in run.task_indices]
     if not any(task.left for task in tasks):
         raise RunFolderError(
             f"{request.folder} holds no timed schedule that still has its features.",
             next_step="Give a run that has timed some.",
         )
-    total_ms = {task.index: [sample.median_ms for sample, _, _ in task.left] for task in tasks}
+    total_ms = {task.index: [sample.measured.median_ms for sample, _ in task.left] for task in tasks}
     weights_path = request.scratch / "start.weights"
     write_weights(_start_weights(request, network), weights_path)
     with _model(run, request, weights_path) as model:
@@ -137,9 +139,9 @@ def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: R
     pool_size = min(len(task.left), max(sampling.batch_size, round(sampling.batch_size * sampling.pool_factor)))
     places = sorted(random.Random(seed).sample(range(len(task.left)), pool_size))
     pool = [task.left[place] for place in places]
-    predicted_ms = model.predict([path for _, path, _ in pool])
+    predicted_ms = model.predict([sample.featurization_path for sample, _ in pool])
     chosen = choose_batch(
-        [features.schedule_features for _, _, features in pool],
+        [features.schedule_features for _, features in pool],
         predicted_ms,
         min(sampling.batch_size, pool_size),
         sampling.random_share,
@@ -148,9 +150,10 @@ def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: R
     )
     taken = {places[i] for i in chosen}
     task.left = [entry for place, entry in enumerate(task.left) if place not in taken]
-    task.order_ms += [pool[i][0].median_ms for i in chosen]
-    accepted = _learn(model, [(pool[i][0], pool[i][1]) for i in chosen], request)
-    known = [(predicted_ms[i], pool[i][0].median_ms) for i in chosen if predicted_ms[i] is not None]
+    times_ms = [pool[i][0].measured.median_ms for i in chosen]
+    task.order_ms += times_ms
+    accepted = _learn(model, [pool[i][0] for i in chosen], request)
+    known = [(predicted_ms[i], ms) for i, ms in zip(chosen, times_ms, strict=True) if predicted_ms[i] is not None]
     done = ReplayedRound(
         round_index=round_index,
         task_index=task.index,
@@ -164,9 +167,8 @@ def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: R
     return done
 
 
-def _learn(model: ModelProcess, timed: Sequence[tuple[TimedSample, Path]], request: ReplayRequest) -> bool:
-    # The pipeline's features tell pipelines apart; an id of its own is not needed.
-    model.add_samples([TrainingSample(path, sample.median_ms, sample.task_index) for sample, path in timed])
+def _learn(model: ModelProcess, samples: Sequence[TrainingSample], request: ReplayRequest) -> bool:
+    model.add_samples(samples)
     output = request.scratch / "trained.weights"
     report = model.train(
         output,
@@ -192,20 +194,14 @@ def _network(run: RecordedRun) -> Network:
         ) from error
 
 
-def _indices(run: RecordedRun) -> set[int]:
-    return {sample.task_index for sample in run.samples}
-
-
 def _task(run: RecordedRun, index: int, network: Network, seed: int) -> _Task:
     entries = []
-    for sample in run.samples:
-        if sample.task_index == index:
-            for path in sorted((run.folder / "samples" / sample.sample).glob("*.featurization")):
-                try:
-                    entries.append((sample, path, read_featurization(path, network)))
-                except WeightsError:
-                    continue  # damaged: it is as if it had never been sampled
-    return _Task(index, entries, _shuffled_best_ms([sample.median_ms for sample, _, _ in entries], seed))
+    for measured in run.of_task(index):
+        for path in sorted((run.folder / "samples" / measured.candidate.sample).glob("*.featurization")):
+            # A damaged one counts as never sampled.
+            with contextlib.suppress(WeightsError):
+                entries.append((TrainingSample(measured, path, index), read_featurization(path, network)))
+    return _Task(index, entries, _shuffled_best_ms([sample.measured.median_ms for sample, _ in entries], seed))
 
 
 def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:

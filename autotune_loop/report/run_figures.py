@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from autotune_loop.candidate import Measured
 from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.report.recorded_run import RecordedRun, TimedSample
+from autotune_loop.report.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
@@ -21,20 +22,24 @@ _SAMPLE_COLOUR = "#8fb8de"
 _FEWEST_FOR_A_CORRELATION = 4
 
 
-def best_so_far(samples: Sequence[TimedSample], lines_ms: Mapping[str, float], *, against_time: bool) -> Figure:
+def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], start_unix_s: float | None) -> Figure:
     """Every sample and the best so far, against the number of samples or against minutes since the start.
 
     Args:
         samples: of one argument set, in the order of timing.
-        lines_ms: what to compare with, by its name: the default schedule, a schedule by hand, an incumbent.
+        lines_ms: times to compare with, by name: the default schedule, a schedule by hand, the incumbent.
+        start_unix_s: when the run started; None plots against the number of samples.
     """
     from bokeh.models import HoverTool
 
-    xs = [s.elapsed_s / 60 for s in samples] if against_time else [float(n) for n in range(1, len(samples) + 1)]
+    if start_unix_s is None:
+        title, x_label, xs = "samples", "schedules timed", [float(n) for n in range(1, len(samples) + 1)]
+    else:
+        title, x_label, xs = "time", "minutes since the start", [(s.at_unix_s - start_unix_s) / 60 for s in samples]
     best_ms = list(itertools.accumulate((s.median_ms for s in samples), min))
     plot = _figure(
-        "Best so far against time" if against_time else "Best so far against samples",
-        "minutes since the start" if against_time else "schedules timed",
+        f"Best so far against {title}",
+        x_label,
         "time of a schedule (ms)",
         y_axis_type="log",
         tooltips=[("schedule", "@sample"), ("time", "@y{0.0000} ms"), ("found by", "@origin")],
@@ -42,8 +47,8 @@ def best_so_far(samples: Sequence[TimedSample], lines_ms: Mapping[str, float], *
     data = {
         "x": xs,
         "y": [s.median_ms for s in samples],
-        "sample": [s.sample for s in samples],
-        "origin": [s.origin for s in samples],
+        "sample": [s.candidate.sample for s in samples],
+        "origin": [s.candidate.point.origin.value for s in samples],
     }
     dots = plot.scatter("x", "y", source=data, size=4, color=_SAMPLE_COLOUR, alpha=0.8, legend_label="samples")
     plot.select_one(HoverTool).renderers = [dots]
@@ -56,11 +61,11 @@ def best_so_far(samples: Sequence[TimedSample], lines_ms: Mapping[str, float], *
     return plot
 
 
-def predicted_against_measured(samples: Sequence[TimedSample]) -> Figure:
+def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
     """What the model expected when it chose a schedule, and what was measured; coloured by round."""
     from bokeh.transform import linear_cmap
 
-    known = [s for s in samples if s.predicted_ms is not None and s.predicted_ms > 0]
+    known = [s for s in samples if (s.candidate.predicted_ms or 0) > 0]
     plot = _figure(
         "Predicted against measured",
         "measured (ms)",
@@ -71,17 +76,17 @@ def predicted_against_measured(samples: Sequence[TimedSample]) -> Figure:
     )
     data = {
         "x": [s.median_ms for s in known],
-        "y": [s.predicted_ms for s in known],
-        "round": [s.round_index for s in known],
-        "sample": [s.sample for s in known],
+        "y": [s.candidate.predicted_ms for s in known],
+        "round": [s.candidate.round_index for s in known],
+        "sample": [s.candidate.sample for s in known],
     }
-    rounds = [s.round_index for s in known] or [0]
+    rounds = [s.candidate.round_index for s in known] or [0]
     colours = linear_cmap("round", "Viridis256", min(rounds), max(max(rounds), min(rounds) + 1))
     plot.scatter("x", "y", source=data, size=5, color=colours, alpha=0.8)
     return plot
 
 
-def rank_correlation(samples: Sequence[TimedSample]) -> Figure:
+def rank_correlation(samples: Sequence[Measured]) -> Figure:
     """Spearman's rank correlation of prediction and measurement within each round."""
     by_round = correlation_by_round(samples)
     plot = _figure("Rank correlation of a round's predictions", "round", "Spearman's ρ", tooltips=[("ρ", "@y{0.00}")])
@@ -92,14 +97,14 @@ def rank_correlation(samples: Sequence[TimedSample]) -> Figure:
     return plot
 
 
-def correlation_by_round(samples: Sequence[TimedSample]) -> dict[int, float]:
+def correlation_by_round(samples: Sequence[Measured]) -> dict[int, float]:
     """Round → Spearman's ρ of what was predicted and measured in it; rounds with too few schedules are left out."""
-    by_round: dict[int, list[TimedSample]] = {}
+    by_round: dict[int, list[Measured]] = {}
     for sample in samples:
-        if sample.predicted_ms is not None:
-            by_round.setdefault(sample.round_index, []).append(sample)
+        if sample.candidate.predicted_ms is not None:
+            by_round.setdefault(sample.candidate.round_index, []).append(sample)
     found = {
-        index: spearman(np.array([s.predicted_ms for s in members]), np.array([s.median_ms for s in members]))
+        index: spearman(np.array([s.candidate.predicted_ms for s in members]), np.array([s.median_ms for s in members]))
         for index, members in sorted(by_round.items())
         if len(members) >= _FEWEST_FOR_A_CORRELATION
     }
@@ -111,7 +116,9 @@ def device_health(run: RecordedRun) -> list[Figure]:
     canaries: dict[str, list[tuple[float, float]]] = {}
     for sample in run.samples:
         if sample.canary_s:
-            canaries.setdefault(sample.device, []).append((sample.elapsed_s / 60, min(sample.canary_s) * 1e3))
+            canaries.setdefault(sample.device, []).append(
+                ((sample.at_unix_s - run.start_unix_s) / 60, min(sample.canary_s) * 1e3)
+            )
     temperatures: dict[str, list[tuple[float, float]]] = {}
     for reading in run.readings:
         temperatures.setdefault(reading.device, []).append((reading.elapsed_s / 60, reading.hottest_c))

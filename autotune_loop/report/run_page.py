@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from autotune_loop.report.recorded_run import RecordedRun, TimedSample
+from autotune_loop.candidate import Measured
+from autotune_loop.report.recorded_run import RecordedRun
 from autotune_loop.report.run_figures import (
     best_so_far,
     correlation_by_round,
@@ -63,7 +64,8 @@ class TaskSummary:
 def summarise(run: RecordedRun) -> list[TaskSummary]:
     """One summary for every argument set that has a sample, in their order."""
     summaries = []
-    for index, samples in _by_task(run).items():
+    for index in run.task_indices:
+        samples = run.of_task(index)
         best = min(samples, key=lambda sample: sample.median_ms)
         summaries.append(
             TaskSummary(
@@ -71,7 +73,7 @@ def summarise(run: RecordedRun) -> list[TaskSummary]:
                 timed=len(samples),
                 default_ms=run.default_ms(index),
                 best_ms=best.median_ms,
-                best_sample=best.sample,
+                best_sample=best.candidate.sample,
                 correlations=correlation_by_round(samples),
             )
         )
@@ -90,20 +92,20 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     plots: dict[str, object] = {}
     sections = []
     for summary in summarise(run):
-        samples = _by_task(run)[summary.task_index]
+        samples = run.of_task(summary.task_index)
         lines_ms = dict(options.lines_ms)
         if summary.default_ms is not None:
             lines_ms = {"default schedule": summary.default_ms, **lines_ms}
         figures = [
-            best_so_far(samples, lines_ms, against_time=False),
-            best_so_far(samples, lines_ms, against_time=True),
+            best_so_far(samples, lines_ms, None),
+            best_so_far(samples, lines_ms, run.start_unix_s),
             predicted_against_measured(samples),
             rank_correlation(samples),
         ]
         names = [f"plot-{summary.task_index}-{number}" for number in range(len(figures))]
         plots |= dict(zip(names, (json_item(figure) for figure in figures), strict=True))
-        default = next((sample for sample in samples if sample.is_default), None)
-        best = next(sample for sample in samples if sample.sample == summary.best_sample)
+        default = next((sample for sample in samples if sample.candidate.is_default), None)
+        best = next(sample for sample in samples if sample.candidate.sample == summary.best_sample)
         sections.append(
             {
                 "summary": summary,
@@ -126,39 +128,31 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     )
 
 
-def _by_task(run: RecordedRun) -> dict[int, list[TimedSample]]:
-    found: dict[int, list[TimedSample]] = {}
-    for sample in run.samples:
-        found.setdefault(sample.task_index, []).append(sample)
-    return dict(sorted(found.items()))
-
-
 def _table(run: RecordedRun) -> list[list[object]]:
     """Rows of the page's table of schedules, fastest first within an argument set."""
-    ordered = _fastest_first(run)
     return [
         [
-            s.sample,
-            s.task_index,
-            round(s.median_ms, 6),
-            round(100 * s.spread_ms / s.median_ms, 1),
-            None if s.predicted_ms is None else round(s.predicted_ms, 6),
-            s.origin + (" (default)" if s.is_default else ""),
-            s.device,
-            round(s.elapsed_s, 1),
+            (one := measured.candidate).sample,
+            one.task_index,
+            round(measured.median_ms, 6),
+            round(100 * measured.spread_ms / measured.median_ms, 1),
+            None if one.predicted_ms is None else round(one.predicted_ms, 6),
+            one.point.origin.value + (" (default)" if one.is_default else ""),
+            measured.device,
+            round(measured.at_unix_s - run.start_unix_s, 1),
         ]
-        for s in ordered
+        for measured in _fastest_first(run)
     ]
 
 
-def _fastest_first(run: RecordedRun) -> list[TimedSample]:
-    return sorted(run.samples, key=lambda sample: (sample.task_index, sample.median_ms))
+def _fastest_first(run: RecordedRun) -> list[Measured]:
+    return sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))
 
 
-def _header_text(run: RecordedRun, sample: TimedSample) -> str:
+def _header_text(run: RecordedRun, sample: Measured) -> str:
     """A schedule's header; empty where the run no longer has it, or it is no text."""
     name = run.record.identity.get("function_name", "")
-    paths = [run.folder / "samples" / sample.sample / f"{name}.schedule.h"]
+    paths = [run.folder / "samples" / sample.candidate.sample / f"{name}.schedule.h"]
     paths += sorted(paths[0].parent.glob("*.schedule.h"))
     for path in paths:
         try:
@@ -169,7 +163,7 @@ def _header_text(run: RecordedRun, sample: TimedSample) -> str:
     return ""
 
 
-def _loops(run: RecordedRun, sample: TimedSample) -> str:
+def _loops(run: RecordedRun, sample: Measured) -> str:
     text = _header_text(run, sample)
     try:
         return print_loops(parse_schedule(text)) if text else "The run no longer has this schedule's header."

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from autotune_loop.candidate import Origin
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Listener, Notice
-from autotune_loop.run.task_state import LEARN_STAGE, TaskState, Timed
+from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
@@ -23,16 +22,14 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
     account_for_unfinished(database)
     lost = 0
     measured = database.measured()
-    for row in measured:
-        folder = store.candidate_folder(row.round_index, row.task_index, row.sample_index)
-        state = states[row.task_index]
-        is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
-        state.add_timed(Timed(row.symbol, folder, row.origin, row.median_ms, row.spread_ms, is_default, row.device))
-        pipeline_id = state.reference.pipeline_id
+    for one in measured:
+        state = states[one.candidate.task_index]
+        state.add(one)
+        sample = store.training_sample(one, state.reference.pipeline_id)
         try:
-            if not store.sample_path(folder).exists():
-                store.write_sample(folder, row.round_index, row.sample_index, row.median_ms, pipeline_id)
-            learner.add_sample(store.featurization_path(folder), row.median_ms, pipeline_id)
+            if not store.sample_path(sample.featurization_path.parent).exists():
+                store.write_sample(sample)
+            learner.add_sample(sample)
         except WeightsError:
             lost += 1
     if measured:
@@ -48,9 +45,9 @@ def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> No
     for task_index, next_round in database.next_rounds().items():
         states[task_index].history.started = next_round
     best_ms: dict[tuple[int, int], float] = {}
-    for row in database.measured():
-        key = (row.task_index, row.round_index)
-        best_ms[key] = min(row.median_ms, best_ms.get(key, math.inf))
+    for one in database.measured():
+        key = (one.candidate.task_index, one.candidate.round_index)
+        best_ms[key] = min(one.median_ms, best_ms.get(key, math.inf))
     for task_index, round_index, stages_s in database.batches():
         batch_s = sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE)
         states[task_index].history.add(best_ms.get((task_index, round_index), math.inf), batch_s)

@@ -210,7 +210,7 @@ class _Preparation:
         state.add_timed(
             Timed(
                 symbol=built.kernel.name,
-                folder=folder,
+                sample=f"{folder.parent.name}/{folder.name}",
                 origin=built.autoscheduler,
                 median_ms=measurement.comparable_median_s * 1e3,
                 spread_ms=measurement.spread_s * measurement.factor * 1e3,

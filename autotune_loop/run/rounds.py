@@ -9,8 +9,7 @@ from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.batch import BuiltBatch
-from autotune_loop.candidate import Candidate
+from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
@@ -226,8 +225,8 @@ class Rounds:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
 
-        def on_measured(candidate: Candidate, measurement: Measurement, held_s: float) -> None:
-            self._measured(state, candidate, measurement, held_s)
+        def on_measured(measured: Measured, measurement: Measurement, held_s: float) -> None:
+            self._measured(state, measured, measurement, held_s)
 
         measured, failed = measurer.measure(batch, state.reference, on_measured)
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
@@ -260,16 +259,17 @@ class Rounds:
             best = state.timed[0]
             self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
-    def _measured(self, state: TaskState, candidate: Candidate, measurement: Measurement, held_s: float) -> None:
-        median_ms = measurement.comparable_median_s * 1e3
+    def _measured(self, state: TaskState, measured: Measured, measurement: Measurement, held_s: float) -> None:
         self.reserve.add_timing(measurement, held_s)
-        self.learner.add_sample(candidate.featurization_path, median_ms, state.reference.pipeline_id)
-        spread_ms = measurement.spread_s * measurement.factor * 1e3
-        if not state.add(candidate, median_ms, spread_ms, measurement.device):
+        self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
+        if not state.add(measured):
             return
-        state.publish_best(self.store, measurement.clock.value)
-        sample = state.timed[0].sample
-        self.listen(BestImproved(candidate.task_index, sample, median_ms, state.default_ms, measurement.clock.value))
+        state.publish_best(self.store, measured.clock)
+        self.listen(
+            BestImproved(
+                state.task_index, measured.candidate.sample, measured.median_ms, state.default_ms, measured.clock
+            )
+        )
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""

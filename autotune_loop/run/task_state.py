@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Origin
+from autotune_loop.candidate import Measured
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
@@ -29,20 +29,19 @@ LEARN_STAGE = "learn"
 
 @dataclass(frozen=True)
 class Timed:
-    """A candidate with its time as a sample."""
+    """A schedule that may win, with its time: a measured candidate, the reference or its rival.
+
+    Attributes:
+        sample: its folder below samples/.
+    """
 
     symbol: str
-    folder: Path
+    sample: str
     origin: str
     median_ms: float
     spread_ms: float
     is_default: bool
     device: str = ""
-
-    @property
-    def sample(self) -> str:
-        """As the layout names it: batch_<round>_<argset>/<sample>."""
-        return f"{self.folder.parent.name}/{self.folder.name}"
 
 
 @dataclass
@@ -81,12 +80,19 @@ class TaskState:
         """The default schedule's time as a sample."""
         return None if self.default is None else self.default.median_ms
 
-    def add(self, candidate: Candidate, median_ms: float, spread_ms: float, device: str) -> bool:
-        """Record a time; true when it is the best so far."""
-        is_default = candidate.round_index == 0 and candidate.point.origin is not Origin.RANDOM
-        origin = candidate.point.origin.value
+    def add(self, measured: Measured) -> bool:
+        """Record a candidate's time; true when it is the best so far."""
+        candidate = measured.candidate
         return self.add_timed(
-            Timed(candidate.symbol, candidate.folder, origin, median_ms, spread_ms, is_default, device)
+            Timed(
+                candidate.symbol,
+                candidate.sample,
+                candidate.point.origin.value,
+                measured.median_ms,
+                measured.spread_ms,
+                candidate.is_default,
+                measured.device,
+            )
         )
 
     def add_timed(self, timed: Timed) -> bool:
@@ -104,7 +110,7 @@ class TaskState:
     def publish_best(self, store: RunStore, clock: str) -> None:
         """Write the header of the best so far whose schedule is there, with its time; nothing before the first."""
         for timed in self.timed:
-            schedule = store.schedule_path(timed.folder)
+            schedule = store.schedule_path(store.samples / timed.sample)
             if schedule.is_file():
                 benchmark = f"{timed.median_ms:.6g} ms ({clock} time, median) for {timed.sample}\n"
                 store.write_best(self.task_index, schedule, benchmark)
@@ -169,7 +175,7 @@ class TaskState:
         won = result.times[verdict.winner]
         default = {} if self.default is None else result.times.get(self.default.symbol, {})
         lead = next(iter(won))
-        sample, folder = self._winner(verdict.winner)
+        sample, folder = self._winner(store, verdict.winner)
         low_ms, high_ms = won[lead].range_ms
         benchmark = (
             f"{won[lead].median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
@@ -193,12 +199,12 @@ class TaskState:
             verdict=verdict,
         )
 
-    def _winner(self, symbol: str) -> tuple[str, Path]:
+    def _winner(self, store: RunStore, symbol: str) -> tuple[str, Path]:
         """What a result calls it, and the folder of its header."""
         if self.incumbent is not None and symbol == self.incumbent.symbol:
             return "incumbent", self.incumbent.folder
         timed = next(timed for timed in self.timed if timed.symbol == symbol)
-        return "default" if timed.is_default else timed.sample, timed.folder
+        return "default" if timed.is_default else timed.sample, store.samples / timed.sample
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
         """The best so far as it was timed once; an incumbent that it has not beaten stays."""

@@ -10,21 +10,29 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from autotune_loop.batch import BatchInProgress, BuiltBatch
-from autotune_loop.candidate import BuiltObject, Candidate, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.candidate import (
+    Built,
+    BuiltBatch,
+    BuiltObject,
+    Candidate,
+    Origin,
+    SearchedSchedule,
+    SearchFailure,
+    SearchPoint,
+)
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener, Notice
 from autotune_loop.execute import tasks
 from autotune_loop.execute.engine import Engine
 from autotune_loop.search.plan import full_beam_point, greedy_point
-from autotune_loop.search.pool import MIN_SCHEDULES, PoolSearch
+from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tune_request import SamplingOptions
 from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_store import RunStore
-from targets.build.executable import Executable, KernelObject
+from targets.build.executable import Executable
 from targets.errors import GeneratorError, SdkError
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
@@ -35,7 +43,6 @@ _SEARCH_SHARE = 0.25
 _BUILD_SHARE = 0.4
 
 Predict = Callable[[Sequence[Path]], list[float | None]]
-BuiltCandidate = tuple[Candidate, KernelObject]
 
 
 class BatchBuilder:
@@ -95,15 +102,15 @@ class BatchBuilder:
             first = self._await_full(work, full, guide) if full is not None else []
         with _timed(work, "link"):
             executable = self._link(work, first + built)
-        was_full = bool(first) and first[0][0].point.origin is Origin.FULL_BEAM
+        was_full = bool(first) and first[0].candidate.point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
             task_index=task_index,
-            candidates=tuple(candidate for candidate, _ in first + built) if executable else (),
+            candidates=tuple(one.candidate for one in first + built) if executable else (),
             executable=executable,
             exhausted=not chosen and not first and not self._stop.is_set(),
             failed=work.failed,
-            full_search_s=first[0][0].search_s if was_full else None,
+            full_search_s=first[0].candidate.search_s if was_full else None,
             stages_s=work.stages_s,
         )
 
@@ -146,7 +153,7 @@ class BatchBuilder:
 
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
-    ) -> list[BuiltCandidate]:
+    ) -> list[Built]:
         """The full beam search's candidate; a greedy one in its place where that failed in the first round."""
         result = full.result()
         if isinstance(result, SearchFailure) and not self._stop.is_set():
@@ -167,18 +174,18 @@ class BatchBuilder:
         predicted_ms = self._predict([result.featurization_path])[0]
         candidate = self._keep(work, result, 0, predicted_ms)
         assert result.built is not None
-        kernel = self._store.keep_build(candidate, result.built)
+        built = self._store.keep_build(candidate, result.built)
         shutil.rmtree(result.folder, ignore_errors=True)
-        return [(candidate, kernel)]
+        return [built]
 
     def _full_failed(self, work: BatchInProgress, result: SearchFailure) -> None:
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
         self._failures.search_failed(work.round_index, work.task_index, result)
 
-    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[BuiltCandidate]:
+    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[Built]:
         """Those that could be built, in order; past `until` a few are enough, past the run's deadline one is."""
-        built: list[BuiltCandidate] = []
+        built: list[Built] = []
         waiting = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
         while True:
@@ -195,15 +202,15 @@ class BatchBuilder:
                 reason = result.reason.value
                 self._failures.candidate_failed(candidate, "build", reason, result.message, result.log)
             else:
-                built.append((candidate, self._store.keep_build(candidate, result)))
+                built.append(self._store.keep_build(candidate, result))
             place = (work.round_index, work.task_index)
             self._listen(BuildProgress(*place, len(built), work.failed, len(chosen)))
 
-    def _link(self, work: BatchInProgress, built: list[BuiltCandidate]) -> Executable | None:
+    def _link(self, work: BatchInProgress, built: list[Built]) -> Executable | None:
         if not built or self._stop.is_set():
             return None
         output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.task_index}"
-        result = self._engine.submit_here(tasks.link, [kernel for _, kernel in built], output).result()
+        result = self._engine.submit_here(tasks.link, [one.kernel for one in built], output).result()
         if isinstance(result, SdkError):
             raise result
         assert isinstance(result, Executable)

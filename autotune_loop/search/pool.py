@@ -6,9 +6,9 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.batch import BatchInProgress
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, SearchProgress
@@ -25,6 +25,16 @@ from targets.process.stop_signal import StopSignal
 _MAX_SEARCHES_PER_WANTED = 6
 # However short the time, a batch has so many schedules.
 MIN_SCHEDULES = 4
+
+
+@dataclass
+class BatchInProgress:
+    """What is known of the batch under construction; belongs to the thread that builds it."""
+
+    round_index: int
+    task_index: int
+    failed: int = 0
+    stages_s: dict[str, float] = field(default_factory=dict)
 
 
 class PoolSearch:

@@ -1,26 +1,38 @@
-"""A run's database, read without leaving anything beside it: a live run may be writing there."""
+"""Reading a run's database: without a trace where a live run may be writing, and its rows as records."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, sample_name
+from targets.errors import RunFolderError
+
+SCHEMA_VERSION = 4
+MEASURED_SQL = (
+    "SELECT c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed,"
+    " c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
+    " m.canary_s, m.at_unix_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+    " WHERE m.purpose = 'sample' ORDER BY m.rowid"
+)
 _T = TypeVar("_T")
 _PATIENCE_S = 10.0
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], _T]) -> _T:
-    """What `read` makes of the database; it is called again where a run has begun to write meanwhile.
+    """What `read` returns for the database; it is called again if a run begins to write meanwhile.
 
     Raises:
-        sqlite3.Error: the file is no database, is damaged, or cannot be read; besides whatever `read` raises.
+        sqlite3.Error: the file is not a database, is damaged, or cannot be read. And whatever `read` raises.
     """
     before = _resting_state(path)
     if before is not None:
-        # Nobody writes. SQLite would make two files for writers all the same, and not remove them.
+        # Nobody writes. Opened as usual, SQLite would still create two files for writers and leave them there.
         try:
             found = _read(path, "mode=ro&immutable=1", read)
         except Exception:
@@ -32,12 +44,12 @@ def read_database(path: Path, read: Callable[[sqlite3.Connection], _T]) -> _T:
     try:
         return _read(path, "mode=ro", read)
     except sqlite3.OperationalError:
-        # In a folder without write permission it is read as it is.
+        # The folder has no write permission.
         return _read(path, "mode=ro&immutable=1", read)
 
 
 def _resting_state(path: Path) -> tuple[int, int] | None:
-    """Changes when something is written; None where a writer's log lies beside the file, or there is none."""
+    """Changes when something is written; None if a writer's log lies beside the file, or the file is missing."""
     if path.with_name(f"{path.name}-wal").exists():
         return None
     try:
@@ -51,3 +63,61 @@ def _read(path: Path, mode: str, read: Callable[[sqlite3.Connection], _T]) -> _T
     uri = f"{path.absolute().as_uri()}?{mode}"
     with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE_S)) as connection:
         return read(connection)
+
+
+def check_schema_version(path: Path, version: int) -> None:
+    """Refuse a database that another version of the SDK wrote.
+
+    Raises:
+        RunFolderError: it has another schema version.
+    """
+    if version != SCHEMA_VERSION:
+        raise RunFolderError(
+            f"{path} has schema version {version}; this SDK reads version {SCHEMA_VERSION}.",
+            next_step="Use the SDK version that made the run folder.",
+        )
+
+
+def measured_candidates(rows: Iterable[tuple[Any, ...]], samples: Path) -> list[Measured]:
+    """Every measured candidate, in the order of timing.
+
+    Args:
+        rows: of `MEASURED_SQL`.
+        samples: the run's samples/ folder.
+
+    Raises:
+        ValueError, TypeError, AttributeError: a value is damaged.
+    """
+    return [_measured(row, samples) for row in rows]
+
+
+def _measured(row: tuple[Any, ...], samples: Path) -> Measured:
+    round_index, task_index, sample_index = (int(str(value)) for value in row[:3])
+    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:12]
+    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s = row[12:]
+    origin = Origin(origin_text)
+    folder = (samples / sample_name(round_index, task_index, sample_index)).parent
+    weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
+    point = SearchPoint(origin, int(str(seed)), int(str(beam_size)), int(str(dropout)), weights, float(noise))
+    predicted = None if predicted_ms is None else float(predicted_ms)
+    return Measured(
+        Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted),
+        median_ms=positive(median_ms) * positive(factor),
+        spread_ms=float(spread_ms) * float(factor),
+        clock=str(clock),
+        device=str(device),
+        canary_s=tuple(float(value) for value in json.loads(canary_s)),
+        at_unix_s=float(at_unix_s),
+    )
+
+
+def positive(value: object) -> float:
+    """A time or a factor.
+
+    Raises:
+        ValueError: it is not a number above 0.
+    """
+    number = float(str(value))
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"a time or factor is {number}")
+    return number

@@ -12,12 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate
+from autotune_loop.candidate import Candidate, Measured
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
+from autotune_loop.store.read_database import (
+    MEASURED_SQL,
+    SCHEMA_VERSION,
+    check_schema_version,
+    measured_candidates,
+)
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 4
 # A damaged file may hold text that is none, even in SQLite's own messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 # Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
@@ -61,23 +66,6 @@ CREATE TABLE IF NOT EXISTS batches (
 
 
 @dataclass(frozen=True)
-class MeasuredCandidate:
-    """A candidate with its time, as the database has it."""
-
-    symbol: str
-    round_index: int
-    task_index: int
-    sample_index: int
-    origin: str
-    schedule_sha256: str
-    predicted_ms: float | None
-    median_ms: float
-    spread_ms: float
-    clock: str
-    device: str = ""
-
-
-@dataclass(frozen=True)
 class CalibrationRow:
     """How times of a device in an epoch compare with the run's scale.
 
@@ -115,11 +103,8 @@ class RunDatabase:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, SCHEMA_VERSION):
-                raise RunFolderError(
-                    f"{path} has layout version {version}; this SDK knows version {SCHEMA_VERSION}.",
-                    next_step="Use the SDK version that made the run folder.",
-                )
+            if version:
+                check_schema_version(path, version)
             if version == SCHEMA_VERSION:
                 self._check_tables()
             self._connection.executescript(_SCHEMA)
@@ -305,17 +290,11 @@ class RunDatabase:
         rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE task=?", (task_index,))
         return {str(row[0]) for row in rows}
 
-    def measured(self, task_index: int | None = None) -> list[MeasuredCandidate]:
-        """Every candidate that was timed as a sample, in the order of timing."""
-        rows = self._rows(
-            "SELECT c.symbol, c.round, c.task, c.sample, c.origin, c.schedule_sha256, c.predicted_ms,"
-            " m.median_ms * m.factor, m.spread_ms * m.factor, m.clock, m.device"
-            " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-            " WHERE m.purpose='sample' AND (? IS NULL OR c.task = ?) ORDER BY m.rowid",
-            (task_index, task_index),
-        )
+    def measured(self) -> list[Measured]:
+        """Every measured candidate, in the order of timing."""
+        rows = self._rows(MEASURED_SQL)
         with self._converting():
-            return [_measured(row) for row in rows]
+            return measured_candidates(rows, self._path.parent / "samples")
 
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of candidates with neither a time nor a failure."""
@@ -384,20 +363,3 @@ def _calibration(row: tuple[object, ...]) -> CalibrationRow:
     times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
     board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
     return CalibrationRow(int(str(task)), str(device), str(epoch), board, times)
-
-
-def _measured(row: tuple[object, ...]) -> MeasuredCandidate:
-    symbol, round_index, task, sample, origin, sha256, predicted_ms, median_ms, spread_ms, clock, device = row
-    return MeasuredCandidate(
-        symbol=str(symbol),
-        round_index=int(str(round_index)),
-        task_index=int(str(task)),
-        sample_index=int(str(sample)),
-        origin=str(origin),
-        schedule_sha256=str(sha256),
-        predicted_ms=None if predicted_ms is None else float(str(predicted_ms)),
-        median_ms=float(str(median_ms)),
-        spread_ms=float(str(spread_ms)),
-        clock=str(clock),
-        device=str(device),
-    )

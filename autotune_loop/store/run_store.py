@@ -9,7 +9,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltObject, Candidate, SearchedSchedule
+from autotune_loop.candidate import (
+    Built,
+    BuiltObject,
+    Candidate,
+    Measured,
+    SearchedSchedule,
+    TrainingSample,
+    sample_name,
+)
 from autotune_loop.schedule.mend_header import mend_header
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import RunDatabase
@@ -169,19 +177,16 @@ class RunStore:
         predicted_ms: float | None,
     ) -> Candidate:
         """Put a chosen schedule's features into the batch's folder and record it."""
-        folder = self.batch_folder(round_index, task_index) / str(sample_index)
-        featurization_path = self.featurization_path(folder)
+        folder = self.candidate_folder(round_index, task_index, sample_index)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(featurization_path, searched.featurization_path.read_bytes())
+            write_atomically(self.featurization_path(folder), searched.featurization_path.read_bytes())
         candidate = Candidate(
             round_index=round_index,
             task_index=task_index,
             sample_index=sample_index,
             symbol=symbol,
             point=searched.point,
-            folder=folder,
-            featurization_path=featurization_path,
             schedule_sha256=searched.schedule_sha256,
             search_s=searched.duration_s,
             predicted_ms=predicted_ms,
@@ -189,16 +194,16 @@ class RunStore:
         self.database.add_candidate(candidate)
         return candidate
 
-    def keep_build(self, candidate: Candidate, built: BuiltObject) -> KernelObject:
+    def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
         """Put a built candidate's header into its folder and its object where it stays while it may win."""
         text = mend_header(built.schedule_path.read_text(), self._name)
         target = self.object_path(candidate.symbol)
         with self._writing():
-            write_atomically(self.schedule_path(candidate.folder), text.encode())
+            write_atomically(self.schedule_path(self.samples / candidate.sample), text.encode())
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(built.object_path, target)
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
-        return KernelObject(candidate.symbol, target)
+        return Built(candidate, KernelObject(candidate.symbol, target))
 
     def keep_header(self, kind: str, task_index: int, header_text: str) -> Path:
         """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
@@ -208,13 +213,20 @@ class RunStore:
         write_atomically(self.schedule_path(folder), text.encode())
         return folder
 
-    def write_sample(
-        self, candidate_folder: Path, round_index: int, sample_index: int, ms: float, pipeline_id: int
-    ) -> None:
-        """The `.sample` of a timed candidate, as Halide's tools read it. Failed candidates get none."""
-        featurization = read_featurization(self.featurization_path(candidate_folder), self._network)
-        schedule_id = round_index * _SCHEDULE_ID_ROUND + sample_index
-        write_sample(Sample(featurization, ms, pipeline_id, schedule_id), self.sample_path(candidate_folder))
+    def training_sample(self, measured: Measured, pipeline_id: int) -> TrainingSample:
+        """A measured candidate with its features."""
+        path = self.featurization_path(self.samples / measured.candidate.sample)
+        return TrainingSample(measured, path, pipeline_id)
+
+    def write_sample(self, sample: TrainingSample) -> None:
+        """Write the `.sample` that Halide's tools read; candidates that failed have none."""
+        featurization = read_featurization(sample.featurization_path, self._network)
+        candidate = sample.measured.candidate
+        schedule_id = candidate.round_index * _SCHEDULE_ID_ROUND + candidate.sample_index
+        write_sample(
+            Sample(featurization, sample.measured.median_ms, sample.pipeline_id, schedule_id),
+            self.sample_path(sample.featurization_path.parent),
+        )
 
     def write_best(self, task_index: int, schedule_path: Path, benchmark: str) -> Path:
         """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
@@ -243,7 +255,7 @@ class RunStore:
 
     def candidate_folder(self, round_index: int, task_index: int, sample_index: int) -> Path:
         """Where a candidate's files lie."""
-        return self.batch_folder(round_index, task_index) / str(sample_index)
+        return self.samples / sample_name(round_index, task_index, sample_index)
 
     def discard_if_unused(self) -> None:
         """After a run that was refused before its first candidate: leave nothing that a next try would stumble on."""

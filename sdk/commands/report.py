@@ -152,14 +152,16 @@ def _print_tables(run: RecordedRun) -> None:
         console.print(Text(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim"))
     for verdict in run.verdicts:
         console.print(Text(f"set {verdict.task_index + 1}: {verdict.message}"))
-    fastest = sorted(run.samples, key=lambda sample: (sample.task_index, sample.median_ms))[:_FASTEST_SHOWN]
+    fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("schedule", "time", "spread", "found by", "device"):
             table.add_column(name, justify="right" if name in ("time", "spread") else "left")
         for sample in fastest:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
-            table.add_row(sample.sample, time_text(sample.median_ms), spread, sample.origin, Text(sample.device))
+            one = sample.candidate
+            origin = one.point.origin.value
+            table.add_row(one.sample, time_text(sample.median_ms), spread, origin, Text(sample.device))
         console.print(table)
     failures = ", ".join(f"{count} {kind}" for kind, count in _by_kind(run).items()) or "none"
     console.print(Text(f"failed: {failures}"))

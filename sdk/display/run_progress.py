@@ -6,9 +6,8 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from autotune_loop.candidate import Origin
+from autotune_loop.candidate import Measured, Origin, is_default, sample_name
 from autotune_loop.events import (
     BatchDone,
     BestImproved,
@@ -25,8 +24,6 @@ from autotune_loop.events import (
     Trained,
 )
 
-if TYPE_CHECKING:
-    from autotune_loop.store.run_database import MeasuredCandidate
 
 
 @dataclass(frozen=True)
@@ -175,13 +172,12 @@ class RunProgress:
         """Keep a message for the user."""
         self.notices.append(ShownNotice(self.elapsed_s, text, warning))
 
-    def add_earlier(self, rows: Sequence[MeasuredCandidate]) -> None:
+    def add_earlier(self, rows: Sequence[Measured]) -> None:
         """Take in what was timed in the folder before this run resumed it."""
         self.timed_before += len(rows)
         for row in rows:
-            is_default = row.round_index == 0 and row.origin != Origin.RANDOM.value
-            sample = f"batch_{row.round_index}_{row.task_index}/{row.sample_index}"
-            self._stand(row.task_index, row.median_ms, sample, is_default, at_s=None)
+            one = row.candidate
+            self._stand(one.task_index, row.median_ms, one.sample, one.is_default, at_s=None)
 
     def rank_correlation(self) -> tuple[int, float] | None:
         """Spearman's correlation of predicted with measured times, with the round it is of.
@@ -231,9 +227,9 @@ class RunProgress:
             batch.predicted_ms.append(event.predicted_ms)
             batch.compared_ms.append(event.median_ms)
         self._set("measure", event.round_index, event.task_index, batch.ended, event.wanted)
-        is_default = event.round_index == 0 and event.origin != Origin.RANDOM.value
-        sample = f"batch_{event.round_index}_{event.task_index}/{event.sample_index}"
-        self._stand(event.task_index, event.median_ms, sample, is_default, self.elapsed_s)
+        sample = sample_name(event.round_index, event.task_index, event.sample_index)
+        default = is_default(event.round_index, Origin(event.origin))
+        self._stand(event.task_index, event.median_ms, sample, default, self.elapsed_s)
 
     def _improved(self, event: BestImproved) -> None:
         self._stand(event.task_index, event.median_ms, event.sample, False, self.elapsed_s)

@@ -59,7 +59,6 @@ def fill(store: RunStore, count: int) -> None:
 
 def read_everything(database: RunDatabase) -> None:
     database.measured()
-    database.measured(0)
     database.unfinished()
     database.next_round()
     database.known_schedules(0)
@@ -87,7 +86,7 @@ def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> 
     assert set(said.values()) == {1}
     store = RunStore(folder, "blur", RECORD, resume=True)
     try:
-        timed = Counter(row.symbol for row in store.database.measured())
+        timed = Counter(row.candidate.symbol for row in store.database.measured())
         unfinished = Counter(kernel for kernel, _, _ in store.database.unfinished())
         assert set(timed.values()) == {1} and not set(timed) & set(unfinished)
         assert {kernel for what, kernel in said if what == "measured"} <= set(timed)
@@ -219,7 +218,7 @@ def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
     with sqlite3.connect(store.folder / "tuning.db") as connection:
         connection.execute("PRAGMA user_version=77")
     connection.close()
-    with pytest.raises(RunFolderError, match="layout version 77; this SDK knows version [0-9]+"):
+    with pytest.raises(RunFolderError, match="schema version 77; this SDK reads version [0-9]+"):
         RunStore(store.folder, "blur", RECORD, resume=True)
 
 

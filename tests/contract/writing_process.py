@@ -34,8 +34,6 @@ def candidate(folder: Path, round_index: int, sample_index: int) -> Candidate:
         sample_index=sample_index,
         symbol=symbol(round_index, sample_index),
         point=point,
-        folder=folder,
-        featurization_path=folder / "blur.featurization",
         schedule_sha256=f"{round_index}/{sample_index}",
         search_s=0.25,
         predicted_ms=1.5,

@@ -6,11 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from autotune_loop.candidate import TrainingSample
 from autotune_loop.cost_model.process.line_process import LineProcess, ModelProcessError
 from autotune_loop.cost_model.ranking import RankingScores
 from autotune_loop.cost_model.training_options import Loss
@@ -30,23 +30,6 @@ def tensorflow_environment(environment: Mapping[str, str], threads: int) -> dict
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
     }
-
-
-@dataclass(frozen=True)
-class TrainingSample:
-    """A schedule to learn from.
-
-    Attributes:
-        featurization_path: its `.featurization` file; only needs to exist until it was added.
-        runtime_ms: measured runtime in milliseconds.
-        pipeline_id: schedules are compared within one id; None takes one made from the pipeline features.
-            Give
-            different ids to one pipeline at several sizes: its features do not tell them apart.
-    """
-
-    featurization_path: Path
-    runtime_ms: float
-    pipeline_id: int | None = None
 
 
 # TensorFlow's threads for one operation.
@@ -139,7 +122,7 @@ class ModelProcess:
         entries = [
             {
                 "path": os.path.abspath(sample.featurization_path),
-                "runtime_ms": float(sample.runtime_ms),
+                "runtime_ms": sample.measured.median_ms,
                 "pipeline_id": sample.pipeline_id,
             }
             for sample in samples

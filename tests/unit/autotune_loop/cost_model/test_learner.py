@@ -17,6 +17,7 @@ from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
 from weights.arithmetic import perturb_weights
+from tests.measured_candidates import training_sample
 from weights.weights_file import Weights, read_weights, weights_sha256
 
 NUM_CORES = 2
@@ -42,12 +43,12 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
         for number, search in enumerate(searches):
             times_ms = CostModel(truth, NUM_CORES).predict(search.featurizations())
             for schedule, time_ms in zip(search.schedules, times_ms, strict=True):
-                learner.add_sample(schedule.featurization_path, float(time_ms) + 1e-6, number + 1)
+                learner.add_sample(training_sample(schedule.featurization_path, float(time_ms) + 1e-6, number + 1))
         learner.train(0)
         told = [event.text for event in heard if isinstance(event, Notice)]
         assert bool(told) is not transferred_is_right
         if told:
-            assert "Halide's own 100%: it goes on from Halide's" in told[0]
+            assert "Halide's own weights order 100%" in told[0]
         learner.train(1)
         assert len([event for event in heard if isinstance(event, Notice)]) == len(told)
 
@@ -62,7 +63,7 @@ def test_the_order_of_measuring_does_not_matter(tmp_path: Path, searches, baseli
             store, baseline, REQUEST, os.environ, None, lambda event: None, baseline, is_transferred=False
         ) as learner:
             for path, time_ms in ordered:
-                learner.add_sample(path, time_ms, 1)
+                learner.add_sample(training_sample(path, time_ms, 1))
             learner.train(0)
             learnt.append(weights_sha256(read_weights(store.updated_weights)))
         store.close()

@@ -29,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_is_read_as_it_was_written(folder: Path) -> None:
     run = read_recorded_run(folder)
     assert len(run.samples) == SAMPLES
-    assert [s.sample for s in run.samples[:2]] == ["batch_0_0/0", "batch_0_0/1"]
-    assert run.samples[0].is_default and not any(s.is_default for s in run.samples[1:])
+    assert [s.candidate.sample for s in run.samples[:2]] == ["batch_0_0/0", "batch_0_0/1"]
+    assert run.samples[0].candidate.is_default and not any(s.candidate.is_default for s in run.samples[1:])
     assert run.failures == {("search", "crashed", "It <died>."): 1}
     assert [(t.accuracy_before, t.accuracy_after) for t in run.trainings] == [(0.5, 0.75)]
     assert {r.hottest_c for r in run.readings} == {41.5}

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from autotune_loop.candidate import Origin
 from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
-from autotune_loop.store.run_database import MeasuredCandidate
 from sdk.display.run_progress import RunProgress, StageProgress
+from sdk.display.progress_records import StageProgress
+from sdk.display.run_progress import RunProgress
+from tests.measured_candidates import measured as measured_candidate
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events
 
 
@@ -97,9 +100,9 @@ def test_the_rate() -> None:
 
 def test_what_a_resumed_folder_holds_counts_for_the_best() -> None:
     rows = [
-        MeasuredCandidate("a", 0, 0, 0, "full beam search", "", None, 8.0, 0.1, "emulated"),
-        MeasuredCandidate("b", 1, 0, 2, "random search", "", 1.0, 3.0, 0.1, "emulated"),
-        MeasuredCandidate("c", 1, 0, 3, "full beam search", "", 1.0, 9.0, 0.1, "emulated"),
+        measured_candidate(8.0, 0, 0, Origin.FULL_BEAM),
+        measured_candidate(3.0, 1, 2),
+        measured_candidate(9.0, 1, 3, Origin.FULL_BEAM),
     ]
     progress = progress_after([STARTED])
     progress.add_earlier(rows)

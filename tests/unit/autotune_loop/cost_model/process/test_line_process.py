@@ -71,7 +71,7 @@ def test_a_child_that_does_not_read_is_ended(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_no_json_ends_the_child(tmp_path: Path) -> None:
     child = start("print('hello')", tmp_path)
-    with pytest.raises(ModelProcessError, match=r"hello.*, which is no JSON"):
+    with pytest.raises(ModelProcessError, match=r"hello.*, which is not JSON"):
         child.receive(soon())
 
 

@@ -17,12 +17,13 @@ import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.process.line_process import ModelProcessError
-from autotune_loop.cost_model.process.model_process import ModelProcess, TrainingSample
+from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import TrainingOutcome
 from autotune_loop.store.featurization import format_featurization
 from targets.errors import UsageError, WeightsError
 from weights.arithmetic import perturb_weights
+from tests.measured_candidates import training_sample
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 NUM_CORES = 2
@@ -78,10 +79,10 @@ def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_p
 def test_samples_train_into_weights(process, searches, baseline: Weights, weights_path: Path, tmp_path: Path) -> None:
     nothing_yet = process.train(tmp_path / "none.weights")
     assert nothing_yet.outcome is TrainingOutcome.TOO_FEW_SAMPLES
-    good = [TrainingSample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
+    good = [training_sample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
     bad = [
-        TrainingSample(tmp_path / "gone", 1.0),
-        TrainingSample(good[0].featurization_path, float("nan"), 5),
+        training_sample(tmp_path / "gone", 1.0),
+        training_sample(good[0].featurization_path, float("nan"), 5),
     ]
     rejected = process.add_samples([bad[0], *good, bad[1]])
     assert [sample.featurization_path for sample, _ in rejected] == [b.featurization_path for b in bad]
@@ -108,8 +109,8 @@ def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, se
     with model_process(start, tmp_path) as process:
         expected_ms = CostModel(gpu_baseline, NUM_CORES).predict([sample.featurization for sample in gpu_samples])
         assert process.predict([*paths, cpu_path]) == [*(pytest.approx(ms, rel=1e-5) for ms in expected_ms), None]
-        good = [TrainingSample(path, sample.runtime_ms) for path, sample in zip(paths, gpu_samples, strict=True)]
-        ((rejected, reason),) = process.add_samples([*good, TrainingSample(cpu_path, 1.0)])
+        good = [training_sample(path, sample.runtime_ms) for path, sample in zip(paths, gpu_samples, strict=True)]
+        ((rejected, reason),) = process.add_samples([*good, training_sample(cpu_path, 1.0)])
         assert rejected.featurization_path == cpu_path
         assert "for Adams2019, but the weights in use are for Anderson2021" in reason
         with pytest.raises(WeightsError, match="for Adams2019, but this run searches with Anderson2021"):
