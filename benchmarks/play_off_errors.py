@@ -21,11 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from scipy.stats import beta
+
 from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
 from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
-from autotune_loop.play_off.header_play_off import FalseWins
 from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.play_off.verdict import Verdict
+from autotune_loop.play_off.verdict import CONFIDENCE, Verdict
 from autotune_loop.specification.objective import Objective
 from autotune_loop.specification.tune_request import Folders
 from devices.device import Device
@@ -55,6 +56,7 @@ class Result:
     """What was counted.
 
     Attributes:
+        highest_false_rate: see `highest_rate`.
         found: play-offs that found the true gain.
         true_ratio: of the two kernels' times, the median over all play-offs.
         turns: the mean number of turns of a verdict, of equals and of the true gain.
@@ -94,18 +96,23 @@ def main() -> int:
 
 
 def count(equal: Sequence[Verdict], better: Sequence[Verdict], duration_s: float) -> Result:
-    """Sum the verdicts up."""
+    """Sum up the verdicts on equals, 'stays' and 'challenges', and on a true gain."""
     false_wins = sum(verdict.winner == "challenges" for verdict in equal)
     ratios = sorted(verdict.estimate.ratio for verdict in better if verdict.estimate is not None)
     return Result(
         trials=len(equal),
         false_wins=false_wins,
-        highest_false_rate=FalseWins(len(equal), false_wins, tuple(equal), duration_s).highest_rate,
+        highest_false_rate=highest_rate(false_wins, len(equal)),
         found=sum(verdict.winner == "challenges" for verdict in better),
         true_ratio=ratios[len(ratios) // 2],
         turns=(_mean_turns(equal), _mean_turns(better)),
         duration_s=duration_s,
     )
+
+
+def highest_rate(wins: int, trials: int) -> float:
+    """The true rate is below this with `CONFIDENCE` (Clopper and Pearson)."""
+    return 1.0 if wins == trials else float(beta.ppf(CONFIDENCE, wins + 1, trials - wins))
 
 
 def _mean_turns(verdicts: Sequence[Verdict]) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from autotune_loop.cost_model.training_report import TrainingReport
     from autotune_loop.events import Event, event_to_dict
     from autotune_loop.measure.comparison import ComparedSchedule
-    from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff
+    from autotune_loop.play_off.header_play_off import HeaderPlayOff
     from autotune_loop.play_off.verdict import Verdict
     from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
     from autotune_loop.shipping.check_folder import CheckedFolder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
     from devices.timing.measure_settings import KernelInputs, MeasureSettings
     from sdk.api.autotune import autotune
-    from sdk.api.bench import bench, count_false_wins, play_off
+    from sdk.api.bench import bench, play_off
     from sdk.api.build import build
     from sdk.api.report import report
     from sdk.api.retrain import retrain
@@ -52,7 +52,6 @@ __all__ = [
     "DeviceError",
     "EmulatorError",
     "Event",
-    "FalseWins",
     "GeneratorError",
     "GeneratorSpec",
     "HeaderPlayOff",
@@ -79,7 +78,6 @@ __all__ = [
     "bench",
     "build",
     "check_shipped",
-    "count_false_wins",
     "event_to_dict",
     "play_off",
     "report",
@@ -93,7 +91,6 @@ _MODULES = {
     "CheckedFolder": "autotune_loop.shipping.check_folder",
     "ComparedSchedule": "autotune_loop.measure.comparison",
     "Event": "autotune_loop.events",
-    "FalseWins": "autotune_loop.play_off.header_play_off",
     "GeneratorSpec": "sdk.options.generator_spec",
     "HeaderPlayOff": "autotune_loop.play_off.header_play_off",
     "KernelInputs": "devices.timing.measure_settings",
@@ -113,7 +110,6 @@ _MODULES = {
     "bench": "sdk.api.bench",
     "build": "sdk.api.build",
     "check_shipped": "sdk.api.ship",
-    "count_false_wins": "sdk.api.bench",
     "event_to_dict": "autotune_loop.events",
     "play_off": "sdk.api.bench",
     "report": "sdk.api.report",

@@ -1,16 +1,15 @@
-"""A play-off of schedule headers, outside of a run: which of them ships; and how often equals are called unequal."""
+"""A play-off of schedule headers, outside of a run: which of them ships."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime
-from autotune_loop.play_off.verdict import CONFIDENCE, Verdict, VerdictReason
+from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.specification.objective import Objective
 from devices.timing.measurement import MeasureFailureReason, Measurement
 
@@ -34,36 +33,6 @@ class HeaderPlayOff:
     times: tuple[Mapping[str, DeviceTimes], ...]
     clock: str
     failures: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class FalseWins:
-    """Play-offs of a schedule against itself.
-
-    Attributes:
-        wins: play-offs in which one of the two equals was called faster.
-        duration_s: of all of them.
-    """
-
-    trials: int
-    wins: int
-    verdicts: tuple[Verdict, ...]
-    duration_s: float
-
-    @property
-    def rate(self) -> float:
-        """The share of the trials."""
-        return self.wins / self.trials
-
-    @property
-    def highest_rate(self) -> float:
-        """With `CONFIDENCE` the true rate is below this (Clopper and Pearson)."""
-        # Imported here: it costs half a second that other commands need not pay.
-        from scipy.stats import beta
-
-        if self.wins == self.trials:
-            return 1.0
-        return float(beta.ppf(CONFIDENCE, self.wins + 1, self.trials - self.wins))
 
 
 def decide_winner(
@@ -92,42 +61,6 @@ def decide_winner(
         course = _course(timer, labels, baseline, objective or Objective(), seed, budget_s, progress)
         result = course.run()
     return _header_play_off(labels, result, timer)
-
-
-def count_false_wins(
-    plan: BenchPlan,
-    trials: int,
-    *,
-    seed: int = 0,
-    progress: Progress = lambda text: None,
-    stopped: Callable[[], bool] = lambda: False,
-) -> FalseWins:
-    """Hold play-offs of the plan's first schedule against itself: the very same code, timed under two names.
-
-    Args:
-        stopped: asked before each trial; true ends the count early.
-
-    Raises:
-        As `decide_winner`.
-    """
-    started_s = time.monotonic()
-    verdicts: list[Verdict] = []
-    wins = 0
-    labels = (plan.schedules[0].label, f"{plan.schedules[0].label} again")
-    with open_kernel_bench(plan, progress) as bench:
-        timer = _Timer(plan, bench, dict.fromkeys((0, 1), bench.built.symbols[0]))
-        while len(verdicts) < trials and not stopped():
-
-            def tell(text: str) -> None:
-                progress(f"{text}, trial {len(verdicts) + 1} of {trials}")
-
-            result = _course(timer, labels, 0, Objective(), seed + len(verdicts), None, tell).run()
-            verdicts.append(result.verdict)
-            wins += result.verdict.winner == "1"
-            if not result.verdict.is_decided:
-                break
-    named = tuple(_named(verdict, _names(labels)) for verdict in verdicts)
-    return FalseWins(len(verdicts), wins, named, time.monotonic() - started_s)
 
 
 @dataclass

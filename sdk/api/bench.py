@@ -1,4 +1,4 @@
-"""`sdk.bench`, `sdk.play_off` and `sdk.count_false_wins`: schedules checked and timed side by side."""
+"""`sdk.bench` and `sdk.play_off`: schedules checked and timed side by side."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 from autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
 from autotune_loop.measure.kernel_bench import BenchPlan
-from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff, decide_winner
-from autotune_loop.play_off.header_play_off import count_false_wins as false_wins
+from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.specification.objective import Objective
 from autotune_loop.specification.tune_request import Folders
 from devices.timing.measure_settings import KernelInputs, MeasureSettings
@@ -21,7 +20,6 @@ from sdk.settings import Settings, read_settings
 from targets.build.artifacts import BuildTools, KernelRecipe
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
-from targets.process.stop_signal import StopSignal
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
@@ -107,47 +105,9 @@ def play_off(
         return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
 
 
-def count_false_wins(
-    generator: str,
-    schedule: str = OWN_SCHEDULE,
-    *,
-    trials: int,
-    target: str | None = None,
-    device: str | Sequence[str] | None = None,
-    inventory: Path | None = None,
-    parameters: Iterable[str] = (),
-    parallelism: int | None = None,
-    seed: int = 0,
-    inputs: KernelInputs | None = None,
-    measuring: MeasureSettings | None = None,
-    clock: str | None = None,
-    hexagon_sdk_root: Path | None = None,
-    progress: Progress = _silent,
-    stop: StopSignal | None = None,
-    settings: Settings | None = None,
-) -> FalseWins:
-    """Play-offs of a schedule against itself: how often a difference is seen where there is none.
-
-    Args:
-        trials: play-offs, at least one.
-        stop: set it to end after the play-off that is under way.
-
-    Raises:
-        SdkError: one of its children, for everything that a user can mend.
-    """
-    if trials < 1:
-        raise UsageError(f"The number of A/A play-offs must be at least 1, not {trials}.")
-    where = _Where(
-        target, device, inventory, parameters, parallelism, inputs, measuring, clock, hexagon_sdk_root, settings
-    )
-    stopped = (stop or StopSignal()).is_set
-    with _opened_plan(generator, [schedule], where, progress) as plan:
-        return false_wins(plan, trials, seed=seed, progress=progress, stopped=stopped)
-
-
 @dataclass(frozen=True)
 class _Where:
-    """What the three have in common."""
+    """The options that both have."""
 
     target: str | None
     device: str | Sequence[str] | None

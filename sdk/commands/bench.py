@@ -57,16 +57,6 @@ def bench(
             rich_help_panel=_DECIDING,
         ),
     ] = False,
-    a_a: Annotated[
-        int | None,
-        typer.Option(
-            "--a-a",
-            min=1,
-            metavar="COUNT",
-            help="Hold so many play-offs of the first schedule against itself, and count the false wins.",
-            rich_help_panel=_DECIDING,
-        ),
-    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -87,15 +77,12 @@ def bench(
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
     from sdk.api import bench as api
-    from sdk.display.play_off_report import show_false_wins, show_play_off
+    from sdk.display.play_off_report import show_play_off
     from sdk.options.objective_arguments import parse_objective
     from sdk.output import show_progress
     from sdk.project.file import find_project
     from sdk.project.preparation import parse_duration_s
-    from targets.errors import UsageError
 
-    if play_off and a_a is not None:
-        raise UsageError("--play-off and --a-a cannot be given together.")
     wanted = parse_objective(objective, device_weight or (), worst_tolerance)
     named = find_project(Path.cwd()).resolve(generator)
     chosen = schedules or ["own"]
@@ -114,14 +101,10 @@ def bench(
             decided = api.play_off(
                 named, chosen, **where, objective=wanted, seed=seed, budget_s=budget_s, progress=progress
             )
-        elif a_a is not None:
-            counted = api.count_false_wins(named, chosen[0], trials=a_a, seed=seed, progress=progress, **where)
         else:
             results = api.bench(named, chosen, turns=turns, progress=progress, **where)
     if play_off:
         show_play_off(decided, as_json)
-    elif a_a is not None:
-        show_false_wins(counted, as_json)
     else:
         _show(results, as_json)
 

@@ -1,4 +1,4 @@
-"""What `sdk bench --play-off` and `--a-a` print."""
+"""What `sdk bench --play-off` prints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from autotune_loop.play_off.header_play_off import FalseWins, HeaderPlayOff
+    from autotune_loop.play_off.header_play_off import HeaderPlayOff
 
 
 def show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
@@ -23,32 +23,6 @@ def show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
             typer.echo(f"{label}: {message}", err=True)
     if not result.verdict.is_decided:
         raise typer.Exit(1)
-
-
-def show_false_wins(counted: FalseWins, as_json: bool) -> None:
-    """Print how many of the play-offs of equals had a winner."""
-    from autotune_loop.play_off.verdict import CONFIDENCE
-    from sdk.display.quantities import count_text, duration_text, share_text
-    from sdk.output import print_json
-
-    if as_json:
-        print_json(
-            {
-                "trials": counted.trials,
-                "false_wins": counted.wins,
-                "rate": counted.rate,
-                "highest_rate": counted.highest_rate,
-                "duration_s": counted.duration_s,
-                "verdicts": [verdict.to_dict() for verdict in counted.verdicts],
-            }
-        )
-        return
-    turns = sum(verdict.turns for verdict in counted.verdicts) / counted.trials
-    typer.echo(
-        f"{count_text(counted.wins, 'false win')} in {count_text(counted.trials, 'play-off')} of equals"
-        f" ({share_text(counted.rate)}; with {share_text(CONFIDENCE)} confidence below"
-        f" {share_text(counted.highest_rate)}), {turns:.0f} turns each, in {duration_text(counted.duration_s)}"
-    )
 
 
 def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:

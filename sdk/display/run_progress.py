@@ -25,7 +25,6 @@ from autotune_loop.events import (
 )
 
 
-
 @dataclass(frozen=True)
 class StageProgress:
     """How far a stage of one batch is; `wanted` is 0 until it is known."""

@@ -86,5 +86,5 @@ def test_prices_that_are_all_cut_off_predict_zero(searches, baseline: Weights) -
 
 
 def test_unfit_arguments_are_refused(baseline: Weights) -> None:
-    with pytest.raises(UsageError, match="0 cores"):
+    with pytest.raises(UsageError, match="at least 1 core, not 0"):
         CostModel(baseline, 0)

@@ -16,8 +16,8 @@ from autotune_loop.specification.tune_request import LearningOptions, SamplingOp
 from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
-from weights.arithmetic import perturb_weights
 from tests.measured_candidates import training_sample
+from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256
 
 NUM_CORES = 2

@@ -159,20 +159,11 @@ def test_a_play_off_without_time_is_unconfirmed(run: Run, blur: Path) -> None:
     assert done.code == 1 and "Unconfirmed: there was no time left" in done.out
 
 
-def test_a_a_counts_false_wins(run: Run, blur: Path) -> None:
-    done = run("bench", blur, *SMALL, "--a-a", "1", "--json")
-    assert done.code == 0, done.err
-    counted = json.loads(done.out)
-    assert counted["trials"] == 1 and counted["false_wins"] == (counted["verdicts"][0]["winner"] == "own again")
-    assert counted["rate"] <= counted["highest_rate"] <= 1 and counted["verdicts"][0]["baseline"] == "own"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (("--turns", "0"), 2, "turns"),
         (("--play-off",), 2, "A play-off needs at least two schedules"),
-        (("--play-off", "--a-a", "2"), 2, "--play-off and --a-a cannot be given together"),
         (("--play-off", "--schedule", "own", "--schedule", "own", "--device-weight", "pi=2"), 2, "names pi, which is"),
         (("--parallelism", "0"), 2, "--parallelism must be at least 1"),
         (("--device", "moon"), 2, "There is no device 'moon'"),

@@ -9,8 +9,6 @@ import pytest
 from autotune_loop.candidate import Origin
 from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
 from sdk.display.run_progress import RunProgress, StageProgress
-from sdk.display.progress_records import StageProgress
-from sdk.display.run_progress import RunProgress
 from tests.measured_candidates import measured as measured_candidate
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events
 

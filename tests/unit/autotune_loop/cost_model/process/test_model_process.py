@@ -22,8 +22,8 @@ from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import TrainingOutcome
 from autotune_loop.store.featurization import format_featurization
 from targets.errors import UsageError, WeightsError
-from weights.arithmetic import perturb_weights
 from tests.measured_candidates import training_sample
+from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 NUM_CORES = 2
