@@ -22,7 +22,7 @@ from sdk.display.summary import print_summary
 from targets.errors import RunFolderError
 
 if TYPE_CHECKING:
-    from autotune_loop.store.run_database import MeasuredCandidate
+    from autotune_loop.candidate import Measured
 
 
 # Drawing takes a few milliseconds of a core that may be timing a schedule: often enough to look alive, no more.
@@ -86,7 +86,7 @@ class LiveDisplay:
             return live_view(self._progress, self._console.width, self._console.height)
 
 
-def earlier_samples(run_folder: str) -> Sequence[MeasuredCandidate]:
+def earlier_samples(run_folder: str) -> Sequence[Measured]:
     """The schedules timed so far in a run folder; none where it cannot be read (the run itself will say so)."""
     from autotune_loop.store.run_database import RunDatabase
 
