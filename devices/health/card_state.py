@@ -14,13 +14,13 @@ from targets.errors import DeviceError
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.profile.cuda_card import CudaCard
 from targets.toolchain.c_toolchain import CToolchain
+from targets.values.checks import Check, optional, whole_number
 
 _SOURCE = Path(__file__).parent / "card_probe.c"
 _FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
 _NAME = "card_probe"
 # A driver that wakes a card up takes seconds; one that hangs never ends.
 _TIME_LIMIT_S = 60.0
-_LARGEST_NUMBER = 2**31
 
 
 @dataclass(frozen=True)
@@ -140,27 +140,23 @@ _WITHOUT_CARD = (
 def _state(row: ReplyFields, driver: str) -> CardState:
     card = CudaCard(
         name=row.text("name"),
-        compute_capability=(_count(row, "major"), _count(row, "minor")),
-        multiprocessors=_count(row, "multiprocessors", 1),
-        shared_memory_per_multiprocessor_bytes=_count(row, "shared_memory_per_multiprocessor_bytes", 1024),
-        threads_per_multiprocessor=_count(row, "threads_per_multiprocessor", 32),
-        blocks_per_multiprocessor=_count(row, "blocks_per_multiprocessor", 1),
-        shared_memory_per_block_bytes=_count(row, "shared_memory_per_block_bytes", 1024),
-        threads_per_block=_count(row, "threads_per_block", 32),
-        registers_per_block=_count(row, "registers_per_block", 32),
+        compute_capability=(row.value("major", _counts(0)), row.value("minor", _counts(0))),
+        multiprocessors=row.value("multiprocessors", _counts(1)),
+        shared_memory_per_multiprocessor_bytes=row.value("shared_memory_per_multiprocessor_bytes", _counts(1024)),
+        threads_per_multiprocessor=row.value("threads_per_multiprocessor", _counts(32)),
+        blocks_per_multiprocessor=row.value("blocks_per_multiprocessor", _counts(1)),
+        shared_memory_per_block_bytes=row.value("shared_memory_per_block_bytes", _counts(1024)),
+        threads_per_block=row.value("threads_per_block", _counts(32)),
+        registers_per_block=row.value("registers_per_block", _counts(32)),
     )
-    processes, busy = row.optional_number("processes"), row.optional_number("busy_percent")
     return CardState(
         card=card,
         driver=driver,
-        memory_bytes=int(row.number("memory_bytes")),
-        processes=None if processes is None else int(processes),
-        busy_percent=None if busy is None else int(busy),
+        memory_bytes=row.integer("memory_bytes"),
+        processes=row.value("processes", optional(whole_number())),
+        busy_percent=row.value("busy_percent", optional(whole_number())),
     )
 
 
-def _count(row: ReplyFields, key: str, smallest: int = 0) -> int:
-    value = row.integer(key)
-    if not smallest <= value < _LARGEST_NUMBER:
-        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"A card says {value} for {key.replace('_', ' ')}.")
-    return value
+def _counts(least: int) -> Check[int]:
+    return whole_number(least, 2**31 - 1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from devices.agent.reply_fields import ReplyFields
+from devices.agent.reply_fields import ReplyInteger, ReplyText
 from devices.agent.session import AgentSession
+from targets.values.checks import list_of, table_of
+from targets.values.records import record
 
 
 @dataclass(frozen=True)
@@ -17,12 +20,12 @@ class CoreProbe:
         capacity: the kernel's measure of its speed, 1024 for the fastest of the device.
     """
 
-    core: int
+    core: ReplyInteger
     min_hz: float | None
     max_hz: float | None
     frequency_hz: float | None
-    governor: str | None
-    part: str | None
+    governor: ReplyText | None
+    part: ReplyText | None
     capacity: float | None
 
 
@@ -35,18 +38,25 @@ class CacheProbe:
         cores: those that share it.
     """
 
-    level: int
-    type: str
-    size_bytes: int
-    cores: tuple[int, ...]
+    level: ReplyInteger
+    type: ReplyText
+    size_bytes: ReplyInteger
+    cores: tuple[ReplyInteger, ...]
+
+
+def _caches(value: object) -> tuple[CacheProbe, ...]:
+    """The agent calls a cache's cores `shared_cores`."""
+    tables = list_of(table_of(lambda item: item))(value)
+    renamed = [{("cores" if key == "shared_cores" else key): item for key, item in table.items()} for table in tables]
+    return list_of(record(CacheProbe))(renamed)
 
 
 @dataclass(frozen=True)
 class Temperature:
     """One of the device's thermometers."""
 
-    zone: int
-    type: str | None
+    zone: ReplyInteger
+    type: ReplyText | None
     celsius: float
 
 
@@ -58,7 +68,7 @@ class FastRpcNode:
         usable: the user that programs run as there may open it.
     """
 
-    path: str
+    path: ReplyText
     usable: bool
 
 
@@ -77,21 +87,21 @@ class DeviceProbe:
         dsp_signature_folder: where a signature lies that lets the DSP run programs of one's own.
     """
 
-    kernel: str
-    machine: str
-    os: str | None
+    kernel: ReplyText
+    machine: ReplyText
+    os: ReplyText | None
     android: bool
     emulated: bool
-    cpu_model: str | None
-    features: tuple[str, ...]
+    cpu_model: ReplyText | None
+    features: tuple[ReplyText, ...]
     memory_bytes: float | None
     cores: tuple[CoreProbe, ...]
-    caches: tuple[CacheProbe, ...]
+    caches: Annotated[tuple[CacheProbe, ...], _caches]
     temperature_zones: tuple[Temperature, ...]
-    boot: str
+    boot: ReplyText
     uptime_s: float
     fastrpc: tuple[FastRpcNode, ...] = ()
-    dsp_signature_folder: str | None = None
+    dsp_signature_folder: ReplyText | None = None
 
 
 def probe_device(session: AgentSession) -> DeviceProbe:
@@ -100,48 +110,4 @@ def probe_device(session: AgentSession) -> DeviceProbe:
     Raises:
         DeviceTrouble: of any kind.
     """
-    fields = session.ask("probe", [])
-    return DeviceProbe(
-        kernel=fields.text("kernel"),
-        machine=fields.text("machine"),
-        os=fields.optional_text("os"),
-        android=fields.flag("android"),
-        emulated=fields.flag("emulated"),
-        cpu_model=fields.optional_text("cpu_model"),
-        features=fields.texts("features"),
-        memory_bytes=fields.optional_number("memory_bytes"),
-        cores=tuple(_core(row) for row in fields.rows("cores")),
-        caches=tuple(_cache(row) for row in fields.rows("caches")),
-        temperature_zones=read_temperatures(fields, "temperature_zones"),
-        boot=fields.text("boot"),
-        uptime_s=fields.number("uptime_s"),
-        fastrpc=tuple(FastRpcNode(row.text("path"), row.flag("usable")) for row in fields.rows("fastrpc")),
-        dsp_signature_folder=fields.optional_text("dsp_signature_folder"),
-    )
-
-
-def read_temperatures(fields: ReplyFields, key: str) -> tuple[Temperature, ...]:
-    """The thermometers of a reply."""
-    rows = fields.rows(key)
-    return tuple(Temperature(row.integer("zone"), row.optional_text("type"), row.number("celsius")) for row in rows)
-
-
-def _core(row: ReplyFields) -> CoreProbe:
-    return CoreProbe(
-        core=row.integer("core"),
-        min_hz=row.optional_number("min_hz"),
-        max_hz=row.optional_number("max_hz"),
-        frequency_hz=row.optional_number("frequency_hz"),
-        governor=row.optional_text("governor"),
-        part=row.optional_text("part"),
-        capacity=row.optional_number("capacity"),
-    )
-
-
-def _cache(row: ReplyFields) -> CacheProbe:
-    return CacheProbe(
-        level=row.integer("level"),
-        type=row.text("type"),
-        size_bytes=row.integer("size_bytes"),
-        cores=tuple(int(core) for core in row.numbers("shared_cores")),
-    )
+    return session.ask("probe", []).record(DeviceProbe)

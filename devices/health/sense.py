@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from devices.agent.reply_fields import ReplyInteger, ReplyText
 from devices.agent.session import AgentSession
-from devices.health.probe import Temperature, read_temperatures
+from devices.health.probe import Temperature
+from targets.values.checks import list_of, number
 
 _CANARY_REPEATS = 7
 
@@ -15,8 +17,8 @@ _CANARY_REPEATS = 7
 class CoreSense:
     """One core; None where the device does not tell."""
 
-    core: int
-    governor: str | None
+    core: ReplyInteger
+    governor: ReplyText | None
     frequency_hz: float | None
     max_hz: float | None
 
@@ -31,7 +33,7 @@ class DeviceSense:
         free_bytes: of the storage that the SDK works in.
     """
 
-    boot: str
+    boot: ReplyText
     uptime_s: float
     load_1m: float | None
     free_bytes: float
@@ -45,23 +47,7 @@ def sense_device(session: AgentSession, cores: Sequence[int]) -> DeviceSense:
     Raises:
         DeviceTrouble: of any kind.
     """
-    fields = session.ask("sense", [("cores", core_list(cores))])
-    return DeviceSense(
-        boot=fields.text("boot"),
-        uptime_s=fields.number("uptime_s"),
-        load_1m=fields.optional_number("load_1m"),
-        free_bytes=fields.number("free_bytes"),
-        cores=tuple(
-            CoreSense(
-                row.integer("core"),
-                row.optional_text("governor"),
-                row.optional_number("frequency_hz"),
-                row.optional_number("max_hz"),
-            )
-            for row in fields.rows("cores")
-        ),
-        temperatures=read_temperatures(fields, "temperatures"),
-    )
+    return session.ask("sense", [("cores", core_list(cores))]).record(DeviceSense)
 
 
 def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
@@ -71,7 +57,7 @@ def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
         DeviceTrouble: of any kind.
     """
     fields = session.ask("canary", [("cores", core_list(cores)), ("repeats", str(_CANARY_REPEATS))])
-    return min(fields.numbers("times_s"), default=0.0)
+    return min(fields.value("times_s", list_of(number())), default=0.0)
 
 
 def core_list(cores: Sequence[int]) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from devices.agent.reply_fields import ReplyInteger, ReplyText
 from devices.agent.session import AgentSession, Fields
 from devices.remote_place import RemotePlace
+from targets.values.checks import list_of
+from targets.values.records import record
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class SlotLease:
         expires_in_s: how long it lasts unless it is renewed.
     """
 
-    slot: int
-    owner: str
+    slot: ReplyInteger
+    owner: ReplyText
     since_s: float
     expires_in_s: float
 
@@ -53,11 +56,8 @@ def show_leases(session: AgentSession, place: RemotePlace) -> tuple[SlotLease, .
     Raises:
         DeviceTrouble: of any kind.
     """
-    fields = session.ask("lease-show", [] if place.lease_folder is None else [("lease_folder", place.lease_folder)])
-    return tuple(
-        SlotLease(row.integer("slot"), row.text("owner"), row.number("since_s"), row.number("expires_in_s"))
-        for row in fields.rows("leases")
-    )
+    reply = session.ask("lease-show", [] if place.lease_folder is None else [("lease_folder", place.lease_folder)])
+    return reply.value("leases", list_of(record(SlotLease, passes_unknown=True)))
 
 
 def take_lease(session: AgentSession, claim: LeaseClaim, *, force: bool = False) -> SlotLease:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from devices.agent.reply_fields import ReplyInteger
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError
@@ -33,6 +34,19 @@ class _Content:
     sha256: str
     executable: bool
     size_bytes: int
+
+
+@dataclass(frozen=True)
+class _FileThere:
+    name: str
+    size_bytes: ReplyInteger
+    sha256: str
+
+
+@dataclass(frozen=True)
+class _Look:
+    free_bytes: float
+    files: tuple[_FileThere, ...]
 
 
 @contextlib.contextmanager
@@ -137,10 +151,9 @@ class SessionFiles:
 
     def _look(self, name: str) -> tuple[float, tuple[int, str] | None]:
         """Free bytes, and the size and SHA-256 of a file where there is one."""
-        fields = self._session.ask("hash", [*self._fields, ("name", name)])
-        rows = [row for row in fields.rows("files") if row.text("name") == name]
-        there = (rows[0].integer("size_bytes"), rows[0].text("sha256")) if rows else None
-        return fields.number("free_bytes"), there
+        look = self._session.ask("hash", [*self._fields, ("name", name)]).record(_Look)
+        there = next(((file.size_bytes, file.sha256) for file in look.files if file.name == name), None)
+        return look.free_bytes, there
 
     def _send(self, source: Path, name: str, content: _Content) -> None:
         part = f".part-{secrets.token_hex(8)}"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -76,12 +76,12 @@ class Source:
 
     Attributes:
         name: starts every message, such as the path of a file, or that it is damaged.
-        error: what is raised.
+        error: makes what is raised, of a message and a `next_step`; such as a kind of SdkError.
         next_step: what the user can do about a wrong file; may be empty.
     """
 
     name: str | Path
-    error: type[SdkError]
+    error: Callable[..., SdkError]
     next_step: str = ""
 
     def refuse(self, problem: str, *, next_step: str = "") -> SdkError:

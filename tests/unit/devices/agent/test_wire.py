@@ -6,12 +6,13 @@ import base64
 import itertools
 import json
 import zlib
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.agent.reply_fields import ReplyFields
+from devices.agent.reply_fields import ReplyFields, ReplyInteger, ReplyText
 from devices.agent.wire import (
     AgentEvent,
     AliveEvent,
@@ -24,6 +25,8 @@ from devices.agent.wire import (
 )
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import UsageError
+from targets.values.checks import list_of
+from targets.values.records import record
 
 NONCE = "0123456789abcdef"
 OTHER_NONCE = "fedcba9876543210"
@@ -181,24 +184,33 @@ def test_malformed_keys_and_nonces_are_faults(pair: tuple[str, str], nonce: str)
         encode_request([pair], nonce)
 
 
+@dataclass(frozen=True)
+class Row:
+    n: ReplyInteger
+    t: ReplyText | None = None
+
+
 def test_fields_are_checked_one_by_one() -> None:
     read = ReplyFields({"n": 3, "x": 1.5, "t": "a\x1bb", "f": True, "none": None, "rows": [{"n": 1}], "l": ["a"]}, "It")
     assert (read.integer("n"), read.number("x"), read.text("t"), read.flag("f")) == (3, 1.5, "a b", True)
-    assert read.optional_number("none") is None and read.optional_text("none") is None
-    assert read.rows("rows")[0].integer("n") == 1 and read.texts("l") == ("a",)
+    assert read.optional_number("none") is None
+    assert read.record(Row) == Row(3, "a b")
+    assert read.value("rows", list_of(record(Row))) == (Row(1),)
     wrong = [
         lambda: read.integer("x"),
         lambda: read.number("f"),
         lambda: read.number("none"),
         lambda: read.text("n"),
         lambda: read.flag("n"),
-        lambda: read.rows("l"),
-        lambda: read.rows("n"),
-        lambda: read.texts("rows"),
+        lambda: read.value("l", list_of(record(Row))),
+        lambda: read.value("n", list_of(record(Row))),
         lambda: read.number("missing"),
+        lambda: read.optional_number("missing"),
         lambda: ReplyFields({"n": 10**400}, "It").number("n"),
+        lambda: ReplyFields({"t": "x"}, "It").record(Row),
+        lambda: ReplyFields({"n": 1, "t": 2}, "It").record(Row),
     ]
     for attempt in wrong:
-        with pytest.raises(DeviceTrouble, match="It answered without") as caught:
+        with pytest.raises(DeviceTrouble, match="^It answered something else than asked: ") as caught:
             attempt()
         assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
