@@ -1,28 +1,18 @@
 """The one error tree of the SDK.
 
-    SdkError                 anything a user can act on; the command line prints it and exits with exit_code
-    ├── UsageError           a wrong argument or option (exit code 2)
-    ├── ProfileError         a target profile is missing or has a wrong field
-    ├── GeneratorError       a generator cannot be built, found or run at all
-    ├── ToolchainError       a compiler, linker or Halide itself is missing or fails
-    ├── EmulatorError        an emulator or its system root is missing
-    ├── DeviceError          a device cannot be reached or used
-    ├── FarmError            a farm's scheduler or member cannot be reached, or a certificate or version is refused
-    ├── WeightsError         a weights, featurization or sample file is missing, damaged or of another version
-    └── RunFolderError       a run folder is in use, damaged, or was made with other settings
-
-Expected failures of one candidate (a search that crashes, a wrong output) are typed results, never exceptions.
+The command line prints an `SdkError`, which a user can act on, and exits with its `exit_code`. Expected failures of one
+candidate (a search that crashes, a wrong output) are typed results, never exceptions.
 """
 
 from __future__ import annotations
 
 
 class SdkError(Exception):
-    """One clear message: what is wrong, where, what was expected; then what to do next.
+    """An error that a user can act on.
 
     Attributes:
         message: what is wrong, where, and what was expected.
-        next_step: what the user can do about it; may be empty.
+        next_step: what to do about it; may be empty.
     """
 
     exit_code = 1
@@ -36,7 +26,7 @@ class SdkError(Exception):
         return f"{self.message} {self.next_step}".rstrip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The next step is a keyword argument, which pickling between workers would lose.
+        # Pickling between workers would lose a keyword argument.
         return _rebuild, (type(self), self.message, self.next_step)
 
 
@@ -55,11 +45,11 @@ class ProfileError(SdkError):
 
 
 class GeneratorError(SdkError):
-    """A generator cannot be built, found or run at all."""
+    """A generator cannot be found, built or run."""
 
 
 class ToolchainError(SdkError):
-    """A compiler, a linker or Halide itself is missing or fails."""
+    """A compiler, a linker or Halide is missing or fails."""
 
 
 class EmulatorError(SdkError):
@@ -71,12 +61,12 @@ class DeviceError(SdkError):
 
 
 class FarmError(SdkError):
-    """A farm's scheduler or member cannot be reached, or a certificate or version is refused."""
+    """A farm's scheduler or worker cannot be reached, or a certificate or version is refused."""
 
 
 class WeightsError(SdkError):
-    """A weights, featurization or sample file is missing, damaged or of another version."""
+    """A weights, featurization or sample file is missing, damaged or has another version."""
 
 
 class RunFolderError(SdkError):
-    """A run folder is in use, damaged, or was made with other settings."""
+    """A run folder is in use, is damaged, or was made with other settings."""

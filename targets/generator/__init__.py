@@ -1,4 +1,4 @@
-"""From GENERATOR, as a user writes it, to a program that runs: Python and C++ generators, and one run of either.
+"""GENERATOR as a user writes it, Python and C++ generators as programs, and single runs of them.
 
 Imports `targets.process` and `targets.toolchain`.
 """

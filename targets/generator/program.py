@@ -1,4 +1,4 @@
-"""Generators as programs: their protocol, and from what the user names to a program that runs."""
+"""Generators as programs: the protocol, executables, and the program for what the user names."""
 
 from __future__ import annotations
 
@@ -16,44 +16,67 @@ from targets.process.limited_process import ProcessLimits, ProcessOutcome, run_l
 from targets.process.stop_signal import StopSignal
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
+_LISTING_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
+
 
 class GeneratorProgram(Protocol):
-    """Something that takes the arguments of Halide's `generate_filter_main`.
+    """Takes the arguments of Halide's `generate_filter_main`.
 
-    Implementations may be used from several threads at once; each run is a process of its own, so that a crash, a
-    hang or a search that eats the memory ends nothing else.
+    Several threads may use one program. Each run is a process of its own, so that a crash, a hang or a search that
+    uses all memory ends nothing else.
     """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The generators it registers, sorted."""
+        """The generators that it registers, sorted."""
         ...
 
     @property
     def sha256(self) -> str:
-        """Hash of what it was made from."""
+        """The hash of the file that it was made from."""
         ...
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run once with `arguments`; never raises for what the generator does."""
+        """Run once with `arguments`; whatever the generator does, this does not raise."""
         ...
 
     def close(self) -> None:
-        """Release its processes."""
+        """End its processes."""
         ...
 
 
-_LISTING_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
+def open_generator(
+    reference: GeneratorReference,
+    halide: HalideInstall,
+    compiler: HostCppCompiler,
+    environment: Mapping[str, str],
+    plugins: Sequence[Path] = (),
+) -> GeneratorProgram:
+    """Import a Python generator, build a C++ one, or start an executable.
+
+    Args:
+        plugins: loaded once into the process of a Python generator; the others load plug-ins at every run.
+
+    Raises:
+        GeneratorError: it does not compile, import or start.
+        ToolchainError: it is a C++ source, and there is no compiler.
+    """
+    if reference.kind is GeneratorKind.PYTHON:
+        return PythonGeneratorProgram(reference.file, environment, plugins)
+    if reference.kind is GeneratorKind.CPP:
+        built = compiler.build_generator(reference.file)
+        return ExecutableGeneratorProgram(built, environment, halide.lib_dir, source=reference.file)
+    return ExecutableGeneratorProgram(reference.file, environment, halide.lib_dir)
 
 
 class ExecutableGeneratorProgram:
     """Runs a generator executable that is linked with Halide's GenGen main.
 
     Args:
-        source: the user's file that the SDK has built it from; None where the executable is the user's.
+        source: the user's file that the SDK built it from; None if the executable is the user's.
 
     Raises:
-        GeneratorError: it does not start, or does not behave as a generator.
+        GeneratorError: it does not start, or is not a generator.
     """
 
     def __init__(
@@ -70,14 +93,21 @@ class ExecutableGeneratorProgram:
         self.sha256 = file_sha256(file)
         self.names = self._list_names()
 
+    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
+        """Run the executable with `arguments`."""
+        return run_limited([str(self._file), *arguments], limits, environment=self._environment, stop=stop)
+
+    def close(self) -> None:
+        """Do nothing: no process is kept."""
+
     def _list_names(self) -> tuple[str, ...]:
-        # Called without a generator, GenGen prints its usage and then the names.
+        # Without arguments GenGen prints its usage, then the names.
         try:
-            outcome = run_limited([str(self._file)], _LISTING_LIMITS, environment=self._environment)
+            outcome = self.run((), _LISTING_LIMITS)
         except OSError as error:
             raise GeneratorError(
                 f"{self._file} cannot be started: {error.strerror}.",
-                next_step="Build it for this machine; a generator runs on the host, whatever the target.",
+                next_step="Build it for this machine: a generator runs here, whatever the target.",
             ) from error
         listing = re.search(r"available Generators are:\n((?:[ \t]+\S+\n?)+)", outcome.log)
         if listing is None:
@@ -90,40 +120,9 @@ class ExecutableGeneratorProgram:
         if self._source is None:
             return GeneratorError(
                 f"{self._file} is not a generator executable with registered generators: it {ended}",
-                next_step="Link it with libHalide_GenGen.a and use HALIDE_REGISTER_GENERATOR.",
+                next_step="Use HALIDE_REGISTER_GENERATOR and link it with libHalide_GenGen.a.",
             )
         return GeneratorError(
             f"{self._source} registers no generator: built with Halide's main, it {ended}",
-            next_step="Put HALIDE_REGISTER_GENERATOR(Class, name) below the generator's class, and leave main() out.",
+            next_step="Put HALIDE_REGISTER_GENERATOR(Class, name) below the generator's class, and remove main().",
         )
-
-    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run the executable with `arguments`."""
-        return run_limited([str(self._file), *arguments], limits, environment=self._environment, stop=stop)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-def open_generator(
-    reference: GeneratorReference,
-    halide: HalideInstall,
-    compiler: HostCppCompiler,
-    environment: Mapping[str, str],
-    plugins: Sequence[Path] = (),
-) -> GeneratorProgram:
-    """Import, build or just start the generator, whichever its kind needs.
-
-    Args:
-        plugins: loaded once into a Python generator's process; the others load them at every run.
-
-    Raises:
-        GeneratorError: it does not compile, import or start.
-        ToolchainError: a C++ source, and no compiler.
-    """
-    if reference.kind is GeneratorKind.PYTHON:
-        return PythonGeneratorProgram(reference.file, environment, plugins)
-    if reference.kind is GeneratorKind.CPP:
-        built = compiler.build_generator(reference.file)
-        return ExecutableGeneratorProgram(built, environment, halide.lib_dir, source=reference.file)
-    return ExecutableGeneratorProgram(reference.file, environment, halide.lib_dir)

@@ -1,4 +1,4 @@
-"""A Python generator, served by a warm child process that forks for every run."""
+"""A Python generator: a child process imports it once and forks for every run."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from targets.process.stop_signal import StopSignal
 
 _START_TIME_S = 60.0
 _POLL_S = 0.05
-# A child that was killed is reported by the server at once; this only bounds a server that died itself.
+# The server reports a killed child at once; this limits the wait for a server that died.
 _AFTER_KILL_S = 10.0
 
 
 class PythonGeneratorProgram:
-    """Runs the `@hl.generator` classes of one Python file. Safe to use from several threads.
+    """Runs the `@hl.generator` classes of one Python file. Several threads may use it.
 
     Raises:
-        GeneratorError: the file cannot be imported, hangs while it is, or registers no generator.
+        GeneratorError: the import fails or hangs, or the file registers no generator.
     """
 
     def __init__(self, file: Path, environment: Mapping[str, str], plugins: Sequence[Path] = ()) -> None:
@@ -61,8 +61,8 @@ class PythonGeneratorProgram:
         except TimeoutError as error:
             self.close()
             raise GeneratorError(
-                f"{self._file} did not finish importing within {_START_TIME_S:.0f} s.",
-                next_step="Move slow work out of the module's top level.",
+                f"The import of {self._file} did not end within {_START_TIME_S:.0f} s.",
+                next_step="Move slow work from the module's top level into generate().",
             ) from error
         self._socket.settimeout(None)
         answer = json.loads(line) if line else {"event": "failed", "message": "the interpreter died"}
@@ -70,7 +70,7 @@ class PythonGeneratorProgram:
             self.close()
             raise GeneratorError(
                 f"{self._file} cannot be imported: {_last_line(answer['message'])}\n{answer['message'].rstrip()}",
-                next_step="\nMend the file; `python FILE` shows the same error.",
+                next_step="\nFix the file; `python FILE` shows the same error.",
             )
         if not answer["names"]:
             self.close()
@@ -81,7 +81,7 @@ class PythonGeneratorProgram:
         return tuple(answer["names"])
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run the generator's main with `arguments` in a fork of the warm process."""
+        """Run Halide's main with `arguments` in a fork of the process."""
         answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         started = time.monotonic()
         with tempfile.NamedTemporaryFile(prefix="sdk-generator-") as log:
@@ -127,8 +127,8 @@ class PythonGeneratorProgram:
 
     def _died(self) -> GeneratorError:
         return GeneratorError(
-            f"The process that serves {self._file} has died (exit code {self._process.poll()}).",
-            next_step="Start again; if it recurs, run the file by itself with python.",
+            f"The process that runs {self._file} has died (exit code {self._process.poll()}).",
+            next_step="Try again. If it happens again, run the file with python to see why.",
         )
 
     def _await_end(
@@ -153,11 +153,11 @@ class PythonGeneratorProgram:
                 pid = answer["pid"]
             else:
                 if pid is not None and answer.get("server_died"):
-                    kill_group(pid)  # nobody else is left to do it
+                    kill_group(pid)  # the server cannot
                 return timed_out, stopped, answer
 
     def _dispatch(self) -> None:
-        # A server that dies with requests unread resets the connection.
+        # A server that dies before it reads a request resets the connection.
         with contextlib.suppress(OSError, ValueError):
             for line in self._lines:
                 answer = json.loads(line)
@@ -171,7 +171,7 @@ class PythonGeneratorProgram:
                 waiting.put({"event": "ended", "exit_code": -9, "peak_memory_bytes": 0, "server_died": True})
 
     def close(self) -> None:
-        """End the server and whatever it still runs."""
+        """End the server and all its runs."""
         self._socket.shutdown(socket.SHUT_RDWR)
         try:
             self._process.wait(timeout=5)

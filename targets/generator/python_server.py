@@ -1,7 +1,7 @@
 """The child that runs a Python generator: `python -m targets.generator.python_server FILE`.
 
-It imports halide and the user's file once and forks for every request, so that a candidate does not pay for the
-interpreter and the imports again. Requests and answers are JSON lines on file descriptor 0 (a socket):
+It imports halide and the user's file once and forks for every request, so that the start of the interpreter and the
+imports are paid once. Requests and answers are JSON lines on file descriptor 0 (a socket):
 
     → {"id": 1, "arguments": ["-g", "blur", …], "log": "/tmp/…", "memory_bytes": …, "cpu_s": …,
        "cores": [0, 1] or null}
@@ -9,7 +9,7 @@ interpreter and the imports again. Requests and answers are JSON lines on file d
     ← {"event": "started", "id": 1, "pid": 123}
     ← {"event": "ended", "id": 1, "exit_code": 0, "peak_memory_bytes": …}
 
-It ends, with its children, when the socket closes.
+When the socket closes, it ends with its children.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _MODULE_NAME = "sdk_user_generator"
 
 
 def main() -> None:
-    """Import the file, say which generators it has, serve requests until the socket closes."""
+    """Import the file, send the names of its generators, and serve requests until the socket closes."""
     connection = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     try:
         names = _load(Path(sys.argv[1]), [Path(p) for p in sys.argv[2:]])
     except BaseException as error:
-        _send(connection, {"event": "failed", "message": _told(error, sys.argv[0])})
+        _send(connection, {"event": "failed", "message": _user_traceback(error, sys.argv[0])})
         return
     _send(connection, {"event": "ready", "names": names})
     _serve(connection)
 
 
-def _told(error: BaseException, file: str) -> str:
-    """The error with the frames from the user's file on: those before are how it came to be imported."""
+def _user_traceback(error: BaseException, file: str) -> str:
+    """Format the error with the frames from the user's file on; those before are of the import."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename != file:
         frames = frames.tb_next
@@ -59,7 +59,7 @@ def _load(file: Path, plugins: list[Path]) -> list[str]:
     sys.argv = [str(file)]
     import halide
 
-    _mend_halide_21()
+    _fix_halide_21()
     _name_like_a_script()
     for plugin in plugins:
         halide.load_plugin(str(plugin))
@@ -71,12 +71,12 @@ def _load(file: Path, plugins: list[Path]) -> list[str]:
     return sorted(halide._generator_helpers._get_python_generator_names())
 
 
-def _mend_halide_21() -> None:
-    """Two faults of Halide 21's Python generators, mended for this process.
+def _fix_halide_21() -> None:
+    """Fix two bugs of Halide 21's Python generators in this process.
 
-    `autoscheduler.KEY=VALUE` writes into a copy of the parameter map and is lost, so that every search would run
-    with the defaults (`_generator_helpers.py`, `Generator._set_generatorparam_value`); and a boolean parameter
-    given as text is true whatever it says (`GeneratorParam._parse_value`).
+    `autoscheduler.KEY=VALUE` goes into a copy of the parameter map and is lost, so that every search would have the
+    default parameters (`_generator_helpers.py`, `Generator._set_generatorparam_value`). A boolean parameter given as
+    text is always true (`GeneratorParam._parse_value`).
     """
     import halide
 
@@ -104,7 +104,7 @@ def _mend_halide_21() -> None:
 
 
 def _name_like_a_script() -> None:
-    """Register a class under `@hl.generator()` without a name by the name it has in `python FILE -g NAME`."""
+    """Name a class under `@hl.generator()` without a name as `python FILE -g NAME` does."""
     from halide import _generator_helpers
 
     original = _generator_helpers._fqname
@@ -120,7 +120,7 @@ def _serve(connection: socket.socket) -> None:
     try:
         _serve_requests(connection, children)
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the client is gone: the same as a closed socket
+        pass  # the client is gone, as when the socket closes
     finally:
         for _, pid in children.values():
             _kill(pid)
@@ -145,7 +145,7 @@ def _serve_requests(connection: socket.socket, children: dict[int, tuple[int, in
                 pid_fd = os.pidfd_open(pid)
                 children[pid_fd] = (request["id"], pid)
                 poller.register(pid_fd, select.POLLIN)
-                # Told before the end can be, so that the client can always kill what it started.
+                # Before the end can be sent, so that the client can kill what it started.
                 _send(connection, {"event": "started", "id": request["id"], "pid": pid})
 
 
@@ -154,7 +154,7 @@ def _start(connection: socket.socket, request: dict[str, Any]) -> int:
     if pid == 0:
         connection.close()
         _run(request)
-    # Here too, and before anyone is told: a group that the child has yet to make could not be killed.
+    # Here, too, before the client knows the pid: it kills the group, which the child may not have made yet.
     with contextlib.suppress(ProcessLookupError):
         os.setpgid(pid, pid)
     return pid

@@ -1,4 +1,4 @@
-"""What the user calls GENERATOR: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`."""
+"""Parse GENERATOR: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class GeneratorReference:
     Attributes:
         file: absolute path of the source or executable.
         kind: how it is run.
-        name: the registered name; None where the file registers only one.
-        parameters: generator parameters, `key=value`, without target and autoscheduler.
+        name: the registered name; None takes the only one of the file.
+        parameters: generator parameters by name, without target and autoscheduler.
     """
 
     file: Path
@@ -41,11 +41,11 @@ class GeneratorReference:
 
 
 def parse_generator(text: str, parameters: Iterable[str] = ()) -> GeneratorReference:
-    """Read GENERATOR and its `-p key=value` parameters.
+    """Parse GENERATOR and its `-p key=value` parameters.
 
     Raises:
-        GeneratorError: there is no such file, or it is of no known kind.
-        UsageError: a parameter is not `key=value`, or is one that the SDK sets itself.
+        GeneratorError: the file is missing, or its kind is unknown.
+        UsageError: a parameter is not `key=value`, or the SDK sets it.
     """
     path_text, name = text, None
     if not Path(text).exists() and ":" in text:
@@ -53,7 +53,7 @@ def parse_generator(text: str, parameters: Iterable[str] = ()) -> GeneratorRefer
     path = Path(path_text)
     if not path.is_file():
         raise GeneratorError(
-            f"{path_text}: there is no such generator file.",
+            f"There is no generator file {path_text}.",
             next_step="Give a path such as blur.py, blur.cpp:blur or bin/blur.generator.",
         )
     return GeneratorReference(path.resolve(), _kind(path), name or None, parse_parameters(parameters))
@@ -67,28 +67,28 @@ def _kind(path: Path) -> GeneratorKind:
     if os.access(path, os.X_OK):
         return GeneratorKind.EXECUTABLE
     raise GeneratorError(
-        f"{path}: a generator is a Python file (.py), a C++ source (.cpp) or a built generator executable.",
-        next_step=f"If it is an executable, make it so: chmod +x {path}",
+        f"{path} is not a generator: expected a Python file (.py), a C++ source (.cpp) or a built executable.",
+        next_step=f"If it is an executable, run: chmod +x {path}",
     )
 
 
 def parse_parameters(items: Iterable[str]) -> dict[str, str]:
-    """`["radius=3", …]` as a mapping.
+    """Parse `["radius=3", …]` into a mapping.
 
     Raises:
-        UsageError: an item is not `key=value`, or sets what the SDK sets itself.
+        UsageError: an item is not `key=value`, or the SDK sets it.
     """
     parameters: dict[str, str] = {}
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not key:
-            raise UsageError(f"Generator parameter {item!r} is not of the form key=value, such as -p radius=3.")
+            raise UsageError(f"Generator parameter {item!r} must have the form key=value, such as -p radius=3.")
         if not value or "=" in value:
-            # Halide's generator main takes such an argument for a mistake and prints its usage.
-            raise UsageError(f"Generator parameter {item!r} must have a value, and one without '=' in it.")
+            # Halide's main refuses such an argument and prints its usage.
+            raise UsageError(f"Generator parameter {item!r} must have a value without '='.")
         if key in _RESERVED or key.startswith("autoscheduler."):
             raise UsageError(
-                f"Generator parameter {key!r} is set by the SDK itself.",
+                f"Generator parameter {key!r} is set by the SDK.",
                 next_step="Use --target, or a profile's [autoscheduler] table.",
             )
         parameters[key] = value
@@ -96,23 +96,23 @@ def parse_parameters(items: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> GeneratorReference:
-    """The same reference with its name filled in and checked against the names the file registers.
+    """Return the reference with its name, checked against the names that the file registers.
 
     Raises:
-        GeneratorError: the name is not registered, or several are and none was chosen.
+        GeneratorError: the name is not registered, or the file registers several and none is chosen.
     """
     listed = ", ".join(names)
     if reference.name is None:
         if len(names) > 1:
             raise GeneratorError(
                 f"{reference.file} registers {len(names)} generators: {listed}.",
-                next_step=f"Choose one, as in {reference.file.name}:{names[0]}",
+                next_step=f"Choose one, such as {reference.file.name}:{names[0]}",
             )
         return replace(reference, name=names[0])
     if reference.name not in names:
         close = nearest(reference.name, names)
         raise GeneratorError(
-            f"{reference.file} registers no generator named {reference.name!r}; it has: {listed}.",
+            f"{reference.file} registers no generator {reference.name!r}, only: {listed}.",
             next_step=f"Did you mean {reference.file.name}:{close}?" if close else "",
         )
     return reference

@@ -1,4 +1,4 @@
-"""One run of a generator: what is asked, what came out, and what each failure means."""
+"""Run a generator once: the request, the files, and what each failure means."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from targets.generator.program import GeneratorProgram
 from targets.process.limited_process import ProcessLimits, ProcessOutcome
 from targets.process.stop_signal import StopSignal
 
-# What GenGen's -e calls each file, and the ending it gives it.
+# The names of GenGen's option -e, and the suffixes of the files.
 EMITTED_SUFFIXES = {
     "object": ".o",
     "static_library": ".a",
@@ -25,6 +26,7 @@ EMITTED_SUFFIXES = {
     "assembly": ".s",
 }
 _LOG_LINES_SHOWN = 6
+_PLAIN_PATH = re.compile(r"[^\s=,]*")
 
 
 class GeneratorFailureReason(Enum):
@@ -43,7 +45,7 @@ class GeneratorFailureReason(Enum):
 
     @property
     def concerns_every_candidate(self) -> bool:
-        """True when no other schedule of the same generator can do better."""
+        """Whether every schedule of the generator fails like this."""
         return self in _HOPELESS
 
 
@@ -57,7 +59,7 @@ _HOPELESS = {
 
 @dataclass(frozen=True)
 class AutoschedulerRequest:
-    """Which autoscheduler runs, from which plug-ins, with which parameters (without the `autoscheduler.` prefix)."""
+    """An autoscheduler, its plug-ins, and its parameters (without the prefix `autoscheduler.`)."""
 
     name: str
     plugins: tuple[Path, ...]
@@ -66,16 +68,16 @@ class AutoschedulerRequest:
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """What one run shall emit.
+    """What a run emits.
 
     Attributes:
         generator_name: the registered name.
         function_name: the symbol of the compiled function.
-        base_name: the files' name without its ending.
+        base_name: the name of the files without their suffix.
         emit: keys of `EMITTED_SUFFIXES`.
         halide_target: Halide's target string.
         parameters: the user's generator parameters.
-        autoscheduler: None leaves the generator's own schedule.
+        autoscheduler: None keeps the generator's own schedule.
     """
 
     generator_name: str
@@ -88,7 +90,7 @@ class GeneratorRequest:
     autoscheduler: AutoschedulerRequest | None = None
 
     def arguments(self) -> list[str]:
-        """The command line of `generate_filter_main`."""
+        """Return the arguments of `generate_filter_main`."""
         arguments = ["-g", self.generator_name, "-f", self.function_name, "-n", self.base_name]
         arguments += ["-o", str(self.output_folder), "-e", ",".join(self.emit)]
         if self.autoscheduler is not None:
@@ -103,7 +105,7 @@ class GeneratorRequest:
 
 @dataclass(frozen=True)
 class GeneratedFiles:
-    """A run that gave every file it was asked for: emit key → path."""
+    """The result of a run that wrote every file it was asked for, by emit key."""
 
     files: Mapping[str, Path]
     duration_s: float
@@ -112,11 +114,11 @@ class GeneratedFiles:
 
 @dataclass(frozen=True)
 class GeneratorFailure:
-    """A run that did not.
+    """The result of a run that did not.
 
     Attributes:
-        message: what went wrong and what mends it, for the user.
-        log: what the generator printed, its end.
+        message: what went wrong and what to do, for the user.
+        log: the end of what the generator printed.
     """
 
     reason: GeneratorFailureReason
@@ -146,167 +148,144 @@ def run_generator(
     return GeneratorFailure(reason, message, outcome.log, outcome.duration_s)
 
 
-def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[GeneratorFailureReason, str]:
-    name = request.generator_name
-    if outcome.stopped:
-        return GeneratorFailureReason.STOPPED, f"Generator {name} was stopped."
-    if outcome.timed_out:
-        return GeneratorFailureReason.TIMED_OUT, f"Generator {name} {outcome.describe()}."
-    given = " ".join(f"-p {key}={value}" for key, value in request.parameters.items()) or "-p key=value"
-    for pattern, reason, template in _EXPLANATIONS:
-        found = re.search(pattern, outcome.log)
-        if found:
-            return reason, template.format(name=name, given=given, what=_what(found))
-    if outcome.out_of_memory:
-        return GeneratorFailureReason.OUT_OF_MEMORY, f"Generator {name} {outcome.describe()}."
-    if outcome.exit_code < 0:
-        return GeneratorFailureReason.CRASHED, f"Generator {name} {outcome.describe()}.{_end_of(outcome.log)}"
-    raised = _RAISED.search(outcome.log)
-    if raised:
-        return GeneratorFailureReason.FAILED, f"Generator {name} failed: {_ended(raised.group('what').strip())}"
-    what = outcome.describe() if outcome.exit_code else "ended without writing what it was asked for"
-    return GeneratorFailureReason.FAILED, f"Generator {name} {what}.{_end_of(outcome.log)}"
-
-
-def _what(found: re.Match[str]) -> str:
-    groups = found.groupdict()
-    return " ".join((groups["what"] or groups.get("other") or "").split())
-
-
-def _ended(message: str) -> str:
-    return message if message.endswith((".", "!", "?")) else message + "."
-
-
-def _end_of(log: str) -> str:
-    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("Warning: ")]
-    return " Its last words:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
-
-
-# Halide reports what a generator throws or raises up to an empty line; behind it come the frames of a Python one.
-_RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
-
-# What Halide 21 prints, the reason, and the message that shows the fix.
-_EXPLANATIONS: tuple[tuple[str, GeneratorFailureReason, str], ...] = (
-    (
-        r"(?P<what>Unhandled HVX \w+ [^\n]*float[^\n]*)",
-        GeneratorFailureReason.FAILED,
-        (
-            "This schedule of generator {name} computes vectors of floating point, which this version of HVX does not "
-            "have. Compute with integers (fixed point), or take a target for HVX v68."
-        ),
-    ),
-    (
-        r"Unhandled exception: (?P<what>Error): *\n\s*\n",
-        GeneratorFailureReason.FAILED,
-        (
-            "Halide's own code generator fails on this schedule of generator {name}, without a word. Other schedules "
-            "may do better; where all fail so, so do the sizes (Hexagon likes rows of several times 128 bytes)."
-        ),
-    ),
-    (
-        r"(?P<what>(?:Cannot interleave native vectors of|Unsupported HVX) type:? u?int64(?:x\d+)?)",
-        GeneratorFailureReason.FAILED,
-        (
-            "This schedule of generator {name} computes vectors of 64-bit integers, which Halide's code generator for "
-            "HVX does not have: {what}. Other schedules may do better; where all fail so, keep to 32 bits, and divide "
-            "(or take remainders of) 32-bit values only by powers of two: other divisors need 64 bits."
-        ),
-    ),
-    (
-        # LLVM aborts: an assertion, or what it calls fatal. Then Halide's own assertions, which it throws as errors.
-        r"(?:/llvm/[^\n]*: Assertion (?P<what>[^\n]+) failed|LLVM ERROR: (?P<other>[^\n]+))",
-        GeneratorFailureReason.CRASHED,
-        (
-            "LLVM, Halide's own code generator, crashes on this schedule of generator {name}: {what}. Other schedules "
-            "may do better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the "
-            "generator."
-        ),
-    ),
-    (
-        (
-            r"(?P<what>Call of \w+ with argument \d+ undefined|Generated function does not pass LLVM's \w+"
-            r"|Internal Error at [^\n]+\n[^\n]+)"
-        ),
-        GeneratorFailureReason.FAILED,
-        (
-            "Halide's own code generator fails on this schedule of generator {name}: {what}. Other schedules may do "
-            "better; where all fail so, it is the pipeline on this target: a fault of Halide's, not of the generator."
-        ),
-    ),
-    (
-        r"(?P<what>Can only unroll for loops over a constant extent)",
-        GeneratorFailureReason.FAILED,
-        (
-            "This schedule of generator {name} cannot be compiled: {what}. Others can; where all fail so, an extent "
-            "comes from a scalar input (make it a GeneratorParam) or from odd sizes."
-        ),
-    ),
-    (
-        r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",
-        GeneratorFailureReason.FAILED,
-        (
-            "The schedule was made for another pipeline than that of generator {name} with these parameters: {what}. "
-            "Use the generator and the parameters that it was tuned with."
-        ),
-    ),
-    (
-        (
-            r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
-            r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs
-            r"|Please provide a valid estimate for dimension \S+ of output) "  # Mullapudi2016, Li2018
-            r"\"?(?P<what>[^\s\"]+)"
-        ),
-        GeneratorFailureReason.MISSING_ESTIMATE,
-        (
-            "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one in generate(): "
-            "buffer.set_estimates([(min, extent), …]) for every input and output buffer "
-            "(C++: {{{{min, extent}}, …}}), scalar.set_estimate(value) for every scalar input."
-        ),
-    ),
-    (
-        (
-            r"(?:Func|function) \"(?P<what>[^\"\n]+)\" "
-            r"(?:has scheduling directive\(s\) applied|since it is scheduled to be)"  # Adams2019; Mullapudi2016
-        ),
-        GeneratorFailureReason.MANUAL_SCHEDULE,
-        (
-            "Generator {name} schedules {what} by hand although an autoscheduler runs. Put the manual schedule under "
-            "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`)."
-        ),
-    ),
-    (
-        r"has no GeneratorParam(?:\(s\))? named: \[?(?P<what>[^\]\n]+)",
-        GeneratorFailureReason.UNKNOWN_PARAMETER,
-        (
-            "Generator {name} has no generator parameter {what}. Check the spelling of {given} against the "
-            "generator's GeneratorParam declarations."
-        ),
-    ),
-    (
-        (
-            r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
-            r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)"
-        ),
-        GeneratorFailureReason.BAD_PARAMETER,
-        "Generator {name} was given a parameter value it cannot take: {what}. Check {given}.",
-    ),
-)
-
-
-_PLAIN = re.compile(r"[^\s=,]*")
-
-
 @contextlib.contextmanager
 def plain_folder(folder: Path) -> Iterator[Path]:
-    """`folder` itself, or a link to it where its path has white space, '=' or ','.
+    """Give the folder by a path that Halide's command line takes: a link if its path has white space, '=' or ','.
 
-    Adams2019 reads a parameter up to the first white space and aborts on the rest; the generator's main splits
-    its arguments at '=' and lists at ','.
+    Adams2019 reads a parameter up to the first white space and aborts on the rest; the generator's main splits its
+    arguments at '=', and lists at ','.
     """
-    if _PLAIN.fullmatch(str(folder)):
+    if _PLAIN_PATH.fullmatch(str(folder)):
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="sdk-folder-") as links:
         link = Path(links) / "folder"
         link.symlink_to(folder.absolute(), target_is_directory=True)
         yield link
+
+
+def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[GeneratorFailureReason, str]:
+    generator = f"Generator {request.generator_name}"
+    if outcome.stopped:
+        return GeneratorFailureReason.STOPPED, f"{generator} was stopped."
+    if outcome.timed_out:
+        return GeneratorFailureReason.TIMED_OUT, f"{generator} {outcome.describe()}."
+    given = " ".join(f"-p {key}={value}" for key, value in request.parameters.items()) or "-p key=value"
+    for pattern, reason, template in _EXPLANATIONS:
+        found = re.search(pattern, outcome.log)
+        if found:
+            return reason, template.format(name=request.generator_name, given=given, what=_quoted(found))
+    if outcome.out_of_memory:
+        return GeneratorFailureReason.OUT_OF_MEMORY, f"{generator} {outcome.describe()}."
+    if outcome.exit_code < 0:
+        return GeneratorFailureReason.CRASHED, f"{generator} {outcome.describe()}.{_end_of(outcome.log)}"
+    raised = _RAISED.search(outcome.log)
+    if raised:
+        words = raised.group("what").strip()
+        end = "" if words.endswith((".", "!", "?")) else "."
+        return GeneratorFailureReason.FAILED, f"{generator} failed: {words}{end}"
+    what = outcome.describe() if outcome.exit_code else "succeeded without writing every file"
+    return GeneratorFailureReason.FAILED, f"{generator} {what}.{_end_of(outcome.log)}"
+
+
+def _quoted(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    return " ".join((groups["what"] or groups.get("other") or "").split())
+
+
+def _end_of(log: str) -> str:
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("Warning: ")]
+    return " Its last lines:\n" + "\n".join(lines[-_LOG_LINES_SHOWN:]) if lines else " It printed nothing."
+
+
+# Halide prints what a generator throws or raises up to an empty line; the frames of a Python generator follow.
+_RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+_IF_ALL_FAIL = "Other schedules may compile; if none does, "
+_HALIDE_IS_WRONG = _IF_ALL_FAIL + "Halide cannot compile this pipeline for the target: a bug in Halide."
+
+
+class _Explanation(NamedTuple):
+    """What Halide 21 prints, the reason, and the message with the fix."""
+
+    pattern: str
+    reason: GeneratorFailureReason
+    message: str
+
+
+_EXPLANATIONS = (
+    _Explanation(
+        r"(?P<what>Unhandled HVX \w+ [^\n]*float[^\n]*)",
+        GeneratorFailureReason.FAILED,
+        "This schedule of generator {name} has floating-point vectors, which this version of HVX lacks. "
+        "Compute with integers (fixed point), or use a target for HVX v68.",
+    ),
+    _Explanation(
+        r"Unhandled exception: (?P<what>Error): *\n\s*\n",
+        GeneratorFailureReason.FAILED,
+        "Halide's code generator fails on this schedule of generator {name} without a message. "
+        + _IF_ALL_FAIL
+        + "change the sizes (on Hexagon, use rows of several times 128 bytes).",
+    ),
+    _Explanation(
+        r"(?P<what>(?:Cannot interleave native vectors of|Unsupported HVX) type:? u?int64(?:x\d+)?)",
+        GeneratorFailureReason.FAILED,
+        "This schedule of generator {name} has vectors of 64-bit integers, which Halide's code generator for "
+        "HVX lacks: {what}. "
+        + _IF_ALL_FAIL
+        + "use 32 bits, and divide (or take remainders of) 32-bit values only by powers of two.",
+    ),
+    _Explanation(
+        # LLVM aborts, on an assertion or an error that it calls fatal; Halide throws its own errors (next entry).
+        r"(?:/llvm/[^\n]*: Assertion (?P<what>[^\n]+) failed|LLVM ERROR: (?P<other>[^\n]+))",
+        GeneratorFailureReason.CRASHED,
+        "LLVM, Halide's code generator, crashes on this schedule of generator {name}: {what}. " + _HALIDE_IS_WRONG,
+    ),
+    _Explanation(
+        r"(?P<what>Call of \w+ with argument \d+ undefined|Generated function does not pass LLVM's \w+"
+        r"|Internal Error at [^\n]+\n[^\n]+)",
+        GeneratorFailureReason.FAILED,
+        "Halide's code generator fails on this schedule of generator {name}: {what}. " + _HALIDE_IS_WRONG,
+    ),
+    _Explanation(
+        r"(?P<what>Can only unroll for loops over a constant extent)",
+        GeneratorFailureReason.FAILED,
+        "This schedule of generator {name} does not compile: {what}. "
+        + _IF_ALL_FAIL
+        + "an extent comes from a scalar input (make it a GeneratorParam) or from odd sizes.",
+    ),
+    _Explanation(
+        r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",
+        GeneratorFailureReason.FAILED,
+        "The schedule is for another pipeline than generator {name} makes with these parameters: {what}. "
+        "Use the generator and the parameters that it was tuned with.",
+    ),
+    _Explanation(
+        r"(?:Missing estimate for|Could not find estimate for"  # Adams2019: scalars; Mullapudi2016
+        r"|Need an estimate on dimension \S+ of"  # Adams2019: outputs
+        r"|Please provide a valid estimate for dimension \S+ of output) "  # Mullapudi2016, Li2018
+        r"\"?(?P<what>[^\s\"]+)",
+        GeneratorFailureReason.MISSING_ESTIMATE,
+        "Generator {name} gives no estimate for {what}, which the autoscheduler needs. In generate(), call "
+        "buffer.set_estimates([(min, extent), …]) for every input and output buffer "
+        "(C++: {{{{min, extent}}, …}}), and scalar.set_estimate(value) for every scalar input.",
+    ),
+    _Explanation(
+        r"(?:Func|function) \"(?P<what>[^\"\n]+)\" "
+        r"(?:has scheduling directive\(s\) applied|since it is scheduled to be)",  # Adams2019; Mullapudi2016
+        GeneratorFailureReason.MANUAL_SCHEDULE,
+        "Generator {name} schedules {what} by hand, although an autoscheduler runs. Put the manual schedule under "
+        "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`).",
+    ),
+    _Explanation(
+        r"has no GeneratorParam(?:\(s\))? named: \[?(?P<what>[^\]\n]+)",
+        GeneratorFailureReason.UNKNOWN_PARAMETER,
+        "Generator {name} has no generator parameter {what}. Compare {given} with the generator's GeneratorParams.",
+    ),
+    _Explanation(
+        r"(?P<what>(?:Unable to parse|The value \S+ (?:of GeneratorParam|cannot be parsed)|"
+        r"Enumeration value not found|Value out of range|invalid literal|could not convert)[^\n]*)",
+        GeneratorFailureReason.BAD_PARAMETER,
+        "A parameter of generator {name} has an invalid value: {what}. Check {given}.",
+    ),
+)

@@ -1,4 +1,4 @@
-"""Qualcomm's Hexagon: its SDK, toolchain, simulator and device runner, and the C shims for Halide's runtimes.
+"""Qualcomm's Hexagon: its SDK and compiler, what runs its programs, and the C shims for Halide's runtimes.
 
 Imports `targets.process`.
 """

@@ -1,4 +1,4 @@
-"""What runs a Hexagon's programs: the SDK's simulator, and on a phone's DSP run_main_on_hexagon."""
+"""The programs of the Hexagon SDK that run kernels: the simulator, and run_main_on_hexagon for a phone's DSP."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from targets.hexagon.sdk import DSP_SKELETON, HexagonSdk, dsp_version_of
 
 HEXAGON_SIMULATOR = "hexagon-sim"
 
-# Of the SDK's documentation (examples/profiling): the DSP of each version, and that only --timing models its caches and
-# stalls. With --simulated_returnval the simulator ends with the program's own exit code.
+# By the SDK's documentation (examples/profiling): the DSP of each version; only --timing models its caches and stalls;
+# with --simulated_returnval the simulator ends with the program's exit code.
 _PROCESSORS = {"v65": "v65a_1024", "v66": "v66g_1024", "v68": "v68n_1024"}
 _OPTIONS = ("--timing", "--simulated_returnval")
 
 
 @dataclass(frozen=True)
 class HexagonSimulator:
-    """An SDK's hexagon-sim for one DSP version.
+    """The hexagon-sim of an SDK, for one DSP version.
 
     Attributes:
-        sdk: whose tools also build what it runs.
-        program: hexagon-sim itself.
+        sdk: its tools also build what the simulator runs.
+        program: hexagon-sim.
         dsp_version: such as 'v66'.
     """
 
@@ -32,17 +32,17 @@ class HexagonSimulator:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What stands before a program."""
+        """The words before the program on the command line."""
         return (str(self.program.absolute()), self._processor, *_OPTIONS)
 
     @property
     def arguments_mark(self) -> tuple[str, ...]:
-        """What stands between a program and its arguments."""
+        """The words between the program and its arguments."""
         return ("--",)
 
     @property
     def clock_model(self) -> str:
-        """What its times come from: those of two models are never compared."""
+        """What its times come from; times of two models are never compared."""
         options = " ".join((self._processor, *_OPTIONS))
         return f"{HEXAGON_SIMULATOR} of tools {self.sdk.tools_version} {options}, a nanosecond for a processor cycle"
 
@@ -52,7 +52,7 @@ class HexagonSimulator:
 
 
 def open_hexagon_simulator(sdk: HexagonSdk, halide_target: str) -> HexagonSimulator:
-    """The simulator for a Hexagon Halide target; nothing is started.
+    """Return the simulator for a Hexagon Halide target; nothing is started.
 
     Raises:
         ToolchainError: the SDK has no simulator, or no libraries for the target's DSP version.
@@ -62,19 +62,19 @@ def open_hexagon_simulator(sdk: HexagonSdk, halide_target: str) -> HexagonSimula
     if sdk.simulator is None:
         raise ToolchainError(
             f"The Hexagon SDK in {sdk.root} has no simulator {HEXAGON_SIMULATOR} beside its compiler.",
-            next_step="Install it with the SDK's package manager, or time under QEMU with --device qemu.",
+            next_step="Install it with the SDK's package manager, or use --device qemu.",
         )
     return HexagonSimulator(sdk, sdk.simulator, version)
 
 
 @dataclass(frozen=True)
 class HexagonDeviceRunner:
-    """An SDK's run_main_on_hexagon for one DSP version.
+    """The run_main_on_hexagon of an SDK, for one DSP version.
 
     Attributes:
-        sdk: whose tools also build what it runs.
-        program: run_main_on_hexagon itself, for the phone's processor.
-        skeleton: its counterpart, for the DSP.
+        sdk: its tools also build what the DSP runs.
+        program: run_main_on_hexagon, for the phone's processor.
+        skeleton: its half for the DSP.
         dsp_version: such as 'v66'.
     """
 
@@ -85,15 +85,15 @@ class HexagonDeviceRunner:
 
     @property
     def clock_model(self) -> str:
-        """What its times are: those of another clock are never compared with them."""
+        """What its times are; times of two models are never compared."""
         return f"processor cycles of a device's DSP {self.dsp_version}, a nanosecond for each"
 
 
 def open_hexagon_device_runner(sdk: HexagonSdk, halide_target: str) -> HexagonDeviceRunner:
-    """What runs a Hexagon Halide target's programs on devices; nothing is started.
+    """Return what runs programs of a Hexagon Halide target on devices; nothing is started.
 
     Raises:
-        ToolchainError: the SDK lacks a part, or has no libraries for the target's DSP version; the message names it.
+        ToolchainError: the SDK lacks a part, or has no libraries for the target's DSP version.
     """
     version = dsp_version_of(halide_target)
     sdk.check_dsp_version(version)
@@ -103,8 +103,8 @@ def open_hexagon_device_runner(sdk: HexagonSdk, halide_target: str) -> HexagonDe
             "run_main_on_hexagon for 64-bit Android" if sdk.device_runner is None else f"{DSP_SKELETON} for {version}"
         )
         raise ToolchainError(
-            f"The Hexagon SDK in {sdk.root} has no {part}, which programs are run on a phone's DSP with.",
-            next_step="Build libs/run_main_on_hexagon with the SDK's make, for Android and for that DSP; or time with"
+            f"The Hexagon SDK in {sdk.root} has no {part}, which a phone's DSP needs to run programs.",
+            next_step="Build libs/run_main_on_hexagon with the SDK's make, for Android and for that DSP, or use"
             " --device hexagon-sim.",
         )
     return HexagonDeviceRunner(sdk, sdk.device_runner, skeleton, version)

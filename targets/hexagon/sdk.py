@@ -1,4 +1,4 @@
-"""Qualcomm's Hexagon SDK, where there is one: which version, and what of it can be used."""
+"""An installed Hexagon SDK of Qualcomm's: its version and its parts; and the DSP that a Halide target is for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){1,3}", re.ASCII)
 _DSP_VERSION = re.compile(r"v[0-9]{2}", re.ASCII)
 _HVX_FEATURE = re.compile(r"-hvx_(v[0-9]{2})(?![0-9])", re.ASCII)
 _TOOLS = "tools/HEXAGON_Tools/*/Tools"
-# What runs programs on a device's DSP: its side of the phone, and that of the DSP. Releases before 4.0 built several
+# The two halves that run programs on a device's DSP: on the phone, and on the DSP. Releases before 4.0 built several
 # variants, in folders such as android_Release_aarch64 and hexagon_Release_dynamic_toolv83_v66.
 _SHIPPED = ("libs/run_main_on_hexagon/ship", "libs/common/run_main_on_hexagon/ship")
 _DEVICE_RUNNER = "android*aarch64/run_main_on_hexagon"
@@ -29,17 +29,17 @@ _SIGNERS = ("utils/scripts/signer.py", "tools/elfsigner/elfsigner.py")
 
 @dataclass(frozen=True)
 class HexagonSdk:
-    """What an installed SDK holds.
+    """The parts of an installed SDK.
 
     Attributes:
-        version: of the SDK, from its folder's name; None where that says none.
+        version: of the SDK, from its folder's name; None if the name is not a version.
         tools_version: of the compiler and the simulator.
         compiler: hexagon-clang.
-        dsp_versions: that programs can be linked for, such as 'v66'.
-        simulator: hexagon-sim; None where it is missing.
-        device_runner: what runs a program on a device's DSP, for 64-bit phones; None where it is missing.
-        skeletons: what it needs on the DSP, by the DSP's version, such as 'v66'.
-        signer: what signs a device for programs of one's own; None where it is missing.
+        dsp_versions: the DSP versions that programs can be linked for, such as 'v66'.
+        simulator: hexagon-sim; None if it is missing.
+        device_runner: run_main_on_hexagon for 64-bit phones; None if it is missing.
+        skeletons: its half on the DSP, by DSP version, such as 'v66'.
+        signer: signs a device so that its DSP runs one's own programs; None if it is missing.
     """
 
     root: Path
@@ -53,12 +53,12 @@ class HexagonSdk:
     signer: Path | None
 
     def describe(self) -> str:
-        """Such as '4.5.0.3 with tools 8.5.13, for v65, v66'."""
+        """Return a phrase such as '4.5.0.3 with tools 8.5.13, for v65, v66'."""
         versions = ", ".join(self.dsp_versions) or "no DSP version"
         return f"{self.version or 'of unknown version'} with tools {self.tools_version}, for {versions}"
 
     def check_dsp_version(self, version: str) -> None:
-        """Make sure that programs can be linked for a DSP version.
+        """Check that programs can be linked for a DSP version.
 
         Raises:
             ToolchainError: they cannot.
@@ -67,20 +67,20 @@ class HexagonSdk:
             versions = ", ".join(self.dsp_versions) or "no DSP version"
             raise ToolchainError(
                 f"The Hexagon SDK in {self.root} has no C library for {version}; it has them for {versions}.",
-                next_step="Install tools that have it, or choose another --target.",
+                next_step="Install tools that have it, or use another --target.",
             )
 
     def missing(self) -> tuple[str, ...]:
-        """What the simulator or every device needs, and this SDK lacks; see `open_hexagon_device_runner` for a DSP."""
+        """Return the parts that this SDK lacks, without those of one DSP (see `open_hexagon_device_runner`)."""
         parts = {"the simulator hexagon-sim": self.simulator, "a signer for devices": self.signer}
         return tuple(name for name, path in parts.items() if path is None)
 
 
 def find_hexagon_sdk(root: Path) -> HexagonSdk:
-    """Look into an SDK's folder; nothing of it is started.
+    """Find the parts of the SDK in a folder; nothing is started.
 
     Raises:
-        ToolchainError: there is no SDK, or one without a compiler.
+        ToolchainError: there is no SDK, or it has no compiler.
     """
     tools = {path.parent.name: path for path in root.glob(_TOOLS) if _VERSION.fullmatch(path.parent.name)}
     for version in sorted(tools, key=_numbers, reverse=True):
@@ -101,14 +101,14 @@ def find_hexagon_sdk(root: Path) -> HexagonSdk:
                 signer=_first(root / place for place in _SIGNERS),
             )
     raise ToolchainError(
-        f"The Hexagon SDK in {root} cannot be used: there is no program {_TOOLS}/bin/hexagon-clang in it.",
-        next_step=f"Name the folder of an SDK with {HEXAGON_SDK_VARIABLE} or {HEXAGON_SDK_OPTION}, or name none: "
-        "tuning under QEMU needs none.",
+        f"The Hexagon SDK in {root} cannot be used: it has no {_TOOLS}/bin/hexagon-clang.",
+        next_step=f"Set {HEXAGON_SDK_VARIABLE} or {HEXAGON_SDK_OPTION} to the folder of an SDK. "
+        "To tune under QEMU, set neither.",
     )
 
 
 def dsp_version_of(halide_target: str) -> str:
-    """The DSP version that a Hexagon Halide target is for, such as 'v66'; Halide's own default where it names none."""
+    """Return the DSP version of a Hexagon Halide target, such as 'v66'; Halide's default if it names none."""
     found = _HVX_FEATURE.search(halide_target)
     return found[1] if found else "v62"
 
@@ -119,12 +119,12 @@ def runs_on_devices(halide_target: str) -> bool:
 
 
 def device_halide_target(halide_target: str) -> str:
-    """A standalone Hexagon's Halide target as that of a device's DSP, which runs QuRT."""
+    """Turn the Halide target of a standalone Hexagon into that of a device's DSP, which runs QuRT."""
     return "-".join(_DEVICE_SYSTEM if word == _NO_SYSTEM else word for word in halide_target.split("-"))
 
 
 def _skeletons(root: Path) -> tuple[tuple[str, Path], ...]:
-    """Of the newest tools, where several have built one for a DSP version."""
+    """Find each DSP version's skeleton; the newest tools' if several built one."""
     found: dict[str, Path] = {}
     for place in _SHIPPED:
         for path in sorted((root / place).glob(f"hexagon_*/{DSP_SKELETON}")):

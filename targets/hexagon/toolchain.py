@@ -1,35 +1,37 @@
-"""Qualcomm's compiler and linker: for a Hexagon without a system, as its simulator is, and for a device's DSP."""
+"""Qualcomm's compiler and linker: for a Hexagon without an operating system (its simulator), and for a device's DSP."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
-from targets.process.compiler_run import run_compiler
+from targets.process.compiler_run import (
+    compile_arguments,
+    compiler_environment,
+    link_arguments,
+    program_version,
+    run_compiler,
+)
 from targets.process.content_cache import file_sha256
-from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
-_VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
-# As Halide builds its own program for the simulator (src/runtime/hexagon_remote/Makefile): no data near a pointer. No
-# -mhvx: the compiler would make vectors of the runner's loops, and the vector unit is a kernel's, which locks it first.
+# As in Halide's program for the simulator (src/runtime/hexagon_remote/Makefile): no small-data section. Without -mhvx,
+# because the compiler would vectorise the runner's loops, and only kernels lock the vector unit.
 _TARGET_FLAGS = ("-G0",)
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0")
 _LINK_FLAGS = ("-O2", "-s")
-# A device's DSP loads a shared object, as the SDK's own build links one: its libraries' position-independent variants,
-# its own symbols bound at once, and memory from the heap of the DSP's process.
-_SHARED_COMPILE_FLAGS = ("-std=gnu11", "-fPIC")  # headers of some releases have assembly by its short name
+# A device's DSP loads a shared object. As in the SDK's own build it has the position-independent libraries, binds its
+# own symbols, and takes memory from the heap of the DSP's process. Some releases' headers use `asm` (gnu11).
+_SHARED_COMPILE_FLAGS = ("-std=gnu11", "-fPIC")
 _WRAPPED = ("malloc", "calloc", "free", "realloc", "memalign")
 _SHARED_LINK_FLAGS = ("-fPIC", "-shared", "-Wl,-Bsymbolic", *(f"-Wl,--wrap={name}" for name in _WRAPPED))
 _SHARED_LIBRARIES = ("-lc",)
 _HEADER_FOLDERS = ("incs", "incs/stddef")
 _HEADERS = ("incs/HAP_perf.h", "incs/HAP_power.h")
-# hexagon_sim_read_pcycles and the vector unit are in libhexagon. The rest of a standalone program comes by itself.
+# libhexagon has hexagon_sim_read_pcycles and the vector unit.
 _LIBRARIES = ("-lhexagon", "-lm")
 
 
@@ -39,8 +41,8 @@ class HexagonToolchain:
 
     Attributes:
         dsp_version: such as 'v66'.
-        for_devices: links shared objects for QuRT, the system of devices' DSPs; else programs for no system.
-        cache_dir: what the compiler sees as its home folder.
+        cache_dir: the compiler's home folder.
+        for_devices: links shared objects for QuRT, the system of devices' DSPs; else programs without a system.
     """
 
     sdk: HexagonSdk
@@ -50,7 +52,7 @@ class HexagonToolchain:
 
     @property
     def shim_sources(self) -> tuple[Path, ...]:
-        """What Halide's runtime and the runner need beside the system that there is, or in place of one."""
+        """What Halide's runtime and the runner need that the DSP's system lacks, or in place of a system."""
         standalone = ("memory_shims.c", "standalone_shims.c")
         of_system = ("qurt_shims.c",) if self.for_devices else standalone
         return tuple(Path(__file__).parent / name for name in ("shims.c", *of_system))
@@ -61,13 +63,13 @@ class HexagonToolchain:
         return True
 
     def prepare(self, stop: StopSignal | None = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def version(self) -> str:
-        """The version of the SDK's tools, once their compiler has been seen to run.
+        """Return the version of the SDK's tools, after checking that their compiler runs.
 
         Raises:
-            ToolchainError: the compiler cannot be run, or the SDK lacks what programs for the DSP are made with.
+            ToolchainError: the compiler cannot be run, or the SDK lacks a part that the DSP's programs are built with.
         """
         self.sdk.check_dsp_version(self.dsp_version)
         if self.for_devices:
@@ -76,7 +78,7 @@ class HexagonToolchain:
         return self.sdk.tools_version
 
     def fingerprint(self) -> str:
-        """Everything of this toolchain that an object depends on, for cache keys.
+        """Return everything of this toolchain that an object depends on, for cache keys.
 
         Raises:
             ToolchainError: as `version`.
@@ -88,7 +90,7 @@ class HexagonToolchain:
         return " ".join(("hexagon", version, compiler_words(self.sdk.compiler), *flags))
 
     def describe(self) -> str:
-        """Such as 'Hexagon SDK 4.5.0.3, tools 8.5.13 for v66, standalone', or ', for QuRT'.
+        """Return a phrase such as 'Hexagon SDK 4.5.0.3, tools 8.5.13 for v66, standalone' (or ', for QuRT').
 
         Raises:
             ToolchainError: as `version`.
@@ -103,24 +105,22 @@ class HexagonToolchain:
         """Compile one C source into an object file.
 
         Raises:
-            ToolchainError: the SDK is broken, or the source does not compile; its last lines are given.
+            ToolchainError: the SDK is broken, or the source does not compile.
         """
-        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
-        paths = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
-        of_system: tuple[str, ...] = ()
+        of_system: list[str] = []
         if self.for_devices:
-            folders = [self.sdk.root.absolute() / folder for folder in _HEADER_FOLDERS]
-            of_system = (*_SHARED_COMPILE_FLAGS, *(f"-I{folder}" for folder in folders))
-        arguments = [*_COMPILE_FLAGS, *of_system, *flags, *includes, *paths]
+            headers = [f"-I{self.sdk.root.absolute() / folder}" for folder in _HEADER_FOLDERS]
+            of_system = [*_SHARED_COMPILE_FLAGS, *headers]
+        arguments = compile_arguments(source, object_path, include_dirs, [*_COMPILE_FLAGS, *of_system, *flags])
         self._run(arguments, f"{source.name} does not compile for Hexagon {self.dsp_version}")
 
     def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and the SDK's libraries into an executable, or for a device's DSP into a shared object.
+        """Link objects and the SDK's libraries into an executable, or into a shared object for a device's DSP.
 
         Raises:
-            ToolchainError: the SDK is broken, or the link fails; the linker's last lines are given.
+            ToolchainError: the SDK is broken, or the link fails.
         """
-        paths = [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
+        paths = link_arguments(objects, output)
         arguments = [*_LINK_FLAGS, *paths, *_LIBRARIES]
         if self.for_devices:
             places = [f"-Wl,-soname,{output.name}", f"-Wl,-L{self._shared_libraries.absolute()}"]
@@ -141,43 +141,25 @@ class HexagonToolchain:
         if missing is not None:
             raise ToolchainError(
                 f"The Hexagon SDK in {self.sdk.root} has no {missing.relative_to(self.sdk.root)}, which programs for"
-                " a device's DSP are made with.",
-                next_step="Install the whole SDK, not its tools alone; or time with --device hexagon-sim.",
+                " a device's DSP need.",
+                next_step="Install the whole SDK, not only its tools, or use --device hexagon-sim.",
             )
 
     def _header_hashes(self) -> tuple[str, ...]:
-        """The compiled shims depend on them, and the tools' version says nothing of them."""
+        """Hash the headers that the shims include: the version of the tools does not tell them apart."""
         return tuple(file_sha256(self.sdk.root / header) for header in _HEADERS)
 
     def _run(self, arguments: Sequence[str], failure: str) -> None:
         command = [str(self.sdk.compiler.absolute()), *self._target_flags, *arguments]
         compiler = f"hexagon-clang {self.version()}"
-        run_compiler(command, _environment(self.cache_dir), failure, compiler, folder=self.cache_dir)
+        run_compiler(command, compiler_environment(self.cache_dir), failure, compiler, folder=self.cache_dir)
 
 
-def _environment(home: Path) -> dict[str, str]:
-    return {"PATH": os.defpath, "HOME": str(home.absolute()), "LC_ALL": "C"}
-
-
-@lru_cache(maxsize=8)
 def compiler_words(compiler: Path) -> str:
-    """What an SDK's compiler says of its version, in one line.
+    """Return the first line of `hexagon-clang --version`.
 
     Raises:
-        ToolchainError: it cannot be run.
+        ToolchainError: the compiler cannot be run.
     """
-    next_step = f"Install the SDK's tools again, or name another SDK with {HEXAGON_SDK_VARIABLE}."
-    try:
-        outcome = run_limited([str(compiler), "--version"], _VERSION_LIMITS, environment=_environment(compiler.parent))
-    except OSError as error:
-        raise ToolchainError(
-            f"The Hexagon SDK's compiler {compiler} cannot be run: {error}.", next_step=next_step
-        ) from error
-    lines = outcome.log.strip().splitlines()
-    if not outcome.succeeded or not lines:
-        said = lines[-1][:200] if lines else "nothing"
-        raise ToolchainError(
-            f"The Hexagon SDK's compiler {compiler} cannot be run: it {outcome.describe()} and said: {said}",
-            next_step=next_step,
-        )
-    return lines[0][:200]
+    next_step = f"Reinstall the SDK's tools, or set {HEXAGON_SDK_VARIABLE} to another SDK."
+    return program_version(compiler, "The Hexagon SDK's compiler", next_step)

@@ -1,4 +1,4 @@
-"""Child processes with limits, files that appear whole, a content-addressed cache, the signal to stop.
+"""Child processes with limits, compiler runs, atomic file writes, a content-addressed cache and the stop signal.
 
 Imports nothing of ours but `targets.errors`.
 """

@@ -1,4 +1,4 @@
-"""Writing a file so that nobody ever sees half of it."""
+"""Write a file so that readers see all of it or nothing."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write beside the target, flush to disk, then move over it; after a failure nothing is left behind.
+    """Write to a temporary file in the same folder, flush it to disk, then rename it. A failure leaves nothing behind.
 
     Args:
-        mode: the permissions of the new file; it never has more while it is written.
+        mode: the permissions of the new file; never wider while it is written.
 
     Raises:
         OSError: the folder is missing or not writable, or the disk is full.
     """
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, mode)
-        os.replace(beside, path)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise

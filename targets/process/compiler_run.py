@@ -1,8 +1,11 @@
-"""One run of a compiler or linker, with a limit, and its complaint as an error."""
+"""Run compilers and linkers with a limit, and turn their failures into errors that show what they printed."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
@@ -11,7 +14,10 @@ from targets.process.stop_signal import StopSignal
 
 # The first use of a target builds its C library, which can take minutes on a slow machine.
 _LIMITS = ProcessLimits(time_s=900.0, memory_bytes=8 * 2**30)
+_VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _ERROR_LINES = 15
+_LONGEST_LINE_CHARACTERS = 200
+_FIRST_LINE = re.compile(r"(.+)")
 
 
 def run_compiler(
@@ -26,13 +32,13 @@ def run_compiler(
     """Run a compiler to its end.
 
     Args:
-        failure: what a failure is called, such as 'a.c does not compile for aarch64-linux-musl'.
+        failure: the start of the error message, such as 'a.c does not compile for aarch64-linux-musl'.
         compiler: its name and version, for the error.
-        folder: the working directory, made when missing; paths in `command` are absolute then.
-        stop: kills it when set; that is no failure.
+        folder: the working directory, made when missing; the paths in `command` must be absolute then.
+        stop: kills the compiler when set; that is not a failure.
 
     Raises:
-        ToolchainError: it cannot be run, or fails; its last lines are given.
+        ToolchainError: it cannot be run, or fails; the message ends with its last lines.
     """
     try:
         if folder is not None:
@@ -43,3 +49,45 @@ def run_compiler(
     if not outcome.succeeded and not outcome.stopped:
         lines = "\n".join(outcome.log.splitlines()[-_ERROR_LINES:])
         raise ToolchainError(f"{failure} ({compiler} {outcome.describe()}):\n{lines}")
+
+
+def compile_arguments(
+    source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
+) -> list[str]:
+    """Return the arguments that compile one C source, with absolute paths."""
+    includes = [f"-I{folder.absolute()}" for folder in include_dirs]
+    return [*flags, *includes, "-c", str(source.absolute()), "-o", str(object_path.absolute())]
+
+
+def link_arguments(objects: Sequence[Path], output: Path) -> list[str]:
+    """Return the arguments that name the objects and the output of a link, with absolute paths."""
+    return [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
+
+
+def compiler_environment(home: Path) -> dict[str, str]:
+    """Return an environment that does not depend on the user's; vendors' compilers may be shell scripts."""
+    return {"PATH": os.defpath, "HOME": str(home.absolute()), "LC_ALL": "C"}
+
+
+@lru_cache(maxsize=16)
+def program_version(program: Path, name: str, next_step: str, pattern: re.Pattern[str] = _FIRST_LINE) -> str:
+    """Return what `program --version` prints: the first group of `pattern`, at most 200 characters of it.
+
+    Args:
+        name: what the program is, for the error.
+
+    Raises:
+        ToolchainError: it cannot be run, fails, or prints something else.
+    """
+    environment = compiler_environment(program.parent)
+    try:
+        outcome = run_limited([str(program), "--version"], _VERSION_LIMITS, environment=environment)
+    except OSError as error:
+        raise ToolchainError(f"{name} {program} cannot be run: {error}.", next_step=next_step) from error
+    found = pattern.search(outcome.log.strip())
+    if outcome.succeeded and found is not None:
+        return found[1][:_LONGEST_LINE_CHARACTERS]
+    printed = (outcome.log.strip().splitlines() or ["nothing"])[-1][:_LONGEST_LINE_CHARACTERS]
+    raise ToolchainError(
+        f"{name} {program} cannot be run: `--version` {outcome.describe()} and printed: {printed}", next_step=next_step
+    )

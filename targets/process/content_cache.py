@@ -1,4 +1,4 @@
-"""Files kept across runs, named by the content they were made from."""
+"""Keep built files across runs, named by a hash of what they were built from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from targets.errors import ToolchainError
 
 
 class ContentCache:
-    """A folder of built files, each under a hash of everything it depends on.
+    """A folder of built files, each named by a hash of everything it depends on.
 
-    Safe for threads and processes that share the folder: one builds a file while the others wait for it.
-    A file is trusted when a seal beside it (written after it) still gives its size and SHA-256; else it is
-    built again.
+    Threads and processes may share the folder: one builds a file while the others wait for it. A file is used only if
+    the seal beside it, written last, has its size and SHA-256; otherwise it is built again.
     """
 
     def __init__(self, root: Path) -> None:
@@ -27,29 +26,29 @@ class ContentCache:
 
     @property
     def root(self) -> Path:
-        """The folder itself, for tools that keep a cache of their own in it."""
+        """The folder, for tools that keep their own cache in it."""
         return self._root
 
     def path_for(self, key_parts: Sequence[str | bytes], suffix: str) -> Path:
-        """Where the file of this key lies, whether it has been built or not.
+        """Return the path of the file of this key, whether it is built or not.
 
         Args:
-            key_parts: everything the content depends on, in order; text and bytes are told apart.
-            suffix: how the name ends, such as '.o'.
+            key_parts: everything the content depends on, in order; text and bytes differ.
+            suffix: the end of the name, such as '.o'.
         """
         key = _key(key_parts)
         return self._root / key[:2] / f"{key}{suffix}"
 
     def get_or_build(self, key_parts: Sequence[str | bytes], suffix: str, build: Callable[[Path], None]) -> Path:
-        """The file of this key, built first where there is none that can be trusted.
+        """Return the file of this key; build it if it is missing or damaged.
 
         Args:
             key_parts, suffix: as for `path_for`.
-            build: writes the file at the path it is given, in an empty folder of its own that is removed
-                afterwards; the file's mode is kept. What it raises passes through, and nothing is left.
+            build: writes the file at the path it is given, in an empty temporary folder; the file's mode is kept.
+                Its exceptions pass through, and no file is kept.
 
         Raises:
-            ToolchainError: the cache folder cannot be used, or `build` wrote no file or an empty one.
+            ToolchainError: the cache folder cannot be written, or `build` wrote no file or an empty one.
         """
         path = self.path_for(key_parts, suffix)
         if _is_sealed(path):
@@ -60,15 +59,15 @@ class ContentCache:
         return path
 
     def _build(self, path: Path, build: Callable[[Path], None]) -> None:
-        with _usable(self._root):
+        with _writing(self._root):
             path.parent.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix=".building-", dir=path.parent))
         try:
             fresh = folder / path.name
             build(fresh)
             if not fresh.is_file() or fresh.stat().st_size == 0:
-                raise ToolchainError(f"Building {path.name} ended without an error, yet wrote no file.")
-            with _usable(self._root):
+                raise ToolchainError(f"Building {path.name} succeeded but wrote no file.")
+            with _writing(self._root):
                 _sync(fresh)
                 seal = folder / _seal_path(path).name
                 seal.write_text(_seal(fresh))
@@ -80,10 +79,10 @@ class ContentCache:
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with _usable(self._root):
+        with _writing(self._root):
             locks = self._root / "locks"
             locks.mkdir(parents=True, exist_ok=True)
-            # Lock files stay: removing one while another process waits on it would let two builders in.
+            # Lock files stay: if one were removed while a process waits for it, two could build.
             descriptor = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -93,7 +92,7 @@ class ContentCache:
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file's content, hexadecimal.
+    """Return the SHA-256 of a file's content, in hexadecimal.
 
     Raises:
         OSError: the file cannot be read.
@@ -132,11 +131,11 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _usable(root: Path) -> Iterator[None]:
+def _writing(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise ToolchainError(
             f"The cache folder {root} cannot be written: {error.strerror or error}.",
-            next_step="Free some space or choose another cache folder.",
+            next_step="Free some disk space, or choose another cache folder.",
         ) from error

@@ -1,4 +1,4 @@
-"""A child process with a time limit and a memory limit, killed with all its children."""
+"""Run a child process with a time limit and a memory limit; it is killed with all its children."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from typing import IO
 
 from targets.process.stop_signal import StopSignal
 
-# A process whose peak came this close to its limit and then died is taken to have died of it.
+LOG_TAIL_BYTES = 64 * 1024
+# poll() takes a C int.
+_LONGEST_WAIT_MS = 2**31 - 1
+# A process whose peak memory came this close to its limit probably died of it.
 _NEAR_LIMIT_SHARE = 0.9
 _OUT_OF_MEMORY_MARKS = (
     "std::bad_alloc",
@@ -30,12 +33,12 @@ _OUT_OF_MEMORY_MARKS = (
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What one child may use.
+    """What a child process may use.
 
     Attributes:
-        time_s: wall-clock seconds until it is killed with its children.
+        time_s: wall-clock seconds; then it is killed with its children.
         memory_bytes: private writable memory (RLIMIT_DATA) of each of its processes.
-        cores: the processor cores it may run on; None leaves the choice to the kernel.
+        cores: the processor cores it may run on; None lets the kernel choose.
     """
 
     time_s: float
@@ -45,16 +48,16 @@ class ProcessLimits:
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """What a child left behind.
+    """How a child process ended.
 
     Attributes:
-        exit_code: its exit status; minus the signal number when a signal ended it.
+        exit_code: its exit status, or minus the number of the signal that ended it.
         timed_out: it was killed at its time limit.
         stopped: it was killed because the run is stopping.
         duration_s: wall-clock seconds from start to end.
-        peak_memory_bytes: the largest resident set of the process; 0 when it is not known.
+        peak_memory_bytes: the largest resident set of the process; 0 if unknown.
         memory_limit_bytes: the limit it ran under.
-        log: the end of its stdout and stderr together.
+        log: the end of its stdout and stderr, interleaved.
     """
 
     exit_code: int
@@ -67,12 +70,12 @@ class ProcessOutcome:
 
     @property
     def succeeded(self) -> bool:
-        """True when it ended by itself with exit code 0."""
+        """Whether it ended by itself with exit code 0."""
         return self.exit_code == 0 and not self.timed_out and not self.stopped
 
     @property
     def out_of_memory(self) -> bool:
-        """True when it failed and memory is the likely cause: it said so, or it died near its limit."""
+        """Whether it failed, and memory is the likely cause: it said so, or it died near its limit."""
         if self.succeeded or self.timed_out or self.stopped:
             return False
         if any(mark in self.log for mark in _OUT_OF_MEMORY_MARKS):
@@ -80,7 +83,7 @@ class ProcessOutcome:
         return self.exit_code < 0 and self.peak_memory_bytes > _NEAR_LIMIT_SHARE * self.memory_limit_bytes
 
     def describe(self) -> str:
-        """One phrase for a person, such as 'ran out of its 4.0 GiB of memory'."""
+        """Return a phrase such as 'ran out of its 4.0 GiB of memory'."""
         if self.stopped:
             return "was stopped"
         if self.timed_out:
@@ -93,16 +96,11 @@ class ProcessOutcome:
 
 
 def signal_name(number: int) -> str:
-    """'SIGSEGV', or 'signal 40' where it has no name."""
+    """Return a name such as 'SIGSEGV', or 'signal 40' for a real-time signal."""
     try:
         return signal.Signals(number).name
-    except ValueError:  # a real-time signal
+    except ValueError:
         return f"signal {number}"
-
-
-LOG_TAIL_BYTES = 64 * 1024
-# What poll takes: a C int.
-_LONGEST_WAIT_MS = 2**31 - 1
 
 
 def run_limited(
@@ -113,10 +111,10 @@ def run_limited(
     folder: Path | None = None,
     stop: StopSignal | None = None,
 ) -> ProcessOutcome:
-    """Run `arguments` in a session of its own and wait for it.
+    """Run a program in a session of its own and wait for it.
 
-    The memory limit is set right after the start (no code runs between fork and exec, which is what makes it safe
-    in a threaded program); CPU time is limited too, so that a child whose parent was killed ends by itself.
+    The memory limit is set right after the start: no code runs between fork and exec, so this is safe in a threaded
+    program. CPU time is limited, too, so that a child whose parent was killed ends by itself.
 
     Raises:
         OSError: the program cannot be started.
@@ -162,22 +160,22 @@ def _limit(pid: int, limits: ProcessLimits) -> None:
         resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
     except ProcessLookupError:
-        pass  # it has ended already
+        pass  # it has already ended
 
 
 def cpu_limit_s(limits: ProcessLimits) -> int:
-    """A CPU-time limit that the wall-clock limit always meets first, however many threads run."""
+    """Return a limit of CPU time that the wall-clock limit always reaches first, with any number of threads."""
     return int(limits.time_s * (os.cpu_count() or 1)) + 10
 
 
 def _own_peak_bytes(usage: resource.struct_rusage) -> int:
-    """A child's peak; 0 when it stayed below this process's, whose memory the kernel counts from the fork on."""
+    """Return a child's peak; 0 if it stayed below this process's, which the kernel counts from the fork on."""
     parent_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return usage.ru_maxrss * 1024 if usage.ru_maxrss > parent_kib else 0
 
 
 def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:
-    """Wait for the end of `pid`; returns (timed out, stopped)."""
+    """Wait until `pid` ends; return (timed out, stopped)."""
     pid_fd = os.pidfd_open(pid)
     try:
         poller = select.poll()
@@ -193,13 +191,13 @@ def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]
 
 
 def kill_group(pid: int) -> None:
-    """SIGKILL to the process group that `pid` leads; quiet when it is gone."""
+    """Send SIGKILL to the process group that `pid` leads, if it still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def read_tail(log: IO[bytes]) -> str:
-    """The last `LOG_TAIL_BYTES` of an open file, as text."""
+    """Return the last `LOG_TAIL_BYTES` of an open file as text."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - LOG_TAIL_BYTES))
     return log.read().decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A flag that waiting threads can poll beside file descriptors."""
+"""A flag that threads can wait for together with file descriptors."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import threading
 
 
 class StopSignal:
-    """Set once, from any thread or a signal handler; `fileno()` becomes readable then, for `select` and `poll`."""
+    """Set once, from any thread or a signal handler; then `fileno()` is readable, for `select` and `poll`."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._read_fd, self._write_fd = os.pipe()
 
     def set(self) -> None:
-        """Raise the flag; it stays raised."""
+        """Set the flag; it stays set."""
         if not self._event.is_set():
             self._event.set()
             os.write(self._write_fd, b"x")
 
     def is_set(self) -> bool:
-        """Whether it was raised."""
+        """Return whether the flag is set."""
         return self._event.is_set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep up to `timeout_s`; true when the signal is set."""
+        """Wait up to `timeout_s`; return whether the flag is set."""
         return self._event.wait(timeout_s)
 
     def fileno(self) -> int:
-        """A descriptor that is readable once the flag is raised."""
+        """Return a descriptor that is readable once the flag is set."""
         return self._read_fd
 
     def __del__(self) -> None:

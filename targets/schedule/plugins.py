@@ -1,4 +1,4 @@
-"""Autoscheduler plug-ins of our own: apply a header, stop after the search, schedule everything at root."""
+"""The SDK's own autoscheduler plug-ins: apply a header, stop after the search, schedule everything at root."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from targets.generator.run import AutoschedulerRequest
 from targets.schedule.header import schedule_name
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
-PLUGIN_AUTOSCHEDULER = "SdkSchedule"
+ALL_AT_ROOT = "AllAtRoot"
+_SCHEDULE = "SdkSchedule"
+_SEARCH = "SdkSearch"
+_ROOT_SOURCE = Path(__file__).parent / "root_plugin.cpp"
+_SEARCH_SOURCE = Path(__file__).parent / "search_plugin.cpp"
 
-_PLUGIN_SOURCE = """\
+_SCHEDULE_SOURCE = """\
 #include "Halide.h"
-// A generator may have a function of the same name, from an earlier header: it must not take the place of this one.
+// The generator may have a function of this name from an earlier header; it must not replace this one.
 #pragma GCC visibility push(hidden)
 #include "tuned.schedule.h"
 #pragma GCC visibility pop
@@ -39,48 +43,39 @@ struct Register {{
 
 
 def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> AutoschedulerRequest:
-    """The autoscheduler that applies `schedule_text`, compiled once and cached by its content.
+    """Build the autoscheduler that applies a header to any generator; cached by the header's content.
 
     Raises:
-        ToolchainError: no C++ compiler.
+        ToolchainError: no C++ compiler is installed.
         GeneratorError: the header does not compile.
     """
     with tempfile.TemporaryDirectory(prefix="sdk-schedule-") as folder:
         header = Path(folder) / "tuned.schedule.h"
         header.write_text(schedule_text)
         source = Path(folder) / "schedule_plugin.cpp"
-        name = schedule_name(schedule_text)
-        source.write_text(_PLUGIN_SOURCE.format(name=name, autoscheduler=PLUGIN_AUTOSCHEDULER))
-        return AutoschedulerRequest(PLUGIN_AUTOSCHEDULER, (compiler.build_plugin(source),))
-
-
-_SOURCE = Path(__file__).parent / "search_plugin.cpp"
-_NAME = "SdkSearch"
+        source.write_text(_SCHEDULE_SOURCE.format(name=schedule_name(schedule_text), autoscheduler=_SCHEDULE))
+        return AutoschedulerRequest(_SCHEDULE, (compiler.build_plugin(source),))
 
 
 def build_search_plugin(compiler: HostCppCompiler) -> Path:
-    """The plug-in, compiled once and cached.
+    """Build the plug-in of `search_only`; cached.
 
     Raises:
         ToolchainError: no C++ compiler is installed.
     """
-    return compiler.build_plugin(_SOURCE)
+    return compiler.build_plugin(_SEARCH_SOURCE)
 
 
 def search_only(request: AutoschedulerRequest, plugin: Path, featurization: Path) -> AutoschedulerRequest:
-    """The same search, ended as soon as its features are written to `featurization`."""
+    """Return the same search, which ends without compiling once its features are written to `featurization`."""
     parameters = {**request.parameters, "search": request.name, "featurization_path": str(featurization)}
-    return replace(request, name=_NAME, plugins=(*request.plugins, plugin), parameters=parameters)
-
-
-_SOURCE = Path(__file__).parent / "root_plugin.cpp"
-ALL_AT_ROOT = "AllAtRoot"
+    return replace(request, name=_SEARCH, plugins=(*request.plugins, plugin), parameters=parameters)
 
 
 def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:
-    """The autoscheduler, its plug-in compiled once and cached.
+    """Build the autoscheduler that puts everything at root, in plain loops: right and compilable where others are not.
 
     Raises:
         ToolchainError: no C++ compiler is installed.
     """
-    return AutoschedulerRequest(ALL_AT_ROOT, (compiler.build_plugin(_SOURCE),))
+    return AutoschedulerRequest(ALL_AT_ROOT, (compiler.build_plugin(_ROOT_SOURCE),))

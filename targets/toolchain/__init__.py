@@ -1,4 +1,4 @@
-"""C toolchains of the targets (zig, Android's NDK, Hexagon's) and the C++ compiler of this machine.
+"""The C toolchain of each target (zig, Android's NDK, Qualcomm's), and this machine's C++ compiler.
 
 Imports `targets.profile`, `targets.hexagon` and `targets.process`.
 """

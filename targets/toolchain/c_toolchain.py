@@ -1,4 +1,4 @@
-"""A target's C compiler and linker: the protocol, and from a profile to the toolchain that links for it."""
+"""The C compiler and linker of a target: the protocol, and the toolchain of each profile."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from targets.toolchain.zig import ZigToolchain
 
 
 class CToolchain(Protocol):
-    """Compiles and links C for one target. Every method raises ToolchainError where the tools are missing or fail."""
+    """Compiles and links C for one target. Every method raises ToolchainError if the tools are missing or fail."""
 
     @property
     def shim_sources(self) -> tuple[Path, ...]:
-        """C sources to be linked beside Halide's runtime: what it calls and this toolchain's C library lacks."""
+        """C sources to link with Halide's runtime: functions that it calls and this toolchain's C library lacks."""
         ...
 
     @property
     def is_prepared(self) -> bool:
-        """False before the first use, where that takes long."""
+        """Whether the first use is over, where it takes long."""
         ...
 
     def prepare(self, stop: StopSignal | None = None) -> None:
-        """Do what would make the first use take long; returns early, without an error, once `stop` is set."""
+        """Do now what makes the first use slow. Returns early, without an error, once `stop` is set."""
         ...
 
     def version(self) -> str:
-        """The compiler's own version."""
+        """Return the compiler's version."""
         ...
 
     def fingerprint(self) -> str:
-        """Everything of this toolchain that an object depends on, for cache keys."""
+        """Return everything of this toolchain that an object depends on, for cache keys."""
         ...
 
     def describe(self) -> str:
-        """For people and records: which compiler, for which C library, linked how. No path of this machine."""
+        """Return which compiler it is, for which C library, and how it links: for people and records, without paths."""
         ...
 
     def compile_c(
@@ -55,18 +55,19 @@ class CToolchain(Protocol):
 
 
 ANDROID_KIND = "android"
+_NO_NDK = f"{NDK_VARIABLES[0]} is not set"
 
 
 def open_toolchain(
     profile: TargetProfile, cache_folder: Path, ndk_root: Path | None, hexagon_sdk: HexagonSdk | None = None
 ) -> CToolchain:
-    """The toolchain that the profile asks for; for `android` the NDK where there is one, else zig's static musl.
+    """Return the toolchain of a profile; for `android` the NDK if there is one, else zig's static musl.
 
-    Nothing is started: a missing or broken toolchain raises ToolchainError where it is used.
+    Nothing is started: a missing or broken toolchain raises ToolchainError when it is used.
 
     Args:
-        ndk_root: the Android NDK's folder; None where there is none, or where its programs would not run.
-        hexagon_sdk: for a Hexagon profile, to build with its tools; None builds for Linux, and so for QEMU.
+        ndk_root: the Android NDK's folder; None if there is none, or if its programs would not run.
+        hexagon_sdk: builds a Hexagon profile with its tools; None builds for Linux, and so for QEMU.
     """
     if hexagon_sdk is not None:
         version = dsp_version_of(profile.halide_target)
@@ -81,23 +82,23 @@ def open_toolchain(
 
 
 def fallback_notice(profile: TargetProfile, ndk_root: Path | None, *, runs_here: bool) -> str:
-    """A message for who measures an Android profile without bionic; empty where there is nothing to say.
+    """Return a message if an Android profile is measured without bionic; empty otherwise.
 
     Args:
-        runs_here: programs run on this machine, natively or emulated, where there is no bionic.
+        runs_here: programs run on this machine, natively or emulated, which has no bionic.
     """
     if profile.toolchain.kind != ANDROID_KIND:
         return ""
-    linked = "Programs are linked with static musl, which allocates memory in another way than a phone's C library"
+    linked = "Programs are linked with static musl, which allocates memory differently from a phone's C library"
     if runs_here:
-        return f"{linked}: those of an Android NDK do not run on this machine."
+        return f"{linked}. Programs of an Android NDK do not run on this machine."
     if ndk_root is None:
-        return f"{linked}: {NDK_VARIABLES[0]} names no Android NDK."
+        return f"{linked}. To use an Android NDK, set {NDK_VARIABLES[0]} to its folder."
     return ""
 
 
 def describe_toolchains(profile: TargetProfile, cache_folder: Path, ndk_root: Path | None) -> str:
-    """Which toolchain is used for the profile, or which for phones and which for this machine.
+    """Return which toolchain builds for the profile; for Android those for phones and for the emulator.
 
     Raises:
         ToolchainError: one of them is missing or broken.
@@ -106,5 +107,5 @@ def describe_toolchains(profile: TargetProfile, cache_folder: Path, ndk_root: Pa
     if profile.toolchain.kind != ANDROID_KIND:
         return here
     if ndk_root is None:
-        return f"{here} ({NDK_VARIABLES[0]} names no Android NDK)"
+        return f"{here} ({_NO_NDK})"
     return f"{open_toolchain(profile, cache_folder, ndk_root).describe()}; for the emulator {here}"

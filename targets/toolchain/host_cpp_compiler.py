@@ -1,4 +1,4 @@
-"""The host's C++ compiler, for what must link with libHalide: generators and autoscheduler plug-ins."""
+"""This machine's C++ compiler, for what links with libHalide: generators and autoscheduler plug-ins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAXIMUM_ERROR_LINES = 12
 
 
 class HostCppCompiler:
-    """Compiles C++ against the Halide wheel, cached by the content of the source and the headers beside it."""
+    """Compiles C++ against the Halide wheel, cached by the content of the source and of its own headers."""
 
     def __init__(self, halide: HalideInstall, cache: ContentCache, environment: Mapping[str, str]) -> None:
         self._halide = halide
@@ -26,17 +26,17 @@ class HostCppCompiler:
         self._environment = dict(environment)
 
     def build_generator(self, source: Path) -> Path:
-        """A generator executable from one C++ source.
+        """Build a generator executable from one C++ source.
 
         Raises:
             ToolchainError: no C++ compiler is installed.
-            GeneratorError: the source does not compile; the compiler's first errors are shown.
+            GeneratorError: the source does not compile; the message has the compiler's first errors.
         """
         link = [str(self._halide.gengen_library), "-rdynamic"]
         return self._build(source, "generator", link, ".generator")
 
     def build_plugin(self, source: Path) -> Path:
-        """An autoscheduler plug-in from one C++ source.
+        """Build an autoscheduler plug-in from one C++ source.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
@@ -70,7 +70,7 @@ class HostCppCompiler:
         if not outcome.succeeded:
             raise GeneratorError(
                 f"{source} does not compile (the compiler {outcome.describe()}):\n{_first_errors(outcome.log)}",
-                next_step="\nMend the source; Halide's own headers and libraries are found without any option.",
+                next_step="\nFix the source. Halide's headers and libraries need no options: the SDK adds them.",
             )
 
     def _compiler(self) -> str:
@@ -79,13 +79,13 @@ class HostCppCompiler:
             if found:
                 return found
         raise ToolchainError(
-            f"A C++ compiler is needed to build this, and none of {', '.join(_COMPILERS)} is installed.",
-            next_step="On Debian: apt-get install g++. Python generators do not need one to be tuned.",
+            f"A C++ compiler is needed: none of {', '.join(_COMPILERS)} is installed.",
+            next_step="On Debian: apt-get install g++. Python generators can be tuned without one.",
         )
 
 
 def _source_files(source: Path) -> list[Path]:
-    """The source and, transitively, the headers it includes by a path relative to itself."""
+    """Return the source and, transitively, the headers that it includes by a relative path."""
     found = [source]
     for file in found:
         text = file.read_text(errors="replace")

@@ -6,21 +6,24 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.compiler_run import run_compiler
-from targets.process.limited_process import ProcessLimits, run_limited
+from targets.process.compiler_run import (
+    compile_arguments,
+    compiler_environment,
+    link_arguments,
+    program_version,
+    run_compiler,
+)
 from targets.process.stop_signal import StopSignal
 
-# The first that is set names the NDK; else it is the newest in the folder `ndk` of the Android SDK.
+# The first that is set names the NDK; otherwise it is the newest in the folder `ndk` of the Android SDK.
 NDK_VARIABLES = ("ANDROID_NDK_ROOT", "ANDROID_NDK_HOME", "ANDROID_NDK")
 SDK_VARIABLE = "ANDROID_HOME"
 
-_VERSION_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fPIE")
-# Newer phones have pages of 16 KiB, and load nothing that is aligned to less.
+# Newer phones have pages of 16 KiB and load only what is aligned to them.
 _LINK_FLAGS = ("-O2", "-s", "-pie", "-Wl,-z,max-page-size=16384")
 _LIBRARIES = ("-lm", "-ldl", "-llog")
 _REVISION = re.compile(r"^Pkg\.Revision\s*=\s*([0-9][0-9A-Za-z.-]{0,40})\s*$", re.MULTILINE)
@@ -35,8 +38,8 @@ class NdkToolchain:
     Attributes:
         root: the NDK's folder.
         triple: Android's name of the target without the API level, such as 'aarch64-linux-android'.
-        api_level: of the oldest Android that programs are to run on.
-        cache_dir: what clang sees as its home folder.
+        api_level: the API level of the oldest Android that programs run on.
+        cache_dir: clang's home folder.
     """
 
     root: Path
@@ -55,38 +58,38 @@ class NdkToolchain:
         return True
 
     def prepare(self, stop: StopSignal | None = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     @property
     def compiler(self) -> Path:
-        """The compiler's own program for the target.
+        """The compiler for the target.
 
         Raises:
-            ToolchainError: the folder is no NDK, or one without this target; says which variables name it.
+            ToolchainError: the folder is not an NDK, or has no compiler for the target.
         """
         name = f"{self.triple}{self.api_level}-clang"
         for path in sorted(self.root.glob(f"toolchains/llvm/prebuilt/*/bin/{name}")):
             if os.access(path, os.X_OK) and path.is_file():
                 return path
         raise ToolchainError(
-            f"The Android NDK in {self.root} cannot be used: there is no program "
-            f"toolchains/llvm/prebuilt/*/bin/{name} in it.",
-            next_step=f"Set {NDK_VARIABLES[0]} to the folder of an NDK; or unset it, {', '.join(NDK_VARIABLES[1:])} "
-            f"and {SDK_VARIABLE}, to link with static musl.",
+            f"The Android NDK in {self.root} cannot be used: it has no toolchains/llvm/prebuilt/*/bin/{name}.",
+            next_step=f"Set {NDK_VARIABLES[0]} to the folder of an NDK. To link with static musl instead, unset it, "
+            f"{', '.join(NDK_VARIABLES[1:])} and {SDK_VARIABLE}.",
         )
 
     def version(self) -> str:
-        """The NDK's revision and clang's version, such as '26.1.10909125, clang 17.0.2'.
+        """Return the revision of the NDK and clang's version, such as '26.1.10909125, clang 17.0.2'.
 
         Raises:
-            ToolchainError: the folder is no NDK, or its compiler cannot be run.
+            ToolchainError: the folder is not an NDK, or its compiler cannot be run.
         """
         revision = _revision(self.root)
-        clang = f"clang {_clang_version(self.compiler, self.cache_dir)}"
-        return f"{revision}, {clang}" if revision else clang
+        next_step = f"Reinstall the NDK, or set {NDK_VARIABLES[0]} to another one."
+        version = program_version(self.compiler, "The Android NDK's compiler", next_step, _CLANG_VERSION)
+        return f"{revision}, clang {version}" if revision else f"clang {version}"
 
     def fingerprint(self) -> str:
-        """Everything of this toolchain that an object depends on, for cache keys.
+        """Return everything of this toolchain that an object depends on, for cache keys.
 
         Raises:
             ToolchainError: as `version`.
@@ -95,7 +98,7 @@ class NdkToolchain:
         return " ".join(("ndk", self.version(), f"{self.triple}{self.api_level}", *flags))
 
     def describe(self) -> str:
-        """Such as 'Android NDK 26.1.10909125, clang 17.0.2 for aarch64-linux-android28, bionic, dynamic'.
+        """Return a phrase such as 'Android NDK 26.1, clang 17.0.2 for aarch64-linux-android28, bionic, dynamic'.
 
         Raises:
             ToolchainError: as `version`.
@@ -108,34 +111,28 @@ class NdkToolchain:
         """Compile one C source into an object file.
 
         Raises:
-            ToolchainError: the NDK is broken, or the source does not compile; its last lines are given.
+            ToolchainError: the NDK is broken, or the source does not compile.
         """
-        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
-        paths = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
-        self._run([*_COMPILE_FLAGS, *flags, *includes, *paths], f"{source.name} does not compile for {self.triple}")
+        arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
+        self._run(arguments, f"{source.name} does not compile for {self.triple}")
 
     def link(self, objects: Sequence[Path], output: Path) -> None:
         """Link objects and Android's libraries into an executable.
 
         Raises:
-            ToolchainError: the NDK is broken, or the link fails; the linker's last lines are given.
+            ToolchainError: the NDK is broken, or the link fails.
         """
-        paths = [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
-        self._run([*_LINK_FLAGS, *paths, *_LIBRARIES], f"{output.name} does not link for {self.triple}")
+        arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_LIBRARIES]
+        self._run(arguments, f"{output.name} does not link for {self.triple}")
 
     def _run(self, arguments: Sequence[str], failure: str) -> None:
         command = [str(self.compiler.absolute()), *arguments]
-        folder, ndk = self.cache_dir, f"Android NDK {self.version()}"
-        run_compiler(command, _environment(folder), failure, ndk, folder=folder)
-
-
-def _environment(cache_dir: Path) -> dict[str, str]:
-    # The NDK's programs for a target are shell scripts.
-    return {"PATH": os.defpath, "HOME": str(cache_dir.absolute()), "LC_ALL": "C"}
+        environment, ndk = compiler_environment(self.cache_dir), f"Android NDK {self.version()}"
+        run_compiler(command, environment, failure, ndk, folder=self.cache_dir)
 
 
 def _revision(root: Path) -> str:
-    """What the NDK says of itself; empty where it says nothing."""
+    """Return the revision from the NDK's properties; empty where there is none."""
     try:
         with (root / "source.properties").open("rb") as file:
             text = file.read(_LARGEST_PROPERTIES_BYTES).decode("utf-8", "replace")
@@ -143,23 +140,3 @@ def _revision(root: Path) -> str:
         return ""
     found = _REVISION.search(text)
     return found[1] if found else ""
-
-
-@lru_cache(maxsize=8)
-def _clang_version(compiler: Path, cache_dir: Path) -> str:
-    try:
-        outcome = run_limited([str(compiler), "--version"], _VERSION_LIMITS, environment=_environment(cache_dir))
-    except OSError as error:
-        raise _not_runnable(compiler, str(error)) from error
-    found = _CLANG_VERSION.search(outcome.log)
-    if not outcome.succeeded or found is None:
-        last_line = (outcome.log.strip().splitlines() or ["nothing"])[-1]
-        raise _not_runnable(compiler, f"it {outcome.describe()} and said: {last_line[:200]}")
-    return found[1]
-
-
-def _not_runnable(compiler: Path, reason: str) -> ToolchainError:
-    return ToolchainError(
-        f"The Android NDK's compiler {compiler} cannot be run: {reason}.",
-        next_step=f"Install the NDK again, or set {NDK_VARIABLES[0]} to another one.",
-    )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.compiler_run import run_compiler
+from targets.process.compiler_run import compile_arguments, link_arguments, run_compiler
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
@@ -21,7 +21,7 @@ _HEXAGON_SHIMS = tuple(
     Path(__file__).parents[1] / "hexagon" / name for name in ("shims.c", "memory_shims.c", "linux_shims.c")
 )
 
-# zig cc turns the undefined-behaviour sanitizer on unless the code is optimised.
+# Without optimisation zig cc turns the undefined-behaviour sanitizer on.
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fno-sanitize=all")
 _LINK_FLAGS = ("-O2", "-s")
 _LIBRARIES = ("m", "pthread", "dl")
@@ -33,7 +33,7 @@ class ZigToolchain:
 
     Attributes:
         triple: zig's name of the target, such as 'aarch64-linux-gnu.2.28'.
-        cache_dir: where zig keeps the C libraries it builds; nothing of it is kept elsewhere.
+        cache_dir: the only place where zig keeps the C libraries it builds.
         python: an interpreter that has `ziglang` installed.
         extra_flags: passed to every compilation and link, such as ('-mcpu=hexagonv67',).
     """
@@ -45,7 +45,7 @@ class ZigToolchain:
 
     @property
     def shim_sources(self) -> tuple[Path, ...]:
-        """For musl, what it lacks of what Halide's runtimes call; for Hexagon also what a DSP's system would do."""
+        """For musl, functions of Halide's runtimes that it lacks; for Hexagon also those of a DSP's system."""
         if not self._is_musl:
             return ()
         return (_MUSL_SHIMS, *(_HEXAGON_SHIMS if self.triple.startswith("hexagon-") else ()))
@@ -56,14 +56,14 @@ class ZigToolchain:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the target's C library was built; zig does that at the first link, for up to minutes (musl)."""
+        """Whether the target's C library is built. Zig builds it at the first link, for up to minutes (musl)."""
         return self._mark.exists()
 
     def prepare(self, stop: StopSignal | None = None) -> None:
-        """Build the target's C library, where that was not done yet; returns early once `stop` is set.
+        """Build the target's C library if that is not done; return early once `stop` is set.
 
         Raises:
-            ToolchainError: zig is missing, or cannot build it; its last lines are given.
+            ToolchainError: zig is missing, or cannot build it.
         """
         if self.is_prepared:
             return
@@ -85,7 +85,7 @@ class ZigToolchain:
         return self.cache_dir / f"prepared-{hashlib.sha256(self.fingerprint().encode()).hexdigest()[:16]}"
 
     def version(self) -> str:
-        """zig's own version.
+        """Return zig's version.
 
         Raises:
             ToolchainError: `ziglang` is not installed in `python`.
@@ -93,7 +93,7 @@ class ZigToolchain:
         return _zig_version(self.python)
 
     def fingerprint(self) -> str:
-        """Everything of this toolchain that an object depends on, for cache keys.
+        """Return everything of this toolchain that an object depends on, for cache keys.
 
         Raises:
             ToolchainError: `ziglang` is not installed in `python`.
@@ -101,7 +101,7 @@ class ZigToolchain:
         return " ".join(("zig", self.version(), self.triple, *_COMPILE_FLAGS, *_LINK_FLAGS, *self.extra_flags))
 
     def describe(self) -> str:
-        """Such as 'zig 0.15.1 for aarch64-linux-musl, static'.
+        """Return a phrase such as 'zig 0.15.1 for aarch64-linux-musl, static'.
 
         Raises:
             ToolchainError: `ziglang` is not installed in `python`.
@@ -114,31 +114,30 @@ class ZigToolchain:
         """Compile one C source into an object file.
 
         Raises:
-            ToolchainError: zig is missing, or the source does not compile; its last lines are given.
+            ToolchainError: zig is missing, or the source does not compile.
         """
-        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
-        paths = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
-        self._run([*_COMPILE_FLAGS, *flags, *includes, *paths], f"{source.name} does not compile for {self.triple}")
+        arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
+        self._run(arguments, f"{source.name} does not compile for {self.triple}")
 
     def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = _LIBRARIES) -> None:
         """Link objects and system libraries into an executable.
 
         Raises:
-            ToolchainError: zig is missing, or the link fails; the linker's last lines are given.
+            ToolchainError: zig is missing, or the link fails.
         """
-        arguments = [*_LINK_FLAGS, *(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
-        self._run([*arguments, *_library_flags(libraries)], f"{output.name} does not link for {self.triple}")
+        arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_library_flags(libraries)]
+        self._run(arguments, f"{output.name} does not link for {self.triple}")
 
     def _run(self, arguments: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
         version = self.version()
         command = [*_zig(self.python), "cc", "-target", self.triple, *self.extra_flags, *arguments]
-        # For musl zig's cache depends on the working directory where zig itself lies below it, and builds all again.
+        # If zig lay below the working directory, its cache for musl would depend on that, and musl be built again.
         folder = self.cache_dir
         run_compiler(command, _environment(folder), failure, f"zig {version}", folder=folder, stop=stop)
 
 
 def _zig(python: Path) -> list[str]:
-    return [str(python), "-P", "-m", "ziglang"]  # -P: a ziglang.py in the working directory is not it
+    return [str(python), "-P", "-m", "ziglang"]  # -P ignores a ziglang.py in the working directory
 
 
 def _library_flags(libraries: Sequence[str]) -> list[str]:

@@ -162,12 +162,12 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--diversity nan", "--diversity must be from 0 to 1e+06, not nan."),
         ("--seed -1", "--seed must be from 0 to 2147483647, not -1."),
         ("--input-seed 9223372036854775808", "--input-seed must be from 0 to 9223372036854775807"),
-        ("-p radius", "Generator parameter 'radius' is not of the form key=value, such as -p radius=3."),
-        ("-p target=host", "Generator parameter 'target' is set by the SDK itself."),
+        ("-p radius", "Generator parameter 'radius' must have the form key=value, such as -p radius=3."),
+        ("-p target=host", "Generator parameter 'target' is set by the SDK."),
         ("-f 3d", "'3d' cannot be a function's name."),
         ("--generator-arg-sets ''", "--generator-arg-sets '' has an empty set."),
         ("--generator-arg-sets 'a=1 ;'", "--generator-arg-sets 'a=1 ;' has an empty set."),
-        ("--generator-arg-sets 'a=1 b'", "--generator-arg-sets: Generator parameter 'b' is not of the form"),
+        ("--generator-arg-sets 'a=1 b'", "--generator-arg-sets: Generator parameter 'b' must have the form"),
         ("--generator-arg-sets 'a=1;a=2'", "--generator-arg-sets: the set 'a=1;a=2' names a parameter twice."),
         ("--generator-arg-sets 'a=1 a=1'", "--generator-arg-sets: the set 'a=1' is there twice."),
         ("-r qemu -r local", "--device qemu cannot be joined by another device: their times do not compare."),
@@ -206,7 +206,7 @@ def test_what_is_missing_is_told_before_anything_is_made(capsys: pytest.CaptureF
     assert main(["autotune", "gone.py", "--plain"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("sdk: gone.py: there is no such generator file. Give a path such as")
+    assert captured.err.startswith("sdk: There is no generator file gone.py. Give a path such as")
     assert main(["autotune", "blur.py", "-t", "arm46"]) == 1
     assert "the nearest is 'arm64'" in capsys.readouterr().err
     assert not Path("tuned").exists()

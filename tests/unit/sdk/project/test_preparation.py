@@ -65,7 +65,7 @@ def test_a_run_folder_that_is_free(tmp_path: Path) -> None:
 def test_a_wrong_name_leaves_no_generator_running(settings: Settings, examples: Path) -> None:
     workbench = open_workbench(settings)
     before = _children()
-    with pytest.raises(GeneratorError, match="no generator named 'blurr'; it has: separable_filter"):
+    with pytest.raises(GeneratorError, match="no generator 'blurr', only: separable_filter"):
         open_named_generator(f"{examples / 'separable_filter.py'}:blurr", (), workbench, settings)
     assert all(has_ended(pid) for pid in _children() - before)
     reference, program = open_named_generator(str(examples / "separable_filter.py"), ["radius=1"], workbench, settings)

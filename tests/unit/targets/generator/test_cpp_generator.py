@@ -39,8 +39,8 @@ def test_several_generators_in_one_file_and_an_edited_header(
     assert program.names == ("first_one", "second_one")
     with pytest.raises(GeneratorError, match="registers 2 generators: first_one, second_one") as caught:
         resolve_name(reference, program.names)
-    assert caught.value.next_step == "Choose one, as in two of 'em.cpp:first_one"
-    with pytest.raises(GeneratorError, match="no generator named 'frist_one'; it has: first_one, second_one") as caught:
+    assert caught.value.next_step == "Choose one, such as two of 'em.cpp:first_one"
+    with pytest.raises(GeneratorError, match="no generator 'frist_one', only: first_one, second_one") as caught:
         resolve_name(parse_generator(f"{source}:frist_one"), program.names)
     assert caught.value.next_step == "Did you mean two of 'em.cpp:first_one?"
     assert resolve_name(parse_generator(f"{source}:second_one"), program.names).name == "second_one"

@@ -118,7 +118,7 @@ def failure(result: GeneratedFiles | GeneratorFailure) -> tuple[GeneratorFailure
 def test_missing_estimate(search: Search, language: str, autoscheduler: str, name: str, what: str) -> None:
     reason, message = failure(search(language, "no_estimates", name, autoscheduler=autoscheduler))
     assert reason is GeneratorFailureReason.MISSING_ESTIMATE and reason.concerns_every_candidate
-    assert message.startswith(f"Generator {name} gives no estimate for {what}, which the autoscheduler needs. Add one")
+    assert message.startswith(f"Generator {name} gives no estimate for {what}, which the autoscheduler needs.")
     assert "set_estimates([(min, extent), …])" in message and "{{min, extent}, …}" in message
 
 
@@ -240,14 +240,14 @@ def test_faults_of_halides_code_generator_are_told_as_such(
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
     found = failure(run_generator(Prints(log, exit_code), request, LIMITS))
     assert found[0] is reason
-    assert words in found[1] and "a fault of Halide's, not of the generator" in found[1]
+    assert words in found[1] and "a bug in Halide" in found[1]
     assert "\n" not in found[1]
 
 
-def test_warnings_are_no_last_words(tmp_path: Path) -> None:
+def test_warnings_are_not_shown_as_the_end_of_the_log(tmp_path: Path) -> None:
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
     _, message = failure(run_generator(Prints("Warning: unscheduled\nthe end\n", -11), request, LIMITS))
-    assert message.endswith("Its last words:\nthe end")
+    assert message.endswith(":\nthe end") and "unscheduled" not in message
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_what_is_said_of_the_choice(workshop: Workshop, ndk: CToolchain, ndk_roo
     alone = describe_toolchains(PHONE, cache, None)
     assert "for aarch64-linux-musl, static" in alone and "ANDROID_NDK_ROOT" in alone
     assert describe_toolchains(board, cache, ndk_root) == open_toolchain(board, cache, None).describe()
-    assert "names no Android NDK" in fallback_notice(PHONE, None, runs_here=False)
+    assert "ANDROID_NDK_ROOT" in fallback_notice(PHONE, None, runs_here=False)
     for root in (None, ndk_root):
         assert "do not run on this machine" in fallback_notice(PHONE, root, runs_here=True)
     assert fallback_notice(PHONE, ndk_root, runs_here=False) == ""
