@@ -40,28 +40,15 @@ class Unfit(Exception):
     """
 
     def __init__(self, expected: str, found: str = "", *, keys: tuple[str, ...] = ("",), form: str = _MUST_BE) -> None:
-        super().__init__(expected)
+        super().__init__(f"{expected}, not {found}" if found else expected)
         self.expected = expected
         self.keys = keys
         self.next_step = ""
-        self._text = f"{expected}, not {found}" if found else expected
         self._form = form
-
-    def __str__(self) -> str:
-        """What is expected and what was found, without the key."""
-        return self._text
 
     def sentence(self, where: str) -> str:
         """Say what is wrong, and where: the file, then the key."""
-        if self.keys == ("",):
-            return f"{where}: it must be {self._text}."
-        return f"{where}: {self._form.format(*self.keys, text=self._text)}"
-
-    def below(self, key: str) -> Unfit:
-        """Return the same of a value one level up, which has this one at `key`."""
-        outer = Unfit(self.expected, keys=tuple(_joined(key, inner) for inner in self.keys), form=self._form)
-        outer._text, outer.next_step = self._text, self.next_step
-        return outer
+        return f"{where}: {self._form.format(*self.keys, text=self)}".replace("key '' must", "it must")
 
 
 def check_at(key: str, check: Check[T], value: object) -> T:
@@ -73,7 +60,8 @@ def check_at(key: str, check: Check[T], value: object) -> T:
     try:
         return check(value)
     except Unfit as error:
-        raise error.below(shown_key(key)) from error
+        error.keys = tuple(_joined(shown_key(key), inner) for inner in error.keys)
+        raise
     except SdkError as error:  # of a parser that is used as a check
         outer = Unfit(error.message, keys=(shown_key(key),), form=_SAYS)
         outer.next_step = error.next_step

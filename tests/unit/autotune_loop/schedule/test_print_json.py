@@ -58,21 +58,21 @@ def test_a_damaged_value_is_refused_or_another_schedule(path: list[Any], value: 
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"version": 2}, "version"),
-        ({"version": True}, "version"),
-        ({"format": "other"}, "the file"),
-        ({"more": 1}, "schedule"),
-        ({"stages": {}}, "schedule.stages"),
+        ({"version": 2}, "key 'version'"),
+        ({"version": True}, "key 'version'"),
+        ({"format": "other"}, "key 'format'"),
+        ({"more": 1}, "unknown key 'more'"),
+        ({"stages": {}}, "key 'stages'"),
         (
             {"stages": [{"func": "output", "update": None, "directives": [{"kind": "explode"}]}]},
-            r"schedule.stages\[0\].directives\[0\].kind",
+            r"key 'stages\[0\].directives\[0\].kind'",
         ),
         (
             {"funcs": [{"identifier": "f", "origin": {"kind": "by_index", "index": 1.5}}]},
-            r"schedule.funcs\[0\].origin.index",
+            r"key 'funcs\[0\].origin.index'",
         ),
     ],
 )
 def test_the_place_is_told(change: dict[str, Any], place: str) -> None:
-    with pytest.raises(GeneratorError, match=f"damaged at {place}"):
+    with pytest.raises(GeneratorError, match=f"damaged: {place}"):
         from_dict({**DATA, **change})
