@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from targets.profile.cuda_card import CudaCard
 from targets.values.checks import Unfit, list_of, matching, one_line, shown, whole_number
-from targets.values.records import Example
+from targets.values.records import Example, plain
 
 BASELINE_WEIGHTS = "baseline"
 # The NDK's names for the architectures of zig's triples.
@@ -149,37 +149,17 @@ class TargetProfile:
         """
         return not {"hvx", "rvv"}.isdisjoint(self.halide_target.split("-"))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.
 
         `source` is left out: where a profile was found is no part of what it says.
         """
-        return {
-            "name": self.name,
-            "description": self.description,
-            "halide_target": self.halide_target,
-            "machine": {
-                "parallelism": self.machine.parallelism,
-                "l1_data_cache_bytes": self.machine.l1_data_cache_bytes,
-                "l2_cache_bytes": self.machine.l2_cache_bytes,
-                "last_level_cache_bytes": self.machine.last_level_cache_bytes,
-                "vector_bits": self.machine.vector_bits,
-                "gpu": None if self.machine.gpu is None else self.machine.gpu.to_dict(),
-            },
-            "autoscheduler": {
-                "name": self.autoscheduler.name,
-                "parameters": dict(sorted(self.autoscheduler.parameters.items())),
-            },
-            "toolchain": {
-                "kind": self.toolchain.kind,
-                "triple": self.toolchain.triple,
-                "android_api_level": self.toolchain.android_api_level,
-                "cpu": self.toolchain.cpu,
-            },
-            "device_kind": self.device_kind,
-            "emulator": None if self.emulator is None else _emulator_dict(self.emulator),
-            "start_weights": self.start_weights,
-        }
+        fields: dict[str, Any] = plain(self)
+        del fields["source"]
+        fields["autoscheduler"]["parameters"] = dict(sorted(self.autoscheduler.parameters.items()))
+        if self.machine.gpu is not None:
+            fields["machine"]["gpu"] = self.machine.gpu.to_dict()
+        return fields
 
 
 @dataclass(frozen=True)
@@ -190,12 +170,3 @@ class ProfileListing:
     source: str
     profile: TargetProfile | None
     error: str | None
-
-
-def _emulator_dict(emulator: EmulatorChoice) -> dict[str, object]:
-    return {
-        "command": emulator.command,
-        "system_root": emulator.system_root,
-        "arguments": list(emulator.arguments),
-        "debian_packages": list(emulator.debian_packages),
-    }
