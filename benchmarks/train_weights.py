@@ -26,7 +26,7 @@ from autotune_loop.cost_model.process.model_process import tensorflow_environmen
 from autotune_loop.cost_model.ranking import RankingScores
 from autotune_loop.events import BatchDone, Event
 from autotune_loop.specification.tune_request import SamplingOptions
-from sdk.api.evaluate_weights import evaluate_weights
+from sdk.api.retrain import evaluate_weights
 from sdk.output import silent_stderr
 from sdk.settings import export_variables
 from weights.lineage import Lineage, write_lineage

@@ -17,10 +17,9 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import autotune, bench, build, doctor, report, retrain, ship, targets
+from sdk.commands import autotune, bench, build, doctor, report, retrain, ship, targets, weights
 from sdk.commands.devices import devices
 from sdk.commands.farm import farm
-from sdk.commands.weights import weights
 from targets.errors import SdkError
 
 # A command is a module with `register(application)`; it imports what it works with inside its functions, so

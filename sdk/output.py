@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _WIDTH_WITHOUT_TERMINAL = 160
 
@@ -21,15 +22,41 @@ def print_json(value: object) -> None:
 
 
 def make_console() -> Console:
-    """Return a console on standard output; into a pipe it is wide, so that lines stay whole for grep."""
+    """Return a console on standard output; in a pipe it is wide, so that lines stay whole for grep."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
+def plain_table(*titles: str, numbers: Collection[str] = ()) -> Table:
+    """Return a table without lines; without titles it has three columns and no heading.
+
+    Args:
+        titles: of the columns; the first column is never wrapped.
+        numbers: the titles of the columns that are aligned to the right.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=bool(titles), header_style="bold")
+    for index, title in enumerate(titles or ("", "", "")):
+        table.add_column(title, no_wrap=index == 0, overflow="fold", justify="right" if title in numbers else "left")
+    return table
+
+
+def print_fields(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names with their values, a line each."""
+    from rich.text import Text
+
+    table = plain_table("name", "value")
+    table.show_header = False
+    for name, value in rows:
+        table.add_row(Text(name, style="bold"), Text(value))
+    make_console().print(table)
+
+
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Send standard error nowhere, for a library that writes notes to it whatever it is told."""
+    """Discard standard error, for a library that cannot be told to be quiet."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -44,7 +71,7 @@ def silent_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_progress(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show what is going on, on standard error: a spinner on a terminal, else a line a step; yields the setter."""
+    """Show progress on standard error: a spinner on a terminal, else a line a step. Yields what sets the text."""
     if quiet:
         yield lambda step: None
         return

@@ -1,4 +1,4 @@
-"""`sdk.retrain`: weights from recorded runs, without a device."""
+"""`sdk.retrain` and `evaluate_weights`: train and score weights on recorded runs, without a device."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from autotune_loop.cost_model.process.model_process import tensorflow_environmen
 from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
+from autotune_loop.cost_model.weights_evaluation import WeightsScore
 from autotune_loop.specification.tune_request import LearningOptions
-from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
+from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples, recorded_network
 from sdk.output import silent_stderr
 from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, export_variables, read_settings
+from targets.errors import UsageError, WeightsError
 from targets.halide_install import find_halide_install
 from targets.profile.loader import load_profile
 from targets.profile.profile import BASELINE_WEIGHTS
@@ -37,20 +39,20 @@ def retrain(
     notice: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> TrainingReport:
-    """Train on the samples of recorded runs; `output` is written when the new weights rank no worse,
-    and its lineage beside it as `.toml`.
+    """Train on the samples of recorded runs; write `output`, and its lineage beside it as `.toml`, if the new weights
+    rank no worse.
 
     Args:
-        runs: run folders, or folders of `.sample` files made by Halide's own loop.
+        runs: run folders, or folders of `.sample` files from Halide's own loop.
         output: a `.weights` file.
-        target: the runs must be of this profile.
+        target: the profile of the runs; None accepts any.
         weights: to start from: a `.weights` file, or a name that `sdk weights` lists; None takes Halide's own.
         parallelism: cores of the device; None takes the runs' own, else the profile's.
         progress: called with a phrase at every step.
-        notice: called with a message for each sample that is left out, and where the number of cores is a guess.
+        notice: called with a message for each sample that is left out, and if the number of cores is a guess.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
     learning = learning or LearningOptions()
@@ -61,23 +63,22 @@ def retrain(
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
     for message in recorded.unreadable:
         notice(f"Left out: {message}")
-    if parallelism is None and recorded.parallelism is None:
+    cores = parallelism or recorded.parallelism
+    if cores is None:
+        cores = profile.machine.parallelism
         notice(
-            f"Nothing says how many cores the samples were timed on (a run's run.toml would): taken are"
-            f" {profile.machine.parallelism}, as in the profile {profile.name}; --parallelism names others."
+            f"The samples do not say how many cores they were timed on (a run's run.toml does). Assuming {cores}, as in"
+            f" profile {profile.name}; give --parallelism to change it."
         )
     options = TrainingOptions(
-        num_cores=_first_given(parallelism, recorded.parallelism, profile.machine.parallelism),
+        num_cores=cores,
         epochs=learning.epochs,
         learning_rate=learning.learning_rate,
         loss=Loss(learning.loss),
         held_out_share=learning.held_out_share,
         seed=seed,
     )
-    progress(f"{len(recorded.samples)} samples read; starting TensorFlow")
-    # TensorFlow reads these when it is imported, which `train` does.
-    threads = len(os.sched_getaffinity(0))
-    export_variables(tensorflow_environment({}, threads))
+    _prepare_tensorflow(recorded, progress)
     with silent_stderr():
         report = train(start, recorded.samples, options)
     if report.weights is not None:
@@ -86,7 +87,7 @@ def retrain(
             profile=recorded.profile or (profile.name if target is not None else ""),
             device=recorded.device or "",
             clock=recorded.clock or "",
-            parallelism=options.num_cores,
+            parallelism=cores,
             network=start.network.value,
             halide_version=find_halide_install().version,
             parent_sha256=weights_sha256(start),
@@ -101,5 +102,50 @@ def retrain(
     return report
 
 
-def _first_given(*numbers: int | None) -> int:
-    return next(number for number in numbers if number is not None)
+def evaluate_weights(
+    weights: Sequence[str],
+    runs: Sequence[Path],
+    *,
+    parallelism: int | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    settings: Settings | None = None,
+) -> list[WeightsScore]:
+    """Score weights on the samples of recorded runs, Halide's own weights beside them.
+
+    Args:
+        weights: registered names, paths that end in .weights, or `baseline`; all for one network.
+        runs: run folders, or folders of `.sample` files; of one profile, device and clock.
+        parallelism: cores of the device; None takes the runs' own.
+        progress: called with a phrase at every step.
+
+    Raises:
+        WeightsError: weights are damaged or for different networks.
+        UsageError: the number of cores is not known.
+        RunFolderError: the runs hold no samples, or cannot be compared.
+    """
+    settings = settings or read_settings()
+    found = [find_weights(text, settings) for text in weights if text != BASELINE_WEIGHTS]
+    networks = {one.weights.network for one in found}
+    if len(networks) > 1:
+        listed = ", ".join(f"{one.label} for {one.weights.network}" for one in found)
+        raise WeightsError(f"Weights of different networks cannot be compared: {listed}.")
+    baseline = find_weights(BASELINE_WEIGHTS, settings, *(networks or {recorded_network(runs)}))
+    recorded = load_recorded_samples(runs, None, baseline.weights.network)
+    for message in recorded.unreadable:
+        progress(f"left out: {message}")
+    cores = parallelism or recorded.parallelism
+    if cores is None:
+        raise UsageError(
+            "The samples do not say how many cores they were timed on.", next_step="Give it with --parallelism."
+        )
+    _prepare_tensorflow(recorded, progress)
+    from autotune_loop.cost_model.weights_evaluation import evaluate_weights as score
+
+    with silent_stderr():
+        return score([(one.label, one.weights) for one in (*found, baseline)], recorded.samples, cores)
+
+
+def _prepare_tensorflow(recorded: RecordedSamples, progress: Callable[[str], None]) -> None:
+    """Set the variables that TensorFlow reads while it is imported, which the first training or scoring does."""
+    progress(f"{len(recorded.samples)} samples read; starting TensorFlow")
+    export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))

@@ -1,4 +1,4 @@
-"""What `sdk doctor` and `sdk devices check` look at.
+"""The checks of `sdk doctor` and `sdk devices check`.
 
-Imports `sdk.select` and `sdk.inventory`.
+May import `sdk.select` and `sdk.inventory`, and what lies below them.
 """

@@ -1,4 +1,4 @@
-"""What this machine can build and emulate: one check after the other, each with what mends it."""
+"""Checks of what this machine can build and emulate, each with its fix."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from devices.health.probe import DeviceProbe
+from sdk.checks.card_checks import check_assembler, check_local_card
+from sdk.checks.check import Check, try_check
+from sdk.display.quantities import count_text
 from sdk.settings import Settings
 from targets.errors import SdkError, ToolchainError
-from targets.halide_install import find_halide_install
+from targets.halide_install import HalideInstall, find_halide_install
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
 from targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
 from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
@@ -27,73 +31,56 @@ _CPP_COMPILERS = ("g++", "c++", "clang++")
 _GIB = 1024**3
 
 
-@dataclass(frozen=True)
-class MachineCheck:
-    """One thing that the SDK needs.
-
-    Attributes:
-        name: what was looked at.
-        passed: whether it is there.
-        found: what was found, or what is wrong.
-        fix: what to do about it; empty where it passed.
-        needed: False where missing it is no fault of this machine (it lacks another machine's vector unit).
-    """
-
-    name: str
-    passed: bool
-    found: str
-    fix: str = ""
-    needed: bool = True
-
-
-def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, must_run_here: bool) -> list[MachineCheck]:
-    """Look at everything that the given profiles need; takes under a second, changes nothing.
+def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, must_run_here: bool) -> list[Check]:
+    """Check everything that the given profiles need; takes under a second, changes nothing.
 
     Args:
         settings: the folders, and PATH.
-        listings: the profiles to look at.
+        listings: the profiles to check.
         must_run_here: a profile measured on this machine must find its vector features here.
     """
-    checks = [_python(), *_halide(listings), _cpp_compiler(settings), _zig(settings), _tensorflow()]
-    checks += _assembler(settings, listings)
+    profiles = [listing.profile for listing in listings if listing.profile is not None]
+    checks = [_python(), *_halide(profiles), _cpp_compiler(settings), _zig(settings), _tensorflow()]
+    if any(profile.machine.gpu is not None for profile in profiles):
+        checks.append(check_assembler(settings))
     simulator = _hexagon_simulator(settings)
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here, simulator))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
-    hexagon = [listing.profile for listing in listings if listing.profile is not None and listing.profile.is_hexagon]
+    hexagon = [profile for profile in profiles if profile.is_hexagon]
     if settings.hexagon_sdk_root is not None or hexagon:
         checks += _hexagon_sdk(settings, hexagon, must_run_here)
     return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
 
 
-def _python() -> MachineCheck:
+def _python() -> Check:
     version = ".".join(str(part) for part in sys.version_info[:3])
     oldest = ".".join(str(part) for part in OLDEST_PYTHON)
     passed = sys.version_info[:2] >= OLDEST_PYTHON
-    return MachineCheck("Python", passed, version, "" if passed else f"Install Python {oldest} or newer.")
+    return Check("Python", passed, version, "" if passed else f"Install Python {oldest} or newer.")
 
 
-def _halide(listings: Sequence[ProfileListing]) -> Iterator[MachineCheck]:
+def _halide(profiles: Sequence[TargetProfile]) -> Iterator[Check]:
     try:
         install = find_halide_install()
     except ToolchainError as error:
-        yield MachineCheck("Halide", False, error.message, error.next_step)
+        yield Check("Halide", False, error.message, error.next_step)
         return
-    yield MachineCheck("Halide", True, install.version)
-    used = {listing.profile.autoscheduler.name for listing in listings if listing.profile is not None}
-    for name in sorted(used):
-        try:
-            yield MachineCheck(f"autoscheduler {name}", True, install.plugin_path(name).name)
-        except ToolchainError as error:
-            yield MachineCheck(f"autoscheduler {name}", False, error.message, error.next_step)
+    yield Check("Halide", True, install.version)
+    for name in sorted({profile.autoscheduler.name for profile in profiles}):
+        yield try_check(f"autoscheduler {name}", partial(_plugin_name, install, name))
 
 
-def _cpp_compiler(settings: Settings) -> MachineCheck:
+def _plugin_name(install: HalideInstall, autoscheduler: str) -> str:
+    return install.plugin_path(autoscheduler).name
+
+
+def _cpp_compiler(settings: Settings) -> Check:
     for name in _CPP_COMPILERS:
         if path := _which(settings, name):
-            return MachineCheck("C++ compiler", True, path)
-    return MachineCheck(
+            return Check("C++ compiler", True, path)
+    return Check(
         "C++ compiler",
         False,
         "none of " + ", ".join(_CPP_COMPILERS) + " on PATH",
@@ -101,82 +88,75 @@ def _cpp_compiler(settings: Settings) -> MachineCheck:
     )
 
 
-def _zig(settings: Settings) -> MachineCheck:
+def _zig(settings: Settings) -> Check:
     from targets.toolchain.zig import ZigToolchain
 
-    try:
-        toolchain = ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig")
-        return MachineCheck("C toolchain (zig)", True, toolchain.version())
-    except ToolchainError as error:
-        return MachineCheck("C toolchain (zig)", False, error.message, error.next_step)
+    return try_check(
+        "C toolchain (zig)", lambda: ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig").version()
+    )
 
 
-def _android_toolchain(settings: Settings, profile: TargetProfile) -> MachineCheck:
-    """Say whether bionic or static musl is linked; a variable that names no NDK is a fault, none is not."""
-    name = f"C toolchain ({profile.name})"
-    try:
-        return MachineCheck(name, True, describe_toolchains(profile, settings.cache_folder, settings.ndk_root))
-    except ToolchainError as error:
-        return MachineCheck(name, False, error.message, error.next_step)
+def _android_toolchain(settings: Settings, profile: TargetProfile) -> Check:
+    """Say whether bionic or static musl is linked; it is a fault if a variable names a folder that is no NDK."""
+    return try_check(
+        f"C toolchain ({profile.name})",
+        lambda: describe_toolchains(profile, settings.cache_folder, settings.ndk_root),
+    )
 
 
-def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[MachineCheck]:
-    """Say what of Qualcomm's SDK there is; none is no fault, a variable that names none is."""
+def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[Check]:
+    """Check the parts of Qualcomm's SDK; it may be absent, but a variable must not name a folder that is none."""
     from targets.hexagon.toolchain import compiler_words
 
     name, root = "Hexagon SDK", settings.hexagon_sdk_root
     if root is None:
-        yield MachineCheck(name, True, f"none ({HEXAGON_SDK_VARIABLE} names none): kernels run under QEMU")
+        yield Check(name, True, f"none ({HEXAGON_SDK_VARIABLE} is not set): kernels run under QEMU")
         return
     try:
         found = find_hexagon_sdk(root)
         words = compiler_words(found.compiler)
     except ToolchainError as error:
-        yield MachineCheck(name, False, error.message, error.next_step)
+        yield Check(name, False, error.message, error.next_step)
         return
-    yield MachineCheck(name, True, f"{found.describe()} ({words})")
+    yield Check(name, True, f"{found.describe()} ({words})")
     for profile in profiles:
         toolchain = open_toolchain(profile, settings.cache_folder, None, found)
-        try:
-            yield MachineCheck(f"C toolchain ({profile.name})", True, toolchain.describe())
-        except ToolchainError as error:
-            yield MachineCheck(f"C toolchain ({profile.name})", False, error.message, error.next_step, must_run_here)
+        yield try_check(f"C toolchain ({profile.name})", toolchain.describe, needed=must_run_here)
     for profile in profiles:
         yield _device_runner(profile, found, settings)
     for part in found.missing():
-        yield MachineCheck(name, False, f"it has no {part}", "Install it with the SDK's package manager.", needed=False)
-    unknown = "`sdk doctor --device NAME` asks a phone whether FastRPC reaches its DSP, and whether that is signed"
-    yield MachineCheck("Hexagon devices", True, unknown)
+        yield Check(name, False, f"it has no {part}", "Install it with the SDK's package manager.", needed=False)
+    how = "run `sdk doctor --device NAME` to check whether FastRPC reaches a phone's DSP, and whether that is signed"
+    yield Check("Hexagon devices", True, how)
 
 
-def _device_runner(profile: TargetProfile, sdk: HexagonSdk, settings: Settings) -> MachineCheck:
-    """Say whether the SDK has what phones' DSPs run programs with; the simulator needs none of it."""
+def _device_runner(profile: TargetProfile, sdk: HexagonSdk, settings: Settings) -> Check:
+    """Check for the SDK's parts that run programs on phones' DSPs; the simulator needs none of them."""
     from sdk.select.device_choice import device_profile
     from targets.hexagon.runners import open_hexagon_device_runner
 
-    name = f"phones' DSPs ({profile.name})"
-    dsp_profile = device_profile(profile)
-    try:
+    def describe() -> str:
+        dsp_profile = device_profile(profile)
         runner = open_hexagon_device_runner(sdk, dsp_profile.halide_target)
         open_toolchain(dsp_profile, settings.cache_folder, None, sdk).version()
-    except ToolchainError as error:
-        return MachineCheck(name, False, error.message, error.next_step, needed=False)
-    return MachineCheck(name, True, f"run_main_on_hexagon and its skeleton for {runner.dsp_version}")
+        return f"run_main_on_hexagon and its skeleton for {runner.dsp_version}"
+
+    return try_check(f"phones' DSPs ({profile.name})", describe, needed=False)
 
 
-def _tensorflow() -> MachineCheck:
+def _tensorflow() -> Check:
     # Found, not imported: the import takes seconds.
     try:
         if importlib.util.find_spec("tensorflow") is not None:
-            return MachineCheck("TensorFlow", True, importlib.metadata.version("tensorflow"))
+            return Check("TensorFlow", True, importlib.metadata.version("tensorflow"))
     except (importlib.metadata.PackageNotFoundError, ValueError):
         pass
     fix = "Install it with: pip install tensorflow"
-    return MachineCheck("TensorFlow", False, "not installed in this Python", fix)
+    return Check("TensorFlow", False, "not installed in this Python", fix)
 
 
 def _hexagon_simulator(settings: Settings) -> HexagonSdk | None:
-    """The SDK that is named, where it has a simulator; what is wrong with it is told elsewhere."""
+    """Return the SDK in the settings if it has a simulator; another check reports its faults."""
     if settings.hexagon_sdk_root is None:
         return None
     try:
@@ -186,28 +166,28 @@ def _hexagon_simulator(settings: Settings) -> HexagonSdk | None:
     return None if found.simulator is None else found
 
 
-def _profile(
-    settings: Settings, listing: ProfileListing, must_run_here: bool, hexagon_sdk: HexagonSdk | None
-) -> MachineCheck:
+def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool, hexagon_sdk: HexagonSdk | None) -> Check:
     name = f"target {listing.name}"
     profile = listing.profile
     if profile is None:
-        return MachineCheck(name, False, listing.error or "", "Mend the profile.")
+        return Check(name, False, listing.error or "", "Correct the profile.")
     if profile.device_kind == "local":
         local = _local_target(name, profile, must_run_here)
-        return _card(local, profile, settings, must_run_here) if local.passed else local
+        if not local.passed or profile.machine.gpu is None:
+            return local
+        return replace(check_local_card(profile, settings), name=name, needed=must_run_here)
     assert profile.emulator is not None, "the loader lets no qemu profile pass without an emulator"
     emulator = _emulator(settings, name, profile.emulator)
     if hexagon_sdk is None or not profile.is_hexagon:
         return emulator
     if dsp_version_of(profile.halide_target) not in hexagon_sdk.dsp_versions:
         return emulator
-    other = "" if emulator.passed else f"; --device qemu is not possible: {emulator.found}"
-    return MachineCheck(name, True, f"{hexagon_sdk.simulator}{other}")
+    other = "" if emulator.passed else f"; --device qemu does not work: {emulator.found}"
+    return Check(name, True, f"{hexagon_sdk.simulator}{other}")
 
 
-def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> MachineCheck:
-    """Say whether this machine has every feature that the profile compiles for."""
+def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> Check:
+    """Check that this machine has every feature that the profile compiles for."""
     from targets.profile.halide_target import parse_halide_target
     from targets.profile.host_probe import host_halide_target, lacking_features, probe_host
 
@@ -215,37 +195,20 @@ def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> Mac
         host = parse_halide_target(host_halide_target())
         missing = lacking_features(profile.halide_target, probe_host())
     except SdkError as error:
-        return MachineCheck(name, False, error.message, error.next_step)
+        return Check(name, False, error.message, error.next_step)
     wanted = parse_halide_target(profile.halide_target)
-    other = "Measure it on a machine that has them; building for it works here."
+    found = ""
     if (wanted.architecture, wanted.bits) != (host.architecture, host.bits):
         found = f"this machine is {host.architecture}-{host.bits}"
-        return MachineCheck(name, False, found, other, must_run_here)
-    if missing:
+    elif missing:
         found = f"this machine has no {', '.join(missing)}"
-        return MachineCheck(name, False, found, other, must_run_here)
-    return MachineCheck(name, True, "runs on this machine")
+    if found:
+        fix = "Measure it on a machine that has them; building for it works here."
+        return Check(name, False, found, fix, must_run_here)
+    return Check(name, True, "runs on this machine")
 
 
-def _card(local: MachineCheck, profile: TargetProfile, settings: Settings, must_run_here: bool) -> MachineCheck:
-    """For a profile with a card: whether one is in this machine, too."""
-    if profile.machine.gpu is None:
-        return local
-    from sdk.checks.card_checks import find_local_card
-
-    found = find_local_card(profile, settings)
-    return MachineCheck(local.name, found.there, found.text, found.fix, must_run_here)
-
-
-def _assembler(settings: Settings, listings: Sequence[ProfileListing]) -> Iterator[MachineCheck]:
-    if any(listing.profile is not None and listing.profile.machine.gpu is not None for listing in listings):
-        from sdk.checks.card_checks import find_assembler
-
-        found = find_assembler(settings)
-        yield MachineCheck("ptxas", found.there, found.text, found.fix, needed=False)
-
-
-def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> MachineCheck:
+def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Check:
     missing = []
     command = _which(settings, emulator.command)
     if command is None:
@@ -254,89 +217,87 @@ def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Machin
         missing.append(f"the system root {emulator.system_root} is missing")
     if missing:
         packages = " ".join(emulator.debian_packages)
-        fix = f"On Debian: apt-get install {packages}" if packages else "Install them, or name others in the profile."
-        return MachineCheck(name, False, " and ".join(missing), fix)
+        fix = f"On Debian: apt-get install {packages}" if packages else "Install it, or name another in the profile."
+        return Check(name, False, " and ".join(missing), fix)
     root = f" with {emulator.system_root}" if emulator.system_root else ""
-    return MachineCheck(name, True, f"{command}{root}")
+    return Check(name, True, f"{command}{root}")
 
 
-def _inventory(settings: Settings) -> MachineCheck:
+def _inventory(settings: Settings) -> Check:
     from sdk.inventory.lookup import open_inventory
 
     try:
         inventory = open_inventory(None, settings)
     except SdkError as error:
-        return MachineCheck("inventory", False, error.message, error.next_step or "Correct the file.")
+        return Check("inventory", False, error.message, error.next_step or "Correct the file.")
     count = len(inventory.devices)
     if count == 0:
-        return MachineCheck("inventory", True, "no devices beside this machine and its emulators")
-    return MachineCheck("inventory", True, f"{count} device{'s' * (count > 1)} in {inventory.file}")
+        return Check("inventory", True, "no devices other than this machine and its emulators")
+    return Check("inventory", True, f"{count_text(count, 'device')} in {inventory.file}")
 
 
-def _disk(cache_folder: Path) -> MachineCheck:
+def _disk(cache_folder: Path) -> Check:
     existing = cache_folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        fix = "Set SDK_CACHE_DIR to a folder that can be written."
-        return MachineCheck("cache folder", False, f"{existing} is no folder that can be written", fix)
+        return Check("cache folder", False, f"{existing} is not a writable folder", "Set SDK_CACHE_DIR to another.")
     free_bytes = shutil.disk_usage(existing).free
     passed = free_bytes >= SMALLEST_FREE_DISK_BYTES
-    fix = "" if passed else "Free some, or set SDK_CACHE_DIR to a folder on another disk."
-    return MachineCheck("cache folder", passed, f"{free_bytes / _GIB:.1f} GiB free for {cache_folder}", fix)
+    fix = "" if passed else "Free some space, or set SDK_CACHE_DIR to a folder on another disk."
+    return Check("cache folder", passed, f"{free_bytes / _GIB:.1f} GiB free for {cache_folder}", fix)
 
 
-def _memory() -> MachineCheck:
+def _memory() -> Check:
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
         text = ""
     available = re.search(r"^MemAvailable:\s*([0-9]+) kB", text, re.MULTILINE)
     if available is None:
-        return MachineCheck("memory", True, "the kernel does not say how much is free")
+        return Check("memory", True, "the kernel does not say how much is free")
     free_bytes = int(available[1]) * 1024
     passed = free_bytes >= SMALLEST_FREE_MEMORY_BYTES
-    wanted = f"Searching and training want {SMALLEST_FREE_MEMORY_BYTES // _GIB} GiB: end other programs."
-    fix = "" if passed else wanted
-    return MachineCheck("memory", passed, f"{free_bytes / _GIB:.1f} GiB free", fix)
+    fix = f"Stop other programs: searching and training need {SMALLEST_FREE_MEMORY_BYTES // _GIB} GiB."
+    return Check("memory", passed, f"{free_bytes / _GIB:.1f} GiB free", "" if passed else fix)
 
 
 def _which(settings: Settings, command: str) -> str | None:
     return shutil.which(command, path=settings.environment.get("PATH", os.defpath))
 
 
-def check_dsp(name: str, probe: Callable[[], DeviceProbe]) -> Iterator[MachineCheck]:
-    """Ask a device; what is missing of its DSP is no fault, since its processor is tuned without it.
+def check_dsp(name: str, probe: Callable[[], DeviceProbe]) -> Iterator[Check]:
+    """Check a device's DSP; a failure is no fault, because its processor can be tuned without it.
 
     Args:
-        name: the device's, as the user calls it.
-        probe: asks it; raises SdkError.
+        name: the device's name in the inventory.
+        probe: asks the device; raises SdkError.
     """
     try:
         found = probe()
     except SdkError as error:
-        yield MachineCheck(f"device {name}", False, error.message, error.next_step)
+        yield Check(f"device {name}", False, error.message, error.next_step)
         return
     yield _fastrpc(name, found)
     yield _signature(name, found)
 
 
-def _fastrpc(name: str, found: DeviceProbe) -> MachineCheck:
+def _fastrpc(name: str, found: DeviceProbe) -> Check:
     title = f"FastRPC ({name})"
     usable = [node.path for node in found.fastrpc if node.usable]
     if usable:
-        return MachineCheck(title, True, f"{', '.join(usable)} may be opened")
+        return Check(title, True, f"{', '.join(usable)} can be opened")
     if not found.fastrpc:
-        fix = "Use a phone with a Hexagon DSP, and a kernel with its driver."
-        return MachineCheck(title, False, "there is no device file of it: no DSP, or none for programs", fix, False)
+        fix = "Use a phone with a Hexagon DSP and a kernel with its driver."
+        return Check(title, False, "there is no device file: no DSP, or none that programs may use", fix, False)
     closed = ", ".join(node.path for node in found.fastrpc)
-    fix = "Run adb as root on a development device, or use a phone that lets its shell use the DSP."
-    return MachineCheck(title, False, f"{closed} may not be opened by the user that programs run as", fix, False)
+    fix = "Run adb as root on a development device, or use a phone whose shell may use the DSP."
+    return Check(title, False, f"the user that runs programs may not open {closed}", fix, False)
 
 
-def _signature(name: str, found: DeviceProbe) -> MachineCheck:
+def _signature(name: str, found: DeviceProbe) -> Check:
     title = f"DSP signature ({name})"
     if found.dsp_signature_folder:
-        return MachineCheck(title, True, f"there is one in {found.dsp_signature_folder}")
-    fix = "Sign the device with the Hexagon SDK's signer.py, or use an unsigned process domain where the DSP has one."
-    return MachineCheck(title, False, "none: its DSP refuses programs of yours in a signed process domain", fix, False)
+        return Check(title, True, f"found in {found.dsp_signature_folder}")
+    fix = "Sign the device with the Hexagon SDK's signer.py, or use an unsigned process domain if the DSP has one."
+    return Check(title, False, "none: the DSP refuses your programs in a signed process domain", fix, False)

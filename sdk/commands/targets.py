@@ -1,4 +1,4 @@
-"""`sdk targets`: the target profiles that can be chosen."""
+"""`sdk targets`: the target profiles."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def show(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Show one target profile, with everything it inherits or probes.
+    """Show one target profile, with everything that it inherits or probes.
 
     Example: sdk targets show arm64
     """
-    from sdk.output import print_json
+    from sdk.output import print_fields, print_json
     from sdk.settings import read_settings
     from targets.profile.loader import load_profile
 
@@ -68,19 +68,18 @@ def show(
     if as_json or context.obj:
         print_json(shown)
     else:
-        _print_profile(shown)
+        print_fields(_flat(shown))
 
 
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
-    """What is found out on this machine and not said by the profile: the toolchain in use; card and assembler."""
+    """Return what depends on this machine: the toolchain in use, or the card and the assembler."""
     from targets.errors import ToolchainError
     from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
-        from sdk.checks.card_checks import find_assembler, find_local_card
+        from sdk.checks.card_checks import check_assembler, check_local_card
 
-        card, assembler = find_local_card(profile, settings), find_assembler(settings)
-        return {"card_here": card.text, "ptxas": assembler.text}
+        return {"card_here": check_local_card(profile, settings).found, "ptxas": check_assembler(settings).found}
     if profile.toolchain.kind != ANDROID_KIND:
         return {}
     try:
@@ -100,17 +99,11 @@ def _listing_dict(listing: ProfileListing) -> dict[str, object]:
 
 
 def _print_table(listings: list[ProfileListing], folder: str) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from sdk.output import make_console
+    from sdk.output import make_console, plain_table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("profile", no_wrap=True)
-    table.add_column("device", no_wrap=True)
-    table.add_column("cores", justify="right")
-    table.add_column("Halide target", overflow="fold")
-    table.add_column("what it is", overflow="fold")
+    table = plain_table("profile", "device", "cores", "Halide target", "description", numbers=["cores"])
     for listing in listings:
         profile = listing.profile
         if profile is None:
@@ -128,22 +121,8 @@ def _print_table(listings: list[ProfileListing], folder: str) -> None:
     console.print(Text(f"Your own profiles go into {folder}.", style="dim"))
 
 
-def _print_profile(shown: dict[str, object]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from sdk.output import make_console
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for key, value in _flat(shown):
-        table.add_row(key, Text(value))
-    make_console().print(table)
-
-
 def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, str]]:
-    """Return nested values as dotted keys and texts."""
+    """Return nested values by dotted keys."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         if isinstance(value, dict) and value:

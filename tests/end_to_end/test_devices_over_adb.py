@@ -58,7 +58,7 @@ def test_a_phone_is_allowed_added_checked_and_leased(
     assert main(["devices"]) == 0
     assert "leased by" in capsys.readouterr().out
     assert main(["devices", "release", "phone"]) == 0
-    assert capsys.readouterr().out == "phone is free.\n"
+    assert capsys.readouterr().out == "Released phone.\n"
 
 
 def test_a_phone_that_nobody_has_allowed_is_listed_with_the_reason(

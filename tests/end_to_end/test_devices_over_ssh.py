@@ -123,7 +123,7 @@ def test_probe_writes_the_tables_and_leaves_the_rest(home: Path, capsys: Capture
     assert found[0]["machine"] == platform.machine()
     assert file.read_text() == before
     assert main(["devices", "probe", "pi", "--write"]) == 0
-    assert f"Written in {file}" in capsys.readouterr().out
+    assert f"Written to {file}" in capsys.readouterr().out
     assert file.read_text().startswith(before.rstrip())
     assert dict(load_inventory(file).find("pi").probed)["architecture"] == platform.machine()
 
@@ -139,7 +139,7 @@ def test_states_and_leases(home: Path, capsys: Captured, tmp_path: Path) -> None
     tokens = list((tmp_path / "config" / "leases").iterdir())
     assert [token.stat().st_mode & 0o777 for token in tokens] == [0o600]
     assert main(["devices", "release", "pi"]) == 0
-    assert capsys.readouterr().out == "pi is free.\n"
+    assert capsys.readouterr().out == "Released pi.\n"
     assert list((tmp_path / "config" / "leases").iterdir()) == []
     assert state(capsys)["state"] == "free"
     assert main(["devices", "release", "pi"]) == 2

@@ -1,4 +1,4 @@
-"""`sdk devices` and its commands.
+"""The commands of `sdk devices`.
 
-Imports as `sdk.commands`.
+May import what `sdk.commands` may.
 """

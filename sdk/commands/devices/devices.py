@@ -1,4 +1,4 @@
-"""`sdk devices`: the devices of the inventory, and what state they are in."""
+"""`sdk devices`: the devices of the inventory and their state."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.devices import add as devices_add
-from sdk.commands.devices import check as devices_check
-from sdk.commands.devices import entry as devices_entry
-from sdk.commands.devices import lease as devices_lease
-from sdk.commands.devices import probe as devices_probe
+from sdk.commands.devices import entry, examine, lease
 from sdk.options.devices_options import InventoryOption
 from sdk.options.shared_options import JsonOption
 
@@ -26,18 +22,18 @@ def register(application: typer.Typer) -> None:
     """Add the command to the application."""
     group = typer.Typer()
     group.callback(invoke_without_command=True)(devices)
-    for module in (devices_add, devices_probe, devices_check, devices_lease, devices_entry):
+    for module in (entry, examine, lease):
         module.register(group)
     application.add_typer(group, name="devices")
 
 
 def devices(
     context: typer.Context,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no device.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to the devices.")] = False,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the devices of the inventory, with what state they are in; add, probe, check and lease them.
+    """List the devices of the inventory and their state; add, probe, check and lease them.
 
     Example: sdk devices
     """
@@ -72,7 +68,7 @@ def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceStat
 
     if offline or not inventory.devices:
         return ask_devices(inventory.devices, None, health_of)
-    # The parts that speak to devices are slow to import.
+    # Imported here: the modules that talk to devices take long to import.
     from sdk.inventory.device_access import ask_leases, prepare_agents
 
     with show_progress(f"Asking {count_text(len(inventory.devices), 'device')} …", quiet):
@@ -108,21 +104,15 @@ def _state_dict(state: DeviceState) -> dict[str, object]:
 
 
 def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from sdk.output import make_console
+    from sdk.output import make_console, plain_table
 
     console = make_console()
     if not states:
-        console.print(Text(f"No devices yet: {inventory.file} names none. Add one with `sdk devices add`."))
+        console.print(Text(f"No devices yet in {inventory.file}. Add one with `sdk devices add`."))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("device", no_wrap=True)
-    table.add_column("profile", no_wrap=True)
-    table.add_column("address", overflow="fold")
-    table.add_column("labels", overflow="fold")
-    table.add_column("state", overflow="fold")
+    table = plain_table("device", "profile", "address", "labels", "state")
     for state in states:
         device = state.device
         table.add_row(
@@ -133,7 +123,7 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
             _state_text(state),
         )
     console.print(table)
-    console.print(Text(f"They are written in {inventory.file}.", style="dim"))
+    console.print(Text(f"The inventory is {inventory.file}.", style="dim"))
 
 
 def _state_text(state: DeviceState) -> Text:
@@ -149,10 +139,10 @@ def _state_text(state: DeviceState) -> Text:
     if state.health is not None:
         since, again = moment_text(state.health.since_unix_s), moment_text(state.health.next_check_unix_s)
         message = state.health.message.removeprefix(f"{state.device.name}: ")
-        told = f": {message}" if message != state.trouble else ""
-        parts.append(f"unhealthy{told} (since {since}, next check {again})")
-    for lease in state.leases:
-        slot = f"slot {lease.slot + 1} " if state.device.slots > 1 else ""
-        held, left = short_duration_text(lease.since_s), short_duration_text(lease.expires_in_s)
-        parts.append(f"{slot}leased by {lease.owner} for {held} (ends in {left})")
+        reason = f": {message}" if message != state.trouble else ""
+        parts.append(f"unhealthy{reason} (since {since}, next check {again})")
+    for held in state.leases:
+        slot = f"slot {held.slot + 1} " if state.device.slots > 1 else ""
+        since_text, left = short_duration_text(held.since_s), short_duration_text(held.expires_in_s)
+        parts.append(f"{slot}leased by {held.owner} for {since_text} (ends in {left})")
     return Text("; ".join(parts) or state.status.value, style=styles.get(state.status, "red"))

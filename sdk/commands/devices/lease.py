@@ -1,4 +1,4 @@
-"""`sdk devices lease` and `sdk devices release`: a device kept for oneself by hand."""
+"""`sdk devices lease` and `sdk devices release`: keep a device to yourself."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def register(group: typer.Typer) -> None:
 def lease(
     context: typer.Context,
     name: NameArgument,
-    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long: 90s, 10m, 2h.")] = "2h",
-    force: Annotated[bool, typer.Option("--force", help="Take it from whoever holds it.")] = False,
+    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long: 90s, 10m, 2h.")] = "2h",
+    force: Annotated[bool, typer.Option("--force", help="Take the device from its current holder.")] = False,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a device for yourself: your own runs on it use the lease, others' keep off. Again, it is renewed.
+    """Lease a device: your own runs use it, other users' runs do not. Run it again to renew the lease.
 
     Example: sdk devices lease pi5 --for 2h
     """
@@ -49,17 +49,17 @@ def lease(
         slots = [{"slot": slot.slot, "expires_in_s": slot.expires_in_s} for slot in taken]
         print_json({"device": device.name, "until": iso_text(until_unix_s), "slots": slots})
     else:
-        typer.echo(f"{name} is yours until {moment_text(until_unix_s)}; `sdk devices release {name}` gives it back.")
+        typer.echo(f"Leased {name} until {moment_text(until_unix_s)}. Give it back with `sdk devices release {name}`.")
 
 
 def release(
     context: typer.Context,
     name: NameArgument,
-    force: Annotated[bool, typer.Option("--force", help="End someone else's lease too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="End another user's lease, too.")] = False,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a device back that was leased by hand.
+    """Give back a device that was leased with `sdk devices lease`.
 
     Example: sdk devices release pi5
     """
@@ -79,4 +79,4 @@ def release(
     if as_json:
         print_json({"device": device.name, "released": released})
     else:
-        typer.echo(f"{name} is free." if released else f"{name} was not leased any more.")
+        typer.echo(f"Released {name}." if released else f"{name} was not leased any more.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sdk.checks.card_checks import find_assembler, find_local_card
+from sdk.checks.card_checks import check_assembler, check_local_card
 from sdk.settings import Settings
 from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import load_profile
@@ -53,7 +53,7 @@ def test_a_card_that_is_too_old(stand_in: StandInCuda, settings: Settings) -> No
 
 def test_a_driver_that_is_not_there(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sdk.checks.card_checks._DRIVERS", ("libcuda-of-nobody.so",))
-    found = find_local_card(load_profile("cuda-sm75"), settings)
-    assert (found.there, found.text) == (False, "there is no CUDA driver (libcuda.so)")
+    found = check_local_card(load_profile("cuda-sm75"), settings)
+    assert (found.passed, found.found) == (False, "there is no CUDA driver (libcuda.so)")
     assert found.fix.startswith("Install NVIDIA's driver")
-    assert find_assembler(settings).there is (find_ptxas(settings.environment) is not None)
+    assert check_assembler(settings).passed is (find_ptxas(settings.environment) is not None)

@@ -225,9 +225,11 @@ def test_a_guessed_number_of_cores_is_told(
     (folder / "run.toml").unlink()
     (torn := next(folder.rglob("*.sample"))).write_bytes(b"short")
     command = ("retrain", folder, "-o", "new.weights", "--target", "arm64")
-    guess, left_out = "Nothing says how many cores the samples were timed on", f"Left out: The sample {torn} is damaged"
+    guess = "The samples do not say how many cores they were timed on"
+    left_out = f"Left out: The sample {torn} is damaged"
     first, second = json.loads(run(*command, "--json").out)["notices"]
-    assert first.startswith(left_out) and second.startswith(guess) and "4, as in the profile arm64" in second
+    assert first.startswith(left_out) and second.startswith(guess)
+    assert "4, as in profile arm64" in second and "--parallelism" in second
     said = run(*command).err
     assert f"note: {left_out}" in said and f"note: {guess}" in said
     assert guess not in run(*command, "--parallelism", "2").err

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sdk.checks.machine_checks import MachineCheck, check_machine
+from sdk.checks.check import Check
+from sdk.checks.machine_checks import check_machine
 from sdk.main import main
 from sdk.settings import read_settings
 from targets.profile.loader import list_profiles, load_profile
@@ -27,7 +28,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def checks_of(folder: Path, *, must_run_here: bool = False, path: str = "/usr/bin:/bin") -> dict[str, MachineCheck]:
+def checks_of(folder: Path, *, must_run_here: bool = False, path: str = "/usr/bin:/bin") -> dict[str, Check]:
     settings = read_settings({"HOME": str(folder), "PATH": path})
     checks = check_machine(settings, list_profiles(folder), must_run_here=must_run_here)
     return {check.name: check for check in checks}

@@ -73,7 +73,7 @@ def test_weights_are_imported_listed_shown_compared_and_exported(
         (("show", "nobody"), 1, "no weights named 'nobody'"),
         (("show", "gone.weights"), 1, "gone.weights cannot be read"),
         (("import", "gone.weights", "-t", "arm64"), 1, "gone.weights cannot be read"),
-        (("import", "trained.weights"), 2, "Nothing says which profile"),
+        (("import", "trained.weights"), 2, "--target"),
         (("import", "trained.weights", "-t", "arm46"), 1, "arm64"),
         (("import", "trained.weights", "-t", "arm64", "--device", "../x"), 1, "cannot name weights"),
         (("export", "baseline", "-o", "x.txt"), 1, "end in .weights"),

@@ -17,7 +17,8 @@ from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.probe import FastRpcNode
 from devices.inventory.file import load_inventory
-from sdk.checks.machine_checks import MachineCheck, check_dsp, check_machine
+from sdk.checks.check import Check
+from sdk.checks.machine_checks import check_dsp, check_machine
 from sdk.main import main
 from sdk.project.preparation import Workbench
 from sdk.select.chosen_devices import find_devices
@@ -266,14 +267,14 @@ def test_doctor_wants_no_qemu_where_the_sdk_has_a_simulator(root: Path, settings
     listing = ProfileListing(HEXAGON.name, HEXAGON.source, HEXAGON, None)
     without_qemu = replace(settings, environment={**settings.environment, "PATH": str(tmp_path)})
 
-    def target(sdk: Path | None) -> MachineCheck:
+    def target(sdk: Path | None) -> Check:
         checks = check_machine(replace(without_qemu, hexagon_sdk_root=sdk), [listing], must_run_here=True)
         (found,) = [check for check in checks if check.name == "target hexagon-v66"]
         return found
 
     assert target(root).passed
     assert target(root).found.endswith(
-        "hexagon-sim; --device qemu is not possible: the emulator qemu-hexagon is not installed"
+        "hexagon-sim; --device qemu does not work: the emulator qemu-hexagon is not installed"
     )
     without_simulator = make_stand_in_hexagon_sdk(tmp_path / "sdk")
     next(without_simulator.rglob("hexagon-sim")).unlink()
@@ -314,9 +315,9 @@ def test_what_phones_say_of_their_dsps() -> None:
         dsp_signature_folder="/vendor/lib/rfsa/adsp",
     )
     reached, signature = check_dsp("phone", lambda: ready)
-    assert reached.passed and reached.found == "/dev/fastrpc-cdsp may be opened"
+    assert reached.passed and reached.found == "/dev/fastrpc-cdsp can be opened"
     assert signature.passed and "/vendor/lib/rfsa/adsp" in signature.found
-    for probe, words in ((closed, "/dev/adsprpc-smd may not be opened"), (PHONE, "there is no device file")):
+    for probe, words in ((closed, "/dev/adsprpc-smd"), (PHONE, "there is no device file")):
         checks = list(check_dsp("phone", lambda probe=probe: probe))
         assert words in checks[0].found
         assert not any(check.passed or check.needed for check in checks) and all(check.fix for check in checks)

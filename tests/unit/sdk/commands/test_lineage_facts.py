@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sdk.display.lineage_facts import lineage_facts
+from devices.device import Clock
+from sdk.commands.weights import lineage_facts
 from weights.lineage import Lineage
 
 
@@ -27,12 +28,12 @@ def test_numbers_are_rounded_and_have_their_units() -> None:
     assert lineage_facts(told) == {
         "network": "Adams2019 of Halide 21.0.0",
         "feature version": "3",
-        "timed on": "arm64, device pi4, 4 cores, wall clock",
+        "timed on": "arm64, device pi4, 4 cores, wall time",
         "trained on": "12,345 schedules of 1 pipeline, in 3 rounds",
         "started from": "weights 0123456789ab…",
-        "judged on": "1 schedule that was held out",
+        "scored on": "1 held-out schedule",
         "pairs in order": "81 %",
-        "best in first 8": "118 % of the best one's time: 100 % is perfect",
+        "best in first 8": "118 % of the best time (100 % is perfect)",
         "created": "2026-01-02",
         "note": "a first try",
     }
@@ -42,6 +43,6 @@ def test_what_is_not_known_is_left_out() -> None:
     assert lineage_facts(Lineage()) == {"feature version": "3"}
     assert lineage_facts(Lineage(clock="simulated", pipelines=2)) == {
         "feature version": "3",
-        "timed on": "simulated time",
+        "timed on": Clock.SIMULATED.words,
         "trained on": "2 pipelines",
     }

@@ -1,4 +1,0 @@
-"""`sdk weights` and its commands.
-
-Imports as `sdk.commands`.
-"""
