@@ -107,7 +107,6 @@ def _print_table(listings: list[ProfileListing], folder: str) -> None:
     for listing in listings:
         profile = listing.profile
         if profile is None:
-            table.add_row(Text(listing.name), "", "", "", Text(listing.error or "", style="red"))
             continue
         table.add_row(
             Text(listing.name, style="cyan"),
@@ -118,6 +117,9 @@ def _print_table(listings: list[ProfileListing], folder: str) -> None:
         )
     console = make_console()
     console.print(table)
+    for listing in listings:
+        if listing.error is not None:
+            console.print(Text(f"{listing.name}: {listing.error}", style="red"), soft_wrap=True)
     console.print(Text(f"Your own profiles go into {folder}.", style="dim"))
 
 
