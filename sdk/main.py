@@ -1,9 +1,9 @@
-"""The command `sdk`: its commands, and what becomes of errors.
+"""The command `sdk`: its commands, and its exit codes.
 
-exit code 0    done
-          1    failed, with one message on standard error that names the next step
-          2    wrong usage
-          130  interrupted
+0    done
+1    failed, with one message on standard error that names the next step
+2    wrong usage
+130  interrupted
 """
 
 from __future__ import annotations
@@ -22,31 +22,19 @@ from sdk.commands.devices import devices
 from sdk.commands.farm import farm
 from targets.errors import SdkError
 
-# A command is a module with `register(application)`; it imports what it works with inside its functions, so
-# that `sdk --help` stays instant.
-_COMMANDS = (
-    autotune,
-    targets,
-    devices,
-    farm,
-    build,
-    bench,
-    ship,
-    retrain,
-    weights,
-    report,
-    doctor,
-)
+# A command is a module with `register(application)`. It imports what it needs inside its functions, so that
+# `sdk --help` stays instant.
+_COMMANDS = (autotune, targets, devices, farm, build, bench, ship, retrain, weights, report, doctor)
 
 _DONE = 0
 _FAILED = 1
 _INTERRUPTED = 130
-# typer has its own copy of click in some versions and uses the package in others; both have this class.
+# Some versions of typer have their own copy of click, others use the package; both have this class.
 _CommandLineError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (this process's where none is given) and return its exit code."""
+    """Run one command line (this process's if none is given) and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(given)
@@ -95,13 +83,9 @@ def _run(arguments: list[str]) -> int:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        import importlib.metadata
+        from sdk.output import sdk_version
 
-        try:
-            version = importlib.metadata.version("halide-autotune-sdk")
-        except importlib.metadata.PackageNotFoundError:
-            version = "not installed"
-        typer.echo(f"sdk {version}")
+        typer.echo(f"sdk {sdk_version()}")
         raise typer.Exit
 
 
@@ -121,12 +105,12 @@ def _complain(text: str, exit_code: int) -> int:
         sys.stderr.write(f"sdk: {text}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is left to read it; the exit code still tells
+        pass  # nobody can read it; the exit code still says it
     return exit_code
 
 
 def _usage(error: Exception) -> tuple[str, int]:
-    """Return the message and the exit code for an error that typer found in the command line."""
+    """Return the message and the exit code of an error that typer found in the command line."""
     format_message = getattr(error, "format_message", None)
     message = " ".join(str(format_message() if callable(format_message) else error).split())
     path = getattr(getattr(error, "ctx", None), "command_path", "sdk")
@@ -152,7 +136,7 @@ def _flush_or_discard_stdout() -> None:
 
 
 def _discard_stdout() -> None:
-    """Send what is still buffered nowhere, or Python complains again when it ends."""
+    """Discard what is still buffered, or Python fails again when it exits."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -162,12 +146,12 @@ def _discard_stdout() -> None:
 
 
 def _report_unexpected(error: Exception, arguments: list[str]) -> int:
-    """Save the traceback and say where: an error of the SDK itself, which the user can only report."""
+    """Save the traceback of a bug in the SDK and say where it is."""
     from sdk.service.crash_report import save_crash_report
 
     place = save_crash_report(error, arguments)
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return _complain(f"unexpected error, a fault of the SDK ({summary}). The details are in {place}.", _FAILED)
+    return _complain(f"unexpected error, a bug in the SDK ({summary}). The details are in {place}.", _FAILED)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,16 @@ def print_fields(rows: Iterable[tuple[str, str]]) -> None:
     make_console().print(table)
 
 
+def sdk_version() -> str:
+    """Return the version of the installed SDK, or 'not installed'."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("halide-autotune-sdk")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
     """Discard standard error, for a library that cannot be told to be quiet."""

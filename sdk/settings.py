@@ -1,6 +1,6 @@
-"""Where the SDK keeps its files, and what child processes see: the only reader of environment variables.
+"""The SDK's folders and the environment of child processes; the only module that reads environment variables.
 
-SDK_CACHE_DIR      compiled files that can be made again   $XDG_CACHE_HOME/halide-autotune-sdk
+SDK_CACHE_DIR      compiled files that can be rebuilt      $XDG_CACHE_HOME/halide-autotune-sdk
 SDK_CONFIG_DIR     the user's own settings                 $XDG_CONFIG_HOME/halide-autotune-sdk
 SDK_PROFILE_DIR    the user's own target profiles          SDK_CONFIG_DIR/profiles
 SDK_SCHEDULER      the farm's scheduler                    [farm] scheduler of sdk.toml
@@ -21,24 +21,24 @@ from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
 from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 
 _FOLDER_NAME = "halide-autotune-sdk"
-# These change what Halide compiles, what its searches find, or what an emulator runs, behind the back of a
-# run that records everything it was asked (HL_TARGET, HL_SEED, HL_RANDOMIZE_WEIGHTS, QEMU_CPU …).
+# These change what Halide compiles, what its searches find, or what an emulator runs (HL_TARGET, HL_SEED, QEMU_CPU …),
+# and no run records them.
 _HIDDEN_PREFIXES = ("HL_", "QEMU_")
 _NDK_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12}){0,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Folders (absolute; they need not exist yet) and the environment for child processes.
+    """Folders (absolute paths, which may not exist yet) and the environment of child processes.
 
     Attributes:
-        cache_folder: files that can be made again, and the reports of unexpected errors.
+        cache_folder: files that can be rebuilt, and the reports of unexpected errors.
         config_folder: the user's own settings.
         profile_folder: the user's own target profiles.
-        ndk_root: the Android NDK's folder, which may not be one; None where no variable names one.
-        hexagon_sdk_root: the Hexagon SDK's folder, which may not be one; None where no variable names one.
-        environment: this process's environment, without what would silently change a result.
-        scheduler: the address of the farm's scheduler; None where the variable is not set.
+        ndk_root: the Android NDK's folder, not checked; None if no variable names it.
+        hexagon_sdk_root: the Hexagon SDK's folder, not checked; None if no variable names it.
+        environment: this process's environment, without variables that would silently change a result.
+        scheduler: the address of the farm's scheduler; None if the variable is not set.
     """
 
     cache_folder: Path
@@ -51,12 +51,12 @@ class Settings:
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings from environment variables (this process's where none are given).
+    """Read the settings from environment variables (this process's if none are given).
 
-    By the XDG base directory specification, a relative path in an XDG variable is passed over.
+    As the XDG base directory specification asks, a relative path in an XDG variable is ignored.
 
     Raises:
-        UsageError: there is no home folder and no variable that says where to go instead.
+        UsageError: there is no home folder, and no variable names a folder instead.
     """
     values = os.environ if variables is None else variables
     cache_folder = _folder(values, "SDK_CACHE_DIR", "XDG_CACHE_HOME", ".cache")

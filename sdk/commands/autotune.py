@@ -91,7 +91,7 @@ def _run(given: AutotuneArguments) -> None:
         return
     from autotune_loop.run.result import Outcome
     from sdk.commands.autotune_follow_up import follow_up
-    from sdk.display.choose_display import choose_display
+    from sdk.display.display import choose_display
     from sdk.display.guarded_display import GuardedDisplay
     from sdk.options.autotune_call import read_arguments
     from sdk.project.file import find_project

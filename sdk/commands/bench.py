@@ -22,6 +22,7 @@ from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterO
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
+    from autotune_loop.play_off.header_play_off import HeaderPlayOff
 
 _DECIDING = "Deciding"
 
@@ -39,7 +40,7 @@ def bench(
         typer.Option(
             "--schedule",
             metavar="HEADER",
-            help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018. Repeat to compare.",
+            help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018. Repeatable.",
         ),
     ] = None,
     parameters: ParameterOption = None,
@@ -53,7 +54,7 @@ def bench(
         bool,
         typer.Option(
             "--play-off",
-            help="Decide: does the best of the others beat the first schedule, with 95 % confidence?",
+            help="Decide with 95 % confidence whether the best of the others beats the first schedule.",
             rich_help_panel=_DECIDING,
         ),
     ] = False,
@@ -62,7 +63,7 @@ def bench(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="End a play-off after this time, unconfirmed if need be: 90s, 10m.",
+            help="End the play-off after this time, even if it is undecided: 90s, 10m.",
             rich_help_panel=_DECIDING,
         ),
     ] = None,
@@ -72,12 +73,11 @@ def bench(
     seed: Seed = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Check and time schedules of a generator, side by side; with --play-off, decide which one ships.
+    """Check and time schedules of a generator side by side; with --play-off, decide which one to ship.
 
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
     from sdk.api import bench as api
-    from sdk.display.play_off_report import show_play_off
     from sdk.options.objective_arguments import parse_objective
     from sdk.output import show_progress
     from sdk.project.file import find_project
@@ -104,7 +104,7 @@ def bench(
         else:
             results = api.bench(named, chosen, turns=turns, progress=progress, **where)
     if play_off:
-        show_play_off(decided, as_json)
+        _show_play_off(decided, as_json)
     else:
         _show(results, as_json)
 
@@ -136,7 +136,7 @@ def _as_dict(result: ComparedSchedule) -> dict[str, object]:
 
 
 def _print_table(results: list[ComparedSchedule]) -> None:
-    """One table for each device: times of two devices are not set against each other."""
+    """Print a table for each device: times of different devices are not compared."""
     devices = dict.fromkeys(result.device for result in results)
     for device in devices:
         _print_device(device, [result for result in results if result.device == device])
@@ -178,3 +178,60 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
         ratio,
         checked,
     ]
+
+
+def _show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
+    """Print the verdict and the times of every schedule; the exit code is 1 if nothing was decided."""
+    from sdk.output import print_json
+
+    if as_json:
+        print_json(_play_off_fields(result))
+    else:
+        _print_times(result)
+        typer.echo(result.verdict.message)
+        for label, message in result.failures.items():
+            typer.echo(f"{label}: {message}", err=True)
+    if not result.verdict.is_decided:
+        raise typer.Exit(1)
+
+
+def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
+    contenders = [
+        {
+            "schedule": label,
+            "failure": result.failures.get(label),
+            "times": {
+                device: {
+                    "median_ms": times.median_ms,
+                    "spread_ms": times.spread_ms,
+                    "range_ms": list(times.range_ms),
+                    "turns_s": list(times.turns_s),
+                }
+                for device, times in by_device.items()
+            },
+        }
+        for label, by_device in zip(result.labels, result.times, strict=True)
+    ]
+    return {"verdict": result.verdict.to_dict(), "clock": result.clock or None, "contenders": contenders}
+
+
+def _print_times(result: HeaderPlayOff) -> None:
+    from rich.table import Table
+
+    from devices.device import Clock
+    from sdk.output import make_console
+
+    label = Clock(result.clock).label if result.clock else ""
+    table = Table(title=f"time of one call{label}, each turn in its own process")
+    for column in ("schedule", "device"):
+        table.add_column(column)
+    for column in ("median ms", "fastest to slowest", "turns"):
+        table.add_column(column, justify="right")
+    for contender, by_device in zip(result.labels, result.times, strict=True):
+        if not by_device:
+            table.add_row(contender, "–", "failed", "–", "–")
+        for device, times in by_device.items():
+            low_ms, high_ms = times.range_ms
+            cells = (f"{times.median_ms:.4g}", f"{low_ms:.4g} to {high_ms:.4g}", str(len(times.turns_s)))
+            table.add_row(contender, device, *cells)
+    make_console().print(table)

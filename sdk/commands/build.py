@@ -30,7 +30,7 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("build"),
     function_name: Annotated[
         str | None,
-        typer.Option("--function-name", "-f", help="Name of the function; the generator's by default."),
+        typer.Option("--function-name", "-f", help="Name of the function. [default: the generator's]"),
     ] = None,
     hexagon_sdk_root: HexagonSdkOption = None,
     as_json: JsonOption = False,

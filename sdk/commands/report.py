@@ -1,4 +1,4 @@
-"""`sdk report`: a run as a page to look at."""
+"""`sdk report`: a run as an HTML page."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def register(application: typer.Typer) -> None:
 
 def report(
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run; the latest below tuned/ by default.")
+        Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run. [default: the latest in tuned/]")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file; report.html in the run's folder by default.")
+        Path | None, typer.Option("--output", "-o", help="The HTML file. [default: report.html in the run's folder]")
     ] = None,
     lines: Annotated[
         list[str] | None,
-        typer.Option("--line", metavar="NAME=MS", help="A time to compare with, such as 'by hand=5.6'. Repeat."),
+        typer.Option("--line", metavar="NAME=MS", help="A time to compare with, such as 'by hand=5.6'. Repeatable."),
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Follow a live run in the browser instead.")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --serve; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port of --serve; 0 takes a free one.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens without a network.
@@ -46,7 +46,7 @@ def report(
     from targets.errors import UsageError
 
     if serve and output is not None:
-        raise UsageError("--serve writes no file; leave --output out.")
+        raise UsageError("--serve writes no file.", next_step="Leave --output out.")
     options = PageOptions(_lines_ms(lines or []), follows=serve)
     folder = run or latest_run_folder(Path.cwd())
     if serve:
@@ -75,7 +75,7 @@ def _serve(folder: Path, options: PageOptions, port: int) -> None:
     from sdk.service.report_server import ReportServer
 
     server = ReportServer(folder, options, port)
-    typer.echo(f"{server.address} follows {folder}; it is reached from this machine alone. Ctrl-C ends it.")
+    typer.echo(f"Serving {folder} at {server.address}, on this machine alone. Press Ctrl-C to stop.")
     server.serve_forever()
 
 

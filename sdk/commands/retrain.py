@@ -1,4 +1,4 @@
-"""`sdk retrain`: weights from recorded runs, without a device."""
+"""`sdk retrain`: train weights on recorded runs, without a device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def retrain(
             "--target",
             "-t",
             metavar="PROFILE",
-            help="The runs' profile.",
+            help="The profile of the runs.",
             autocompletion=complete_target_names,
         ),
     ] = None,
@@ -34,7 +34,7 @@ def retrain(
             "--weights",
             "-w",
             metavar="WEIGHTS",
-            help="Weights to start from: a .weights file, or a name of `sdk weights`; Halide's own by default.",
+            help="Weights to start from: a .weights file, or a name that `sdk weights` lists. [default: Halide's own]",
             autocompletion=complete_weights_names,
         ),
     ] = None,
@@ -43,12 +43,13 @@ def retrain(
     learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's step size.")] = 1e-3,
     loss: Annotated[str, typer.Option("--loss", help="relative_throughput or rank.")] = "relative_throughput",
     held_out_share: Annotated[
-        float, typer.Option("--held-out-share", min=0.0, max=0.9, help="Share that only scores.")
+        float,
+        typer.Option("--held-out-share", min=0.0, max=0.9, help="Share of the samples that only score."),
     ] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", help="Chooses the held-out share.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Chooses the samples that are held out.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Train the cost model on recorded runs; no device is needed.
+    """Train the cost model on recorded runs, without a device.
 
     Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
     """

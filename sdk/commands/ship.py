@@ -1,4 +1,4 @@
-"""`sdk ship`: tuned headers to commit, and the check that they still fit."""
+"""`sdk ship`: write tuned headers to commit, and check that they still fit."""
 
 from __future__ import annotations
 
@@ -21,38 +21,44 @@ def register(application: typer.Typer) -> None:
 
 
 def ship(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; or with --check a shipped one.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; with --check, a shipped folder.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners, and ship nothing.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners instead.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,
     generator: Annotated[
         list[str] | None,
-        typer.Option("--generator", metavar="GENERATOR", help="In place of the file that was tuned; repeat for more."),
+        typer.Option(
+            "--generator",
+            metavar="GENERATOR",
+            help="A generator in place of the tuned file. Repeatable.",
+        ),
     ] = None,
     accept_sizes: Annotated[
         list[str] | None,
         typer.Option(
             "--accept-size",
             metavar="SIZE",
-            help="A size of the output that must work, as 1920x1080, 640x480@3x5 with an offset, or blur=1920x1080 for "
-            "one of several generators. Repeat for more.",
+            help="A size of the output that must work: 1920x1080, 640x480@3x5 with an offset, or blur=1920x1080 for "
+            "one of several generators. Repeatable.",
         ),
     ] = None,
-    no_sizes: Annotated[
-        bool, typer.Option("--no-sizes", help="Do not try odd, small and shifted sizes of our own choice.")
-    ] = False,
+    no_sizes: Annotated[bool, typer.Option("--no-sizes", help="Do not also try odd, small and shifted sizes.")] = False,
     guard: Annotated[
-        bool, typer.Option("--guard", help="Write a C header, too, that calls another kernel at sizes not taken.")
+        bool,
+        typer.Option(
+            "--guard",
+            help="Also write a C header that calls another kernel at unsupported sizes.",
+        ),
     ] = False,
     play_off: Annotated[
         bool, typer.Option("--play-off", help="Ship only what beats the default schedule with 95 % confidence.")
     ] = False,
     incumbent: Annotated[
         Path | None,
-        typer.Option("--incumbent", metavar="HEADER", help="The header in use, to be beaten in a play-off."),
+        typer.Option("--incumbent", metavar="HEADER", help="The header in use, to beat in a play-off."),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="End a play-off after this time: 90s, 10m.")
+        str | None, typer.Option("--budget", metavar="TIME", help="End the play-off after this time: 90s, 10m.")
     ] = None,
     target: OptionalTarget = None,
     device: Devices = None,
@@ -61,7 +67,7 @@ def ship(
     parameters: ParameterOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the winners of runs into a folder to commit, as C++ headers and Python modules.
+    """Write the winners of runs to a folder to commit, as C++ headers and Python modules.
 
     Example: sdk ship tuned/blur-arm64-1 tuned/blur-host-1 -o schedules
 
@@ -81,9 +87,12 @@ def ship(
         _show(folders)
         return
     if output is None:
-        raise UsageError("Give the folder to write with -o.", next_step="Such as: sdk ship RUN -o schedules.")
+        raise UsageError("No folder to write was given.", next_step="Name it with -o, such as -o schedules.")
     if parameters:
-        raise UsageError("-p goes with --check: what is shipped has the parameters that it was tuned with.")
+        raise UsageError(
+            "-p works with --check only: a schedule is shipped with the parameters that it was tuned with.",
+            next_step="Leave -p out.",
+        )
     with show_progress("reading the runs", quiet=as_json) as progress:
         manifest = ship_runs(
             folders,
@@ -155,4 +164,4 @@ def _print_checked(folder: Path, checked: CheckedFolder) -> None:
         typer.echo(f"note: {note}")
     if not checked.problems:
         compared = f", {checked.schedules} compared with their generators" if checked.schedules else ""
-        typer.echo(f"{folder} is as it was shipped{compared}.")
+        typer.echo(f"{folder} is unchanged since it was shipped{compared}.")

@@ -1,4 +1,4 @@
-"""What is shown of a run while it goes on and at its end.
+"""What users see of a run, while it is under way and when it ends, and how numbers are written.
 
-Imports `sdk.output`.
+May import `sdk.output` and `sdk.settings`.
 """

@@ -1,12 +1,14 @@
-"""The one shape of everything that shows a run."""
+"""What shows a run, and the choice of what does."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Protocol
 
 from autotune_loop.events import Event
 from autotune_loop.run.result import TuneResult
+from targets.errors import UsageError
 
 STOPPING_MESSAGE = "stopping; press Ctrl-C again to stop at once"
 
@@ -16,10 +18,10 @@ class FollowUp:
     """Command lines for a shell.
 
     Attributes:
-        build: builds with the winner of each argument set, in their order; None where there is no winner.
-        resume: goes on with the run; None when that would find nothing new.
-        look: shows the run; None where nothing was timed.
-        ship: writes the winners with their provenance; None where there is none.
+        build: builds with the winner of each argument set, in their order; None for a set without a winner.
+        resume: continues the run; None if that would find nothing new.
+        look: shows the run; None if nothing was timed.
+        ship: writes the winners with their provenance; None if there are none.
     """
 
     build: tuple[str | None, ...]
@@ -35,10 +37,35 @@ class Display(Protocol):
         """Show one event."""
 
     def stopping(self) -> None:
-        """Say that the run has been asked to end, and how to end it at once."""
+        """Say that the run is stopping, and how to stop it at once."""
 
     def close(self) -> None:
-        """Give the terminal back, so that what is printed next comes out clean; harmless when called again."""
+        """Give the terminal back, so that other output prints cleanly; may be called again."""
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """Show the result; called once, after `close`."""
+
+
+def choose_display(*, as_json: bool, quiet: bool, plain: bool) -> Display:
+    """Return the display for one run: JSON lines, the result alone, plain lines, or the live view.
+
+    Raises:
+        UsageError: two options exclude each other.
+    """
+    if plain and (as_json or quiet):
+        other = "--json" if as_json else "--quiet"
+        raise UsageError(f"--plain and {other} exclude each other.", next_step="Leave one of them out.")
+    if as_json:
+        from sdk.display.json_display import JsonDisplay
+
+        return JsonDisplay(result_only=quiet)
+    if not (plain or quiet) and sys.stdout.isatty():
+        from sdk.display.live_display import LiveDisplay
+        from sdk.output import make_console
+
+        console = make_console()
+        if not console.is_dumb_terminal:
+            return LiveDisplay(console)
+    from sdk.display.plain_display import PlainDisplay
+
+    return PlainDisplay(quiet=quiet)

@@ -1,4 +1,4 @@
-"""Events as lines of a log: what a person reads afterwards, without the progress in between."""
+"""Events as lines of a log, without the progress in between."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TELLING_STAGE_S = 0.05
 
 
 def event_lines(event: Event, progress: RunProgress) -> list[str]:
-    """The lines to print for an event that `progress` has taken in already; mostly none.
+    """Return the lines to print for an event that `progress` has already added; mostly none.
 
-    A failure is told where it is the first of its kind; the lines of the batches count the others.
+    Only the first failure of a kind has a line; the lines of the batches count the others.
     """
     match event:
         case RunStarted():
@@ -44,16 +44,14 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
             return [_one_line(event.text)]
         case PlayOff():
             others = count_text(event.contenders, "schedule")
-            line = f"play-off: the best are timed again beside the default, {others} in turns"
+            line = f"play-off: timing the best again beside the default, {others} in turns"
             return [line + _argset(event.task_index, progress)] if event.turn == 1 else []
     return []
 
 
 def clock_message(clock: str) -> str:
-    """What a run's times are: 'wall clock', a DSP's cycles, or in capitals that they are not a device's."""
+    """Return what a run's times are; times that are not a device's are in capitals."""
     known = Clock(clock)
-    if known is Clock.WALL:
-        return "wall clock"
     return known.words if known.is_device_time else known.words.upper()
 
 
@@ -61,7 +59,7 @@ def _run_lines(event: RunStarted) -> list[str]:
     threads = count_text(event.parallelism, event.parallel_unit)
     budget = f", at most {duration_text(event.budget_s)}" if event.budget_s is not None else ""
     sets = f", {event.tasks} argument sets" if event.tasks > 1 else ""
-    verb = "resumes" if event.resumed else "goes into"
+    verb = "resumes" if event.resumed else "writes"
     return [
         f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
         f"{count_text(event.rounds, 'round')} of {event.batch_size}{sets}{budget}; {verb} {event.run_folder}",
@@ -87,7 +85,7 @@ def _improved_line(event: BestImproved, progress: RunProgress) -> str:
 
 
 def _trained_line(event: Trained) -> str:
-    verdict = "accepted" if event.accepted else "refused, the old weights stay"
+    verdict = "accepted" if event.accepted else "rejected, the old weights stay"
     samples = count_text(event.samples, "schedule")
     return f"trained on {samples} in {duration_text(event.duration_s)}: {verdict}; {event.reason}"
 
@@ -95,7 +93,7 @@ def _trained_line(event: Trained) -> str:
 def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     rounds = progress.started.rounds if progress.started is not None else "?"
     record = progress.batches[-1]
-    # Of several tasks each has as many rounds as it is worth.
+    # With several tasks, the number of rounds of each is not known in advance.
     argset = _argset(event.task_index, progress)
     name = f"round {event.round_index + 1}{argset or f' of {rounds}'}"
     parts = [f"{name}: {event.measured} timed, {event.failed} failed"]

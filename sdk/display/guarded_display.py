@@ -1,4 +1,4 @@
-"""A display whose output may go away in the middle of a run."""
+"""A display whose output may fail during a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from targets.process.stop_signal import StopSignal
 
 
 class GuardedDisplay:
-    """Passes events on to a display until it cannot write; then the run is asked to end, in order.
+    """Passes events on to a display until it cannot write, then stops the run in order.
 
-    Without this the error would come out of whatever thread of the run reported an event.
+    Without this the error would be raised in whatever thread of the run reported an event.
     """
 
     def __init__(self, display: Display, stop: StopSignal) -> None:
@@ -45,18 +45,18 @@ class GuardedDisplay:
             self._display.close()
 
     def raise_trouble(self) -> None:
-        """Raise what became of the output, if anything did.
+        """Raise the error of the output, if there was one.
 
         Raises:
-            BrokenPipeError: its reader has gone.
+            BrokenPipeError: its reader is gone.
             SdkError: it cannot be written for another reason.
         """
         if isinstance(self._trouble, BrokenPipeError):
             raise self._trouble
         if self._trouble is not None:
             raise SdkError(
-                f"Standard output cannot be written: {self._trouble.strerror}; the run was ended.",
-                next_step="Everything measured is saved: go on with --resume.",
+                f"Standard output cannot be written: {self._trouble.strerror}. The run was stopped.",
+                next_step="Everything measured is saved: continue with --resume.",
             ) from self._trouble
 
     def _fail(self, error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""Events as JSON lines, for machines; the result is the last line."""
+"""Events as JSON lines, for machines; the last line is the result."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sdk.display.display import STOPPING_MESSAGE, FollowUp
 
 
 class JsonDisplay:
-    """One JSON object a line on standard output, each with its kind under 'event'.
+    """Prints a JSON object a line on standard output, each with its kind under 'event'.
 
     Args:
-        result_only: only the last line, the result's.
+        result_only: print only the last line.
     """
 
     def __init__(self, *, result_only: bool) -> None:

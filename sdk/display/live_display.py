@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
+import termios
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,6 @@ from rich.live import Live
 from autotune_loop.events import Event, Notice, RunStarted
 from autotune_loop.run.result import TuneResult
 from sdk.display.display import STOPPING_MESSAGE, FollowUp
-from sdk.display.keyboard_echo import no_keyboard_echo
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
 from sdk.display.summary import print_summary
@@ -25,14 +27,14 @@ if TYPE_CHECKING:
     from autotune_loop.candidate import Measured
 
 
-# Drawing takes a few milliseconds of a core that may be timing a schedule: often enough to look alive, no more.
+# Drawing takes a few milliseconds of a core that may be timing a schedule, so it is rare.
 _FRAMES_PER_SECOND = 2
 
 
 class LiveDisplay:
-    """Draws on a terminal, twice a second at most, from a thread of its own; events only change numbers.
+    """Draws on a terminal from a thread of its own; events only change numbers.
 
-    The picture goes when it is closed; the summary is what stays on the screen.
+    `close` removes the picture; the warnings and the summary stay on the screen.
     """
 
     def __init__(self, console: Console) -> None:
@@ -70,7 +72,7 @@ class LiveDisplay:
             self._console.print(STOPPING_MESSAGE)
 
     def close(self) -> None:
-        """See `Display.close`; what was warned of stays on the screen."""
+        """See `Display.close`; the warnings stay on the screen."""
         self._drawing.close()
         with self._lock:
             warnings, self._warnings = self._warnings, []
@@ -87,7 +89,7 @@ class LiveDisplay:
 
 
 def earlier_samples(run_folder: str) -> Sequence[Measured]:
-    """The schedules timed so far in a run folder; none where it cannot be read (the run itself will say so)."""
+    """Return the schedules timed so far in a run folder; none if it cannot be read, which the run itself reports."""
     from autotune_loop.store.run_database import RunDatabase
 
     try:
@@ -95,3 +97,28 @@ def earlier_samples(run_folder: str) -> Sequence[Measured]:
             return database.measured()
     except RunFolderError:
         return ()
+
+
+@contextlib.contextmanager
+def no_keyboard_echo() -> Iterator[None]:
+    """Switch the terminal's echo off within the block; Ctrl-C still works.
+
+    An echoed ^C or Enter would move the cursor, and the next frame would be drawn a line too low. Does nothing if
+    standard input is not a terminal, or belongs to another job.
+    """
+    try:
+        keyboard = sys.stdin.fileno()
+        if os.tcgetpgrp(keyboard) != os.getpgrp():
+            raise OSError
+        kept = termios.tcgetattr(keyboard)
+        changed = [*kept]
+        changed[3] &= ~termios.ECHO
+        termios.tcsetattr(keyboard, termios.TCSANOW, changed)
+    except (OSError, ValueError, termios.error):
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, kept)

@@ -30,7 +30,7 @@ _STAGES = ("search", "build", "measure")
 
 
 def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
-    """Everything about the run in one frame of the same height as the last one.
+    """Return everything about the run in one frame, as high as the last one.
 
     Args:
         width, height: of the terminal, in characters; the frame leaves one row free.
@@ -64,7 +64,7 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
 def _subtitle(progress: RunProgress) -> Text:
     if progress.stopping:
         return Text(STOPPING_MESSAGE, style="bold yellow")
-    return Text("Ctrl-C ends it and keeps the best")
+    return Text("Ctrl-C stops the run and keeps the best")
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
@@ -122,7 +122,7 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
 
 
 def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
-    """Two lines for one argument set; for several a line each, around the one that is being timed."""
+    """Return two lines for one argument set, or a line each for several, up to the one that is being timed."""
     label = Clock(started.clock).label
     if started.tasks == 1:
         standing = progress.standings.get(0, Standing())
@@ -165,11 +165,11 @@ def _learning(progress: RunProgress) -> list[Text]:
     ranking = "unknown until three schedules are timed"
     if correlation is not None:
         ranking = f"rank correlation {correlation[1]:.2f} with the times of round {correlation[0] + 1}"
-    model = "as the run started" if progress.training is None else _accuracy(progress.training)
+    model = "as at the start" if progress.training is None else _accuracy(progress.training)
     failures = ", ".join(f"{count} {kind}" for kind, count in progress.failures.most_common()) or "none"
     timed = count_text(progress.timed, "schedule")
     if progress.timed_before:
-        timed += f", and {progress.timed_before} before this run was resumed"
+        timed += f", and {progress.timed_before} before the run was resumed"
     rate = progress.samples_per_minute
     return [
         _line("predicted", ranking),
@@ -185,7 +185,7 @@ def _accuracy(training: Trained) -> str:
         return training.reason
     if training.accepted:
         return f"{share_text(after)} of pairs in the measured order, {share_text(before)} before training"
-    return f"{share_text(before)} of pairs in the measured order; new weights refused with {share_text(after)}"
+    return f"{share_text(before)} of pairs in the measured order; new weights rejected with {share_text(after)}"
 
 
 def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:
@@ -246,5 +246,5 @@ def _shown(folder: str) -> str:
 
 
 def _shortened(text: str, width: int) -> str:
-    """Its end, which tells more than its beginning."""
+    """Return the end of the text, which says more than its beginning."""
     return text if len(text) <= width else f"...{text[-max(1, width - 3) :]}"

@@ -1,4 +1,4 @@
-"""A run as lines of a log, for pipes, files and terminals that cannot move the cursor."""
+"""A run as lines of a log, for pipes, files and terminals that cannot move the cursor; or its result alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from autotune_loop.events import Event
+from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
 from sdk.display.display import STOPPING_MESSAGE, FollowUp
 from sdk.display.event_lines import event_lines
@@ -18,9 +18,14 @@ _CLOCK_WIDTH = 7
 
 
 class PlainDisplay:
-    """Lines on standard output, each with the time since the start in front."""
+    """Prints lines on standard output, each with the time since the start in front, then the summary.
 
-    def __init__(self) -> None:
+    Args:
+        quiet: print only the summary; warnings, and that the run is stopping, go to standard error.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._lock = threading.Lock()
         self._progress = RunProgress(time.monotonic)
 
@@ -28,12 +33,18 @@ class PlainDisplay:
         """See `Display.listen`."""
         with self._lock:
             self._progress.add(event)
-            self._write(event_lines(event, self._progress))
+            if not self._quiet:
+                self._write(event_lines(event, self._progress))
+            elif isinstance(event, Notice) and event.warning:
+                sys.stderr.write(f"warning: {event.text}\n")
 
     def stopping(self) -> None:
         """See `Display.stopping`."""
         with self._lock:
-            self._write([STOPPING_MESSAGE])
+            if self._quiet:
+                sys.stderr.write(f"{STOPPING_MESSAGE}\n")
+            else:
+                self._write([STOPPING_MESSAGE])
 
     def close(self) -> None:
         """See `Display.close`."""
@@ -45,7 +56,7 @@ class PlainDisplay:
     def _write(self, lines: list[str]) -> None:
         at = clock_text(self._progress.elapsed_s).rjust(_CLOCK_WIDTH)
         text = "".join(f"{at}  {line}\n" for line in lines)
-        # A name in another alphabet must not end a run whose log cannot hold it.
+        # A name in another alphabet must not fail a run whose log cannot encode it.
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them; plain ASCII, so that any terminal and any log takes them."""
+"""Numbers as people read them, in plain ASCII, which every terminal and log can show."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ROUNDED_TO_ONE_SECOND_S = 10.0
 
 
 def time_text(time_ms: float, clock_label: str = "") -> str:
-    """A kernel's time to four digits in the fitting unit, then the label of its clock.
+    """Return a kernel's time to four digits in a suitable unit, then the label of its clock.
 
     Args:
-        clock_label: ' (emulated time, not a device's)' or what else `Clock.label` says; empty for real time.
+        clock_label: such as ' (emulated time, not a device's)', from `Clock.label`; empty for real time.
     """
     if time_ms >= 1e3:
         return f"{_digits(time_ms / 1e3)} s{clock_label}"
@@ -57,7 +57,7 @@ def share_text(share: float | None) -> str:
 
 
 def within_spread(tuned: TunedSchedule) -> bool:
-    """True when the default and the winner differ by less than their spreads add up to."""
+    """Say whether the default and the winner differ by less than the sum of their spreads."""
     if tuned.default is None or tuned.tuned is None:
         return False
     return abs(tuned.default.median_ms - tuned.tuned.median_ms) < tuned.default.spread_ms + tuned.tuned.spread_ms

@@ -1,4 +1,4 @@
-"""What is known of a run at any moment, gathered from its events."""
+"""What is known about a run at any moment, gathered from its events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from autotune_loop.events import (
 
 @dataclass(frozen=True)
 class StageProgress:
-    """How far a stage of one batch is; `wanted` is 0 until it is known."""
+    """The progress of a stage of one batch; `wanted` is 0 until it is known."""
 
     round_index: int
     task_index: int
@@ -38,7 +38,7 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class Standing:
-    """The default and the best so far of one argument set, each as it was timed once."""
+    """The default and the best so far of one argument set, each timed once."""
 
     default_ms: float | None = None
     best_ms: float | None = None
@@ -72,7 +72,7 @@ class BatchRecord:
 
 @dataclass(frozen=True)
 class ShownNotice:
-    """A notice with the time at which it came, in seconds since the start."""
+    """A notice, and when it came in seconds since the start."""
 
     at_s: float
     text: str
@@ -136,7 +136,7 @@ class RunProgress:
         return 60 * self.timed / self.elapsed_s if self.timed else None
 
     def add(self, event: Event) -> None:
-        """Take one event in."""
+        """Add one event."""
         match event:
             case RunStarted():
                 self.started = event
@@ -146,7 +146,7 @@ class RunProgress:
                 note = f"{event.duplicates} seen before" if event.duplicates else ""
                 self._set("search", event.round_index, event.task_index, event.sampled, event.wanted, note)
             case BuildProgress():
-                # Counts the candidates that are through: built or failed.
+                # Counts the candidates that are built or failed.
                 done = min(event.built + event.failed, event.wanted)
                 self._set("build", event.round_index, event.task_index, done, event.wanted)
             case SampleMeasured():
@@ -168,21 +168,21 @@ class RunProgress:
                 self._set("play-off", 0, event.task_index, event.turn - 1, event.turns, note)
 
     def add_notice(self, text: str, warning: bool = False) -> None:
-        """Keep a message for the user."""
+        """Add a message for the user."""
         self.notices.append(ShownNotice(self.elapsed_s, text, warning))
 
     def add_earlier(self, rows: Sequence[Measured]) -> None:
-        """Take in what was timed in the folder before this run resumed it."""
+        """Add what was timed in the folder before this run resumed it."""
         self.timed_before += len(rows)
         for row in rows:
             one = row.candidate
             self._stand(one.task_index, row.median_ms, one.sample, one.is_default, at_s=None)
 
     def rank_correlation(self) -> tuple[int, float] | None:
-        """Spearman's correlation of predicted with measured times, with the round it is of.
+        """Return a round and the Spearman correlation of its predicted with its measured times.
 
-        Of the newest batch that has enough samples: times predicted by different weights, or of different
-        argument sets, are not comparable.
+        The newest batch with enough samples counts alone: times predicted by different weights, or of different
+        argument sets, do not compare.
         """
         for round_index, task_index in reversed(list(self._samples)):
             value = _spearman(self._samples[round_index, task_index])
@@ -191,7 +191,7 @@ class RunProgress:
         return None
 
     def time_left_s(self) -> tuple[float, bool] | None:
-        """Seconds left and whether the budget (not the number of rounds) sets them; None when unknown."""
+        """Return the seconds left, and whether the budget (not the number of rounds) limits them; None if unknown."""
         if self.started is None:
             return None
         budget_s = self.started.budget_s
@@ -273,7 +273,7 @@ class RunProgress:
 def _spearman(batch: _BatchSamples) -> float | None:
     if len(batch.predicted_ms) < _FEWEST_TO_CORRELATE:
         return None
-    # Imported here: numpy costs a moment that a wrong argument need not pay.
+    # Imported here, because numpy takes a moment to import.
     import numpy
 
     from autotune_loop.cost_model.ranking import spearman

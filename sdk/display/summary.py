@@ -1,4 +1,4 @@
-"""What is said at the end of a run, on terminals and in logs alike."""
+"""The summary at the end of a run, on terminals and in logs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LABEL_WIDTH = 11
 _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",
     Outcome.BUDGET_SPENT: "the budget is spent",
-    Outcome.INTERRUPTED: "interrupted, everything measured is saved",
+    Outcome.INTERRUPTED: "interrupted; everything measured is saved",
     Outcome.DEVICES_LOST: "no device was left; everything measured is saved",
-    Outcome.EXHAUSTED: "every schedule that the search still finds has been tried",
+    Outcome.EXHAUSTED: "the search finds no new schedules",
 }
 
 
@@ -28,7 +28,7 @@ def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: f
     """Print the result on standard output.
 
     Args:
-        samples_per_minute: schedules timed a minute in this part of the run; None when none was.
+        samples_per_minute: schedules timed a minute since the run started or was resumed; None if there were none.
 
     Raises:
         OSError: standard output cannot be written.
@@ -37,7 +37,7 @@ def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: f
 
     console = make_console()
     for line in _lines(result, follow_up, samples_per_minute):
-        # Never wrapped: a path or a command that is cut in two cannot be copied.
+        # Never wrapped, so that paths and commands can be copied.
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
@@ -62,7 +62,7 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
     for index, command in enumerate(follow_up.build):
         if command is not None:
             yield _row("use it" if len(follow_up.build) == 1 else f"use set {index + 1}", command, "cyan")
-    for label, then in (("look at it", follow_up.look), ("ship it", follow_up.ship), ("go on", follow_up.resume)):
+    for label, then in (("look at it", follow_up.look), ("ship it", follow_up.ship), ("resume it", follow_up.resume)):
         if then is not None:
             yield _row(label, then, "cyan")
 
@@ -75,9 +75,9 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     if tuned.header is None or (tuned.tuned is None and tuned.sample != "incumbent"):
         yield _row("tuned", "nothing was timed", "bold red")
         return
-    unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once only, not again beside the default"
+    unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once, not again beside the default"
     if tuned.sample in ("default", "incumbent") or tuned.tuned is None:
-        yield _row("tuned", f"the {tuned.sample} stays: nothing surely beat it{unconfirmed}", "bold yellow")
+        yield _row("tuned", f"the {tuned.sample} stays: nothing is faster with confidence{unconfirmed}", "bold yellow")
     else:
         yield _row("tuned", f"{_timed(tuned.tuned, label)}; {tuned.sample}")
         yield _row("speed-up", *_verdict(tuned, unconfirmed))
@@ -88,7 +88,7 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
 
 
 def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
-    """What the winner gains on every device, where there are several."""
+    """Return the winner's gain on each device, if there are several."""
     if len(tuned.by_device) < 2:
         return
     for device, (default_ms, tuned_ms) in tuned.by_device.items():
@@ -101,7 +101,7 @@ def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
         return f"unknown: the default was not timed{unconfirmed}", "bold yellow"
     text = speed_up_text(tuned.speed_up)
     if not tuned.confirmed and within_spread(tuned):
-        return f"{text}, which is within the spread of the times{unconfirmed}", "bold yellow"
+        return f"{text}, within the spread of the times{unconfirmed}", "bold yellow"
     return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
 
 
@@ -115,18 +115,18 @@ def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator
     rounds, timed = count_text(result.totals.rounds, "round"), count_text(result.totals.samples_timed, "schedule")
     yield _row("timed", f"{timed} in {rounds}{rate}")
     failures = ", ".join(f"{count} {kind}" for kind, count in result.totals.failures.items()) or "none"
-    not_done = f"; {result.totals.not_done} more were chosen and not timed" if result.totals.not_done else ""
+    not_done = f"; {result.totals.not_done} more were chosen but not timed" if result.totals.not_done else ""
     yield _row("failed", f"{failures}{not_done}")
     if len(result.devices) > 1:
         yield _row("devices", "; ".join(_use_text(use) for use in result.devices))
     if result.totals.incidents:
         incidents = ", ".join(f"{count} {kind}" for kind, count in result.totals.incidents.items())
-        yield _row("incidents", f"{incidents}; their schedules were handed out again")
+        yield _row("incidents", f"{incidents}; their schedules were timed again")
     yield _row("ended", f"after {duration_text(result.totals.duration_s)}: {_OUTCOMES[result.outcome]}")
 
 
 def _use_text(use: DeviceUse) -> str:
-    """A device's part in the run, and what its times were multiplied with where that is not 1."""
+    """Return a device's part in the run, and the factor of its times if it is not 1."""
     told = "" if use.factor is None or use.factor_spread is None else f"{use.factor:.2f} ± {use.factor_spread:.0%}"
     if not use.fits:
         return f"{use.name}: left out, unlike the others (times × {told})"
@@ -141,6 +141,6 @@ def _row(label: str, text: str, style: str = "") -> Text:
 
 
 def _shown(path: Path) -> str:
-    """Relative to the current folder where it lies inside it."""
+    """Return the path, relative to the current folder if it is inside it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,4 +1,4 @@
-"""What runs for long: a farm's worker, the report's server; interrupts, logs and crash reports.
+"""What long commands need: a farm's worker, the report's server, interrupts, logs and crash reports.
 
-Imports `sdk.inventory` and `sdk.settings`.
+May import `sdk.inventory`, and what lies below it.
 """

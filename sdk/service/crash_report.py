@@ -1,4 +1,4 @@
-"""The details of an unexpected error, kept in a file so that the terminal shows one line."""
+"""Saves the details of an unexpected error, so that the terminal shows one line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from targets.errors import SdkError
 
 
 def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | str:
-    """Write the traceback, the command line and the versions into a new file and return its path.
+    """Write the traceback, the command line and the versions to a new file and return its path.
 
-    It goes into `crashes/` of the cache folder, or into the system's temporary folder where that fails.
+    The file is in `crashes/` of the cache folder, or in the temporary folder if that fails.
     """
     text = "\n".join(
         [
@@ -38,7 +38,7 @@ def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | 
         except OSError:
             continue
         return path
-    return "no file: neither the cache folder nor the temporary folder can be written"
+    return "no file: neither the cache folder nor the temporary folder is writable"
 
 
 def _folders() -> list[Path]:

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first time a run ends in order, the second time at once."""
+"""Ctrl-C: the first one stops a run in order, the second one at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import FrameType
 from targets.process.stop_signal import StopSignal
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# `timeout` and others that pass a signal on send it to the process and to its group: one press, two signals.
+# `timeout` and others send a signal to the process and to its group: one press, two signals.
 _SAME_PRESS_S = 0.3
 
 
@@ -21,13 +21,12 @@ _SAME_PRESS_S = 0.3
 def stop_on_interrupt(stop: StopSignal, announce: Callable[[], None]) -> Iterator[None]:
     """Within the block, the first SIGINT, SIGTERM or SIGHUP sets `stop`; the next raises KeyboardInterrupt.
 
-    Signals that this process was told to ignore (`nohup`, a script's background job) stay ignored.
-    Only for the main thread.
+    Signals that this process ignores (`nohup`, a script's background job) stay ignored. Only for the main thread.
 
     Args:
-        announce: called once, from another thread, when `stop` has been set by a signal.
+        announce: called once, from another thread, after a signal has set `stop`.
     """
-    told: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    pressed: queue.SimpleQueue[bool] = queue.SimpleQueue()
     first_at_s: float | None = None
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -35,14 +34,14 @@ def stop_on_interrupt(stop: StopSignal, announce: Callable[[], None]) -> Iterato
         now_s = time.monotonic()
         if first_at_s is None:
             first_at_s = now_s
-            # A handler runs between any two instructions of the main thread, which may hold the very locks that
-            # setting a flag or printing needs; putting into this queue needs none.
-            told.put(True)
+            # A handler runs between any two instructions of the main thread, which may hold the locks that setting
+            # a flag or printing needs; this queue needs none.
+            pressed.put(True)
         elif now_s - first_at_s > _SAME_PRESS_S:
             raise KeyboardInterrupt
 
     def tell() -> None:
-        if told.get():
+        if pressed.get():
             stop.set()
             announce()
 
@@ -57,5 +56,5 @@ def stop_on_interrupt(stop: StopSignal, announce: Callable[[], None]) -> Iterato
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-        told.put(False)
+        pressed.put(False)
         teller.join()

@@ -1,4 +1,4 @@
-"""A run's page over HTTP on this machine alone, made anew whenever the run has written something down."""
+"""A run's page over HTTP, on this machine alone; it is drawn again whenever the run has recorded something."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class ReportServer:
         try:
             self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler_for(self))
         except OSError as error:
-            raise UsageError(f"Port {port} cannot be used: {error.strerror}.", next_step="Choose another.") from error
+            raise UsageError(
+                f"Port {port} cannot be used: {error.strerror}.", next_step="Choose another with --port."
+            ) from error
 
     @property
     def address(self) -> str:
@@ -45,7 +47,7 @@ class ReportServer:
         return int(self._server.server_address[1])
 
     def page(self) -> bytes:
-        """The page of the run as it is now.
+        """Return the page of the run as it is now.
 
         Raises:
             RunFolderError: the folder is gone or damaged.
@@ -57,7 +59,7 @@ class ReportServer:
             return self._page[1]
 
     def version(self) -> str:
-        """Changes with the run.
+        """Return a text that changes with the run.
 
         Raises:
             RunFolderError: the folder is gone.
@@ -76,7 +78,7 @@ class ReportServer:
 
 def _handler_for(server: ReportServer) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Answers two paths; anything else, another host's name included (DNS rebinding), is refused."""
+        """Answers two paths; refuses anything else, and other host names (DNS rebinding)."""
 
         def do_GET(self) -> None:
             """One request."""

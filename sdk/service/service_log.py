@@ -1,12 +1,12 @@
-"""What libraries have to say while a service runs: one line each, on standard error, for a journal."""
+"""The messages of libraries while a service runs: one line each, on standard error."""
 
 from __future__ import annotations
 
 import logging
 
 _LONGEST_LINE = 500
-# What Dask says when a member, a user or the scheduler is gone: the service tells that in a message of its own.
-_SAID_BETTER = (
+# Dask logs these when a worker, a user or the scheduler is gone; the service has a message of its own for that.
+_LOGGED_BY_US = (
     "marked as failed because",
     "Closed comm",
     "Received heartbeat from unregistered worker",
@@ -16,7 +16,7 @@ _SAID_BETTER = (
 
 
 class _OneLine(logging.Formatter):
-    """The message and, where there was an exception, its last line."""
+    """Formats a message, with its exception if there is one, as one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
@@ -28,12 +28,12 @@ class _OneLine(logging.Formatter):
 
 def _is_news(record: logging.LogRecord) -> bool:
     text = record.getMessage()
-    return not any(words in text for words in _SAID_BETTER)
+    return not any(words in text for words in _LOGGED_BY_US)
 
 
 def log_to_stderr() -> None:
-    """From now on warnings and errors of libraries are single lines on standard error; nothing else of theirs is."""
-    # It sets its own handlers up when it is first imported.
+    """Print warnings and errors of libraries as single lines on standard error, and nothing else of theirs."""
+    # The first import sets its own handlers up, which are replaced below.
     import distributed  # noqa: F401 – the import alone does it
 
     handler = logging.StreamHandler()

@@ -357,6 +357,6 @@ def test_a_run_is_shipped_and_checked(
     check = ["ship", "--check", str(output), "--generator", str(examples / "separable_filter.cpp")]
     capfd.readouterr()
     assert main(check) == 0
-    assert "is as it was shipped, 1 compared with their generators" in capfd.readouterr().out
+    assert "is unchanged since it was shipped, 1 compared with their generators" in capfd.readouterr().out
     assert main([*check, "-p", "radius=2"]) == 1
     assert "are defined differently" in capfd.readouterr().err

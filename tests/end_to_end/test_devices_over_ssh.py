@@ -93,7 +93,7 @@ def test_add_looks_at_the_device_and_writes_what_it_found(
     arguments = ["devices", "add", "board", "--ssh", address, "--folder", f"{tmp_path}/device", "--label", "desk"]
     assert main(arguments) == 0
     text = capsys.readouterr().out
-    assert "board has profile" in text
+    assert "Added board with profile" in text
     assert platform.machine() in text
     device = load_inventory(tmp_path / "here" / "devices.toml").find("board")
     assert device.profile_name == {"x86_64": "x86-64", "aarch64": "arm64"}[platform.machine()]

@@ -73,7 +73,7 @@ def test_an_unexpected_error_is_one_line_and_a_saved_report(
 ) -> None:
     code, text = outcome(ZeroDivisionError("by\nzero"), monkeypatch, capsys)
     assert code == 1
-    assert text.startswith("sdk: unexpected error, a fault of the SDK (ZeroDivisionError: by zero).")
+    assert text.startswith("sdk: unexpected error, a bug in the SDK (ZeroDivisionError: by zero).")
     (report,) = (tmp_path / "cache" / "crashes").iterdir()
     assert str(report) in text
     assert text.count("\n") == 1

@@ -26,7 +26,7 @@ def shipped(examples: Path, tmp_path: Path) -> Path:
 def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.CaptureFixture[str]) -> None:
     generator = str(examples / "shipping" / "blur.py")
     assert sdk.main.main(["ship", "--check", str(shipped), "--generator", generator]) == 0
-    assert capfd.readouterr().out == f"{shipped} is as it was shipped, 2 compared with their generators.\n"
+    assert capfd.readouterr().out == f"{shipped} is unchanged since it was shipped, 2 compared with their generators.\n"
     (shipped / "blur.arm64.schedule.h").write_text("// by hand\n")
     assert sdk.main.main(["ship", "--check", str(shipped), "--json"]) == 1
     found = json.loads(capfd.readouterr().out)
@@ -37,11 +37,11 @@ def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.Captu
     ("arguments", "code", "words"),
     [
         ((), 2, "Missing argument"),
-        (("RUN",), 2, "Give the folder to write with -o. Such as: sdk ship RUN -o schedules."),
+        (("RUN",), 2, "Name it with -o"),
         (("RUN", "-o", "new"), 1, "RUN is not a run folder: it has no run.toml. Give the folder of a run."),
         (("RUN", "-o", "new", "--accept-size", "big"), 2, "--accept-size 'big' is not a size"),
-        (("RUN", "-o", "new", "-p", "radius=2"), 2, "-p goes with --check"),
-        (("RUN", "-o", "new", "--guard", "--no-sizes"), 2, "A guard is written from what sizes show"),
+        (("RUN", "-o", "new", "-p", "radius=2"), 2, "--check"),
+        (("RUN", "-o", "new", "--guard", "--no-sizes"), 2, "Leave --no-sizes out"),
         (("RUN", "-o", "new", "--play-off", "--budget", "soon"), 2, "'soon' is not a duration"),
         (("--check", "RUN", "-o", "new"), 2, "--check takes one shipped folder and no -o"),
         (("--check", "RUN"), 1, "RUN is not a shipped folder: its ship.json cannot be read"),

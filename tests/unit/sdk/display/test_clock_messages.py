@@ -11,7 +11,7 @@ from sdk.display.event_lines import clock_message
 @pytest.mark.parametrize(
     ("clock", "message"),
     [
-        (Clock.WALL, "wall clock"),
+        (Clock.WALL, "wall time"),
         (Clock.CYCLES, "the DSP's processor cycles as nanoseconds"),
         (Clock.EMULATED, "EMULATED TIME, NOT A DEVICE'S"),
         (Clock.SIMULATED, "SIMULATED TIME, NOT A DEVICE'S"),

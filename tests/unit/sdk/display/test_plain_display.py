@@ -35,7 +35,7 @@ def lines_of(clock: str = "emulated") -> list[str]:
 def test_the_lines_of_a_run() -> None:
     assert lines_of() == [
         "blur for arm64 on qemu, 4 threads, EMULATED TIME, NOT A DEVICE'S",
-        "2 rounds of 4; goes into /runs/blur-arm64-1",
+        "2 rounds of 4; writes /runs/blur-arm64-1",
         "warning: The full beam search failed: out of [memory]. A greedy one takes its place.",
         "failed, search: The search did not end within 60 s.",
         f"best 8.000 ms {EMULATED}, the default schedule; batch_0_0/0",
@@ -43,14 +43,14 @@ def test_the_lines_of_a_run() -> None:
         "failed, measure: The kernel was ended by signal 11.",
         "trained on 3 schedules in 0.2 s: accepted; enough",
         BATCH,
-        "trained on 7 schedules in 0.2 s: refused, the old weights stay; worse",
-        "play-off: the best are timed again beside the default, 2 schedules in turns",
+        "trained on 7 schedules in 0.2 s: rejected, the old weights stay; worse",
+        "play-off: timing the best again beside the default, 2 schedules in turns",
     ]
 
 
 def test_real_time_has_no_label() -> None:
     lines = lines_of("wall")
-    assert lines[0].endswith("wall clock")
+    assert lines[0].endswith("wall time")
     assert not any("emulated" in line for line in lines)
 
 

@@ -46,7 +46,7 @@ def test_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
         "  use it     sdk build blur.py",
         "  look at it sdk report r",
         "  ship it    sdk ship r -o s",
-        "  go on      sdk autotune blur.py --resume",
+        "  resume it  sdk autotune blur.py --resume",
     ]
 
 
@@ -67,17 +67,17 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             replace(TUNED, sample="default", tuned=ScheduleTime(8.0, 0.02)),
-            "the default stays: nothing surely beat it\n",
+            "the default stays: nothing is faster with confidence\n",
         ),
-        (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: timed once only"),
+        (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: timed once"),
         (
             replace(TUNED, sample="incumbent", tuned=None, confirmed=False),
-            "the incumbent stays: nothing surely beat it; unconfirmed",
+            "the incumbent stays: nothing is faster with confidence; unconfirmed",
         ),
         (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.message}\n"),
         (
             replace(TUNED, tuned=ScheduleTime(4.0, 4.5), confirmed=False),
-            "2.00 times as fast, which is within the spread of",
+            "2.00 times as fast, within the spread of",
         ),
         (replace(TUNED, default=None), "unknown: the default was not timed"),
         (replace(TUNED, default=None), "  default    not timed\n"),
@@ -92,8 +92,8 @@ def test_other_ends(tuned: TunedSchedule, expected: str, capsys: pytest.CaptureF
     ("outcome", "expected"),
     [
         (Outcome.BUDGET_SPENT, "the budget is spent"),
-        (Outcome.INTERRUPTED, "interrupted, everything measured is saved"),
-        (Outcome.EXHAUSTED, "every schedule that the search still finds has been tried"),
+        (Outcome.INTERRUPTED, "interrupted; everything measured is saved"),
+        (Outcome.EXHAUSTED, "the search finds no new schedules"),
     ],
 )
 def test_how_it_ended(outcome: Outcome, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +104,7 @@ def test_a_run_that_was_stopped_before_anything_was_timed(capsys: pytest.Capture
     result = replace(RESULT, tuned=(), totals=replace(RESULT.totals, samples_timed=0, failures={}, not_done=4))
     text = summary(result, capsys, rate=None)
     assert "nothing was timed" in text
-    assert "  failed     none; 4 more were chosen and not timed\n" in text
+    assert "  failed     none; 4 more were chosen but not timed\n" in text
     assert "a minute" not in text
 
 
