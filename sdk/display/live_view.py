@@ -185,7 +185,7 @@ def _accuracy(training: Trained) -> str:
         return training.reason
     if training.accepted:
         return f"{share_text(after)} of pairs in the measured order, {share_text(before)} before training"
-    return f"{share_text(before)} of pairs in the measured order; new weights rejected with {share_text(after)}"
+    return f"{share_text(before)} of pairs in the measured order; new ones rejected with {share_text(after)}"
 
 
 def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:

@@ -42,7 +42,7 @@ def test_everything_is_there() -> None:
     assert row(lines, "default").endswith("8.000 ms (emulated time, not a device's)")
     assert "4.000 ms (emulated time, not a device's)  2.00 times as fast" in row(lines, "best")
     assert "rank correlation 0.50 with the times of round 1" in row(lines, "predicted")
-    assert "75 % of pairs in the measured order; new weights rejected with 50 %" in row(lines, "model")
+    assert "75 % of pairs in the measured order; new ones rejected with 50 %" in row(lines, "model")
     assert "3 schedules" in row(lines, "timed")
     assert "2 search: timed out, 1 measure: crashed" in row(lines, "failed")
     assert any("out of [memory]" in line for line in lines)
