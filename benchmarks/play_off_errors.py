@@ -31,7 +31,7 @@ from autotune_loop.specification.objective import Objective
 from autotune_loop.specification.tune_request import Folders
 from devices.device import Device
 from devices.local.open_device import choose_device
-from devices.remote.device_transport import device_transport
+from devices.remote.open import device_transport
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement
 from devices.transport import Transport

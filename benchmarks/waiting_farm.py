@@ -34,7 +34,7 @@ from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_database import RunDatabase
 from devices.device import Clock, Device
-from devices.local.core_plan import CorePlan
+from devices.local.cores import CorePlan
 from devices.remote.transport import AgentTransport
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, Measurement

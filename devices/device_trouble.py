@@ -8,7 +8,7 @@ from targets.errors import DeviceError
 
 
 class TroubleKind(Enum):
-    """Decides what is done about it: wait and try again, leave the device out, or ask a person."""
+    """Decides what happens next: try again, leave the device out, or ask a person."""
 
     UNREACHABLE = "unreachable"
     REFUSED = "refused"
@@ -17,14 +17,24 @@ class TroubleKind(Enum):
     PROTOCOL_ERROR = "protocol error"
     FULL = "storage full"
     LEASED = "leased by someone else"
-    DRIFTED = "another speed than before"
-    OUTLIER = "outlier among the boards"
+    DRIFTED = "speed changed"
+    OUTLIER = "outlier"
     BROKEN = "broken"
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether trying again cannot help: a key, a password or a host key must be put right, or the board itself."""
+        """Whether trying again cannot help: a key, a password, a host key or the board itself needs attention."""
         return self in (TroubleKind.REFUSED, TroubleKind.OUTLIER)
+
+    @property
+    def ends_connection(self) -> bool:
+        """Whether nobody knows what the other end will send next, so that the connection must be closed."""
+        return self in (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether a new connection may help."""
+        return self is TroubleKind.UNREACHABLE or self.ends_connection
 
 
 class DeviceTrouble(DeviceError):

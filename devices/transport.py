@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -18,10 +22,10 @@ class RunOutcome:
         exit_code: its exit status; minus the signal number when a signal ended it.
         timed_out: it was killed, with its children, at its time limit.
         stopped: it was killed because the run is stopping.
-        output: stdout and stderr together (its end, when very long); untrusted.
-        duration_s: wall-clock seconds, of the program's own run where the device tells, else on this side.
-        canary_s: times of a fixed piece of work right before and right after the program; empty where there is none.
-        boot: identifies the time since the device was last switched on; empty where it does not tell.
+        output: stdout and stderr together (the end, if very long); untrusted.
+        duration_s: wall-clock seconds; of the program alone where the device tells, else as seen from here.
+        canary_s: times of the canary right before and after the program; empty where there is none.
+        boot: identifies the time since the device was last switched on; empty if unknown.
     """
 
     exit_code: int
@@ -32,21 +36,26 @@ class RunOutcome:
     canary_s: tuple[float, ...] = ()
     boot: str = ""
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the program ended by itself with exit code 0."""
+        return self.exit_code == 0 and not self.timed_out and not self.stopped
+
 
 class Transport(Protocol):
     """A folder on a device, and running programs in it.
 
     A transport belongs to one device and is used by one thread at a time. Names are plain file names inside the
     device's folder, checked by `check_name`. Every method raises DeviceError when the device cannot be used;
-    what a program does is in its RunOutcome.
+    how a program ends is in its RunOutcome.
     """
 
     def push(self, source: Path, name: str) -> None:
-        """Copy a local file to the device, keeping its executable bit; unchanged content is not sent again."""
+        """Copy a local file to the device with its executable bit; unchanged content is not sent again."""
         ...
 
     def pull(self, name: str, destination: Path) -> None:
-        """Copy a file of the device's folder to a local path; nothing half-written is left."""
+        """Copy a file of the device's folder to a local path, whole or not at all."""
         ...
 
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
@@ -54,9 +63,23 @@ class Transport(Protocol):
         ...
 
     def remove(self, name: str) -> None:
-        """Delete a file of the folder; quiet when it is not there."""
+        """Delete a file of the folder if it exists."""
         ...
 
     def close(self) -> None:
-        """Delete the folder and let go of the device."""
+        """Delete the folder and release the device."""
         ...
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it is a plain file name that needs no quoting anywhere.
+
+    Raises:
+        DeviceError: it has a separator, a leading dot or dash, a space or another unsafe character.
+    """
+    if not _NAME.fullmatch(name):
+        raise DeviceError(
+            f"{name!r} is not a valid file name on a device.",
+            next_step="Use letters, digits, underscores, dots, plus and minus signs.",
+        )
+    return name

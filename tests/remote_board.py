@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devices.agent.program import agent_for
 from devices.device import Clock, Device
-from devices.remote.open_remote import open_link
+from devices.remote.open import open_link
 from devices.remote.transport import AgentTransport
 from devices.remote_place import AdbAddress, ConnectionSettings, RemotePlace, SshAddress
 from targets.process.content_cache import ContentCache

@@ -16,7 +16,7 @@ from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
 from autotune_loop.specification.tune_request import TuneRequest
 from autotune_loop.store.run_store import RunStore
-from devices.local.core_turns import CoreTurns
+from devices.local.cores import CoreTurns
 from targets.errors import WeightsError
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 

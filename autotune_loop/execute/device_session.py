@@ -13,7 +13,7 @@ from autotune_loop.execute.timing import ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import LARGEST_DRIFT, CanaryWatch
-from devices.health.sense import DeviceSense
+from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
 from devices.timing.measure import Session, device_failure, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance

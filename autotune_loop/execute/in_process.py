@@ -16,7 +16,7 @@ from autotune_loop.farm.device import devices_of_this_run
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler, PortlessWorker, quiet_logs
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device
-from devices.remote.open_remote import open_remote
+from devices.remote.open import open_remote
 from devices.remote.transport import AgentTransport
 from targets.process.content_cache import ContentCache
 

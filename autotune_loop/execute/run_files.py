@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.file_name import check_name
+from devices.transport import check_name
 from targets.errors import FarmError
 from targets.process.content_cache import file_sha256
 

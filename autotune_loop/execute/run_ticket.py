@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune_loop.execute.run_files import FileKey
 from autotune_loop.specification.run_context import RunContext
-from devices.local.core_plan import CorePlan
+from devices.local.cores import CorePlan
 
 
 @dataclass(frozen=True)

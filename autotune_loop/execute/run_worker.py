@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device
-from devices.local.core_turns import CoreTurns
+from devices.local.cores import CoreTurns
 from devices.transport import Transport
 from targets.cuda.device_code import CardCheck
 from targets.cuda.ptxas import find_ptxas

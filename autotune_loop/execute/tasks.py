@@ -25,7 +25,7 @@ from autotune_loop.execute.run_worker import RunWorker, current_run_worker
 from autotune_loop.execute.timing import ReferenceRun, Timing
 from autotune_loop.schedule.mend_header import mend_header
 from autotune_loop.store.featurization import read_featurization
-from devices.health.sense import DeviceSense
+from devices.health.probe import DeviceSense
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement

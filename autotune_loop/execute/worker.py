@@ -24,7 +24,7 @@ from autotune_loop.execute.worker_plugin import MemberPlugin, told
 from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, ServedDevice
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device
-from devices.local.core_plan import CorePlan
+from devices.local.cores import CorePlan
 from devices.local.open_device import open_transport
 from devices.remote_place import ConnectionSettings
 from devices.transport import Transport

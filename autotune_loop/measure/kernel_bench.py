@@ -15,9 +15,8 @@ from autotune_loop.measure.output_tolerance import output_tolerance
 from autotune_loop.specification.tune_request import Folders
 from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
-from devices.local.core_plan import plan_cores
-from devices.local.core_turns import CoreTurns
-from devices.remote.device_transport import device_transport
+from devices.local.cores import CoreTurns, plan_cores
+from devices.remote.open import device_transport
 from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement

@@ -15,7 +15,7 @@ from autotune_loop.specification.tune_request import Folders, TuneRequest
 from autotune_loop.specification.tuning_task import TuningTask, generator_names, published_names, sample_file_name
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
-from devices.local.core_plan import plan_cores
+from devices.local.cores import plan_cores
 from devices.timing.measure_settings import MeasureSettings
 from targets.build.simulated_clock_plugin import clock_model_sha256
 from targets.cuda.ptxas import INSTALL_HINT, find_ptxas

@@ -25,7 +25,7 @@ from autotune_loop.run.setup import (
 from autotune_loop.specification.tune_request import Folders, TuneRequest
 from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.store.run_store import RunStore
-from devices.local.core_turns import CoreTurns
+from devices.local.cores import CoreTurns
 from targets.errors import RunFolderError, SdkError
 from targets.process.stop_signal import StopSignal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from devices.device import Device
-from devices.local.core_plan import CorePlan
+from devices.local.cores import CorePlan
 from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs
 from targets.hexagon.sdk import HexagonSdk

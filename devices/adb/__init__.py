@@ -1,4 +1,4 @@
-"""The wire of devices behind ADB: TCP and USB, keys, packets, streams and files.
+"""The link to Android devices over ADB: TCP and USB, keys, packets, services and files.
 
-Imports the records at the top of `devices`.
+Imports the modules at the top of `devices`.
 """

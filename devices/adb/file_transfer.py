@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import struct
-import time
 from typing import BinaryIO
 
-from devices.adb.limits import AdbLimits
 from devices.adb.packets import AdbPackets
 from devices.adb.service import AdbService
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
-MAX_FILE_BYTES = 4 * 2**30
+_MAX_FILE_BYTES = 4 * 2**30
 _HEAD = struct.Struct("<4sI")
 # The most that adbd takes in one DATA message.
 _MAX_DATA_BYTES = 64 * 1024
-# One packet is what must get through before a slow link counts as silent; bigger ones are no faster.
+# One packet must get through before a slow link counts as silent; larger ones are no faster.
 _MAX_PACKET_BYTES = 256 * 1024
 _MAX_REASON_BYTES = 64 * 1024
 _REASON_CHARACTERS = 200
-# A regular file of its owner's. adbd gives the owner's rights to everybody; the agent takes them away again.
+# A regular file. adbd gives the owner's rights to everybody; the agent takes them away again.
 _MODE = 0o100700
 _FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 
@@ -27,20 +25,13 @@ _FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 class AdbFileTransfer:
     """One file over one sync service.
 
-    The device's complaint may come while a file is still being sent: it is looked for after every message.
-
-    Args:
-        max_payload_bytes: the most the device takes in one packet.
+    A complaint of the device may come while a file is still being sent, so every message is followed by a look for it.
     """
 
-    def __init__(
-        self, service: AdbService, packets: AdbPackets, max_payload_bytes: int, label: str, limits: AdbLimits
-    ) -> None:
+    def __init__(self, service: AdbService, packets: AdbPackets) -> None:
         self._service = service
         self._packets = packets
-        self._packet_bytes = min(max_payload_bytes, _MAX_PACKET_BYTES)
-        self._label = label
-        self._limits = limits
+        self._packet_bytes = min(packets.max_payload_bytes, _MAX_PACKET_BYTES)
         self._received = bytearray()
 
     def send(self, source: BinaryIO, path: str, modified_s: int) -> None:
@@ -65,11 +56,11 @@ class AdbFileTransfer:
         if kind != b"OKAY":
             raise self._failure(kind, size_bytes, path)
 
-    def receive(self, path: str, sink: BinaryIO) -> int:
-        """Copy `path` into `sink`; returns its bytes.
+    def receive(self, path: str, sink: BinaryIO) -> None:
+        """Copy `path` into `sink`.
 
         Raises:
-            DeviceTrouble: BROKEN with the device's reason, or more than 4 GiB come; LOST, TIMEOUT or PROTOCOL_ERROR.
+            DeviceTrouble: BROKEN with the device's reason, or for more than 4 GiB; LOST, TIMEOUT or PROTOCOL_ERROR.
             OSError: `sink` cannot be written.
         """
         target = path.encode()
@@ -78,14 +69,14 @@ class AdbFileTransfer:
         while True:
             kind, size_bytes = self._head()
             if kind == b"DONE":
-                return file_bytes
+                return
             if kind != b"DATA":
                 raise self._failure(kind, size_bytes, path)
             if size_bytes > _MAX_DATA_BYTES:
                 raise self._protocol_error()
             file_bytes += size_bytes
-            if file_bytes > MAX_FILE_BYTES:
-                message = f"{self._label} sends more than {MAX_FILE_BYTES // 2**30} GiB for {path}."
+            if file_bytes > _MAX_FILE_BYTES:
+                message = f"{path} on {self._packets.label} is larger than {_MAX_FILE_BYTES // 2**30} GiB."
                 raise DeviceTrouble(TroubleKind.BROKEN, message)
             sink.write(self._take(size_bytes))
 
@@ -104,24 +95,24 @@ class AdbFileTransfer:
             data = self._service.read()
             self._received += data
             if not data and self._service.ended:
-                raise DeviceTrouble(TroubleKind.LOST, f"{self._label} broke off a file transfer.")
-            if not data and time.monotonic() - self._packets.last_byte_s > self._limits.silence_s:
-                message = f"{self._label} stopped in a file transfer: not a byte for {self._limits.silence_s:g} s."
-                raise DeviceTrouble(TroubleKind.TIMEOUT, message)
+                raise DeviceTrouble(TroubleKind.LOST, f"{self._packets.label} broke off a file transfer.")
+            if not data:
+                self._packets.check_silence("stopped in a file transfer")
         taken = bytes(self._received[:size_bytes])
         del self._received[:size_bytes]
         return taken
 
     def _failure(self, kind: bytes, size_bytes: int, path: str) -> DeviceTrouble:
-        """The device's FAIL as what it means; PROTOCOL_ERROR when it is something else."""
+        """Translate the device's FAIL; anything else is a PROTOCOL_ERROR."""
         if kind != b"FAIL" or size_bytes > _MAX_REASON_BYTES:
             return self._protocol_error()
-        text = self._take(size_bytes).decode("utf-8", "replace")
+        label, text = self._packets.label, self._take(size_bytes).decode("utf-8", "replace")
         reason = "".join(character if character.isprintable() else " " for character in text)[:_REASON_CHARACTERS]
         if any(words in reason.lower() for words in _FULL_WORDS):
-            message = f"{self._label} has no room for {path}: {reason}."
+            message = f"{label} has no room for {path}: {reason}."
             return DeviceTrouble(TroubleKind.FULL, message, next_step="Free some storage on the device.")
-        return DeviceTrouble(TroubleKind.BROKEN, f"{self._label} does not transfer {path}: {reason}.")
+        return DeviceTrouble(TroubleKind.BROKEN, f"{label} cannot transfer {path}: {reason}.")
 
     def _protocol_error(self) -> DeviceTrouble:
-        return DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{self._label} sent what is no part of a file transfer.")
+        message = f"{self._packets.label} sent an unexpected answer in a file transfer."
+        return DeviceTrouble(TroubleKind.PROTOCOL_ERROR, message)

@@ -1,4 +1,4 @@
-"""The RSA key that a person allows on an Android device."""
+"""The RSA key that a user allows on an Android device."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class AdbKey:
     """A key of 2048 bits, as adb's own.
 
     Attributes:
-        public_key: in Android's format, base64, with the owner's name behind it.
-        fingerprint: as the device's question shows it.
+        public_key: in Android's format, base64, followed by the owner's name.
+        fingerprint: as the device shows it when it asks.
     """
 
     public_key: bytes
@@ -30,16 +30,16 @@ class AdbKey:
     _signer: Any = field(repr=False)
 
     def sign(self, token: bytes) -> bytes:
-        """The signature of a device's 20-byte token."""
+        """Return the signature of a device's 20-byte token."""
         signature: bytes = self._signer.Sign(token)
         return signature
 
 
 def load_adb_key(key_file: Path, owner: str) -> AdbKey:
-    """The key in `key_file`; made there, with its `.pub`, when there is none.
+    """Return the key in `key_file`; if there is none, make it with its `.pub`.
 
     Args:
-        owner: user@host, what the device's list of allowed keys shows.
+        owner: user@host, shown in the device's list of allowed keys.
 
     Raises:
         DeviceTrouble: REFUSED, the file cannot be made, or is not such a key.
@@ -53,17 +53,17 @@ def load_adb_key(key_file: Path, owner: str) -> AdbKey:
         if key_file.stat().st_size > _MAX_KEY_BYTES:
             raise ValueError("too big")
         private_key = key_file.read_text(encoding="ascii")
-        # Computed anew: a `.pub` beside it may be missing, or another key's.
+        # Computed, because a `.pub` beside it may be missing, or another key's.
         public_key: bytes = encode_pubkey(str(key_file))
         signer = PythonRSASigner(pub=None, priv=private_key)
     except OSError as error:
         message = f"The ADB key {key_file} cannot be read or made: {error.strerror or error}."
         raise DeviceTrouble(
-            TroubleKind.REFUSED, message, next_step="Check who owns the file and its folder."
+            TroubleKind.REFUSED, message, next_step="Check the owner of the file and its folder."
         ) from error
     except Exception as error:  # what a damaged file raises depends on where it is damaged
-        message = f"The ADB key {key_file} is not an RSA key as adb makes it (2048 bits, PKCS#8, no passphrase)."
-        advice = "Delete it to have a new one made; devices ask again for it."
+        message = f"The ADB key {key_file} is not an RSA key of adb's kind (2048 bits, PKCS#8, no passphrase)."
+        advice = "Delete it: the SDK makes a new one, which each device asks its user to allow."
         raise DeviceTrouble(TroubleKind.REFUSED, message, next_step=advice) from error
     digest = hashlib.md5(public_key, usedforsecurity=False).hexdigest().upper()
     fingerprint = ":".join(digest[start : start + 2] for start in range(0, len(digest), 2))
@@ -75,7 +75,7 @@ def _public_line(public_key: bytes, owner: str) -> bytes:
 
 
 def _make(key_file: Path, owner: str) -> None:
-    """Make a key. Of several processes that do so at once, all get the first one's."""
+    """Make a key. When several processes do so at once, all use the first one's."""
     from adb_shell.auth.keygen import encode_pubkey, keygen
 
     key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

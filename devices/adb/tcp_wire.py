@@ -7,10 +7,10 @@ import select
 import socket
 import time
 
-from devices.adb.limits import AdbLimits
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
-# A device that loses power says nothing: after this much silence the kernel asks it, and gives up soon.
+# A device that loses power does not say so: the kernel asks after this much silence, and soon gives up.
 _KEEPALIVE_IDLE_S = 10
 _KEEPALIVE_INTERVAL_S = 5
 _KEEPALIVE_PROBES = 4
@@ -20,10 +20,10 @@ class AdbTcpWire:
     """A TCP connection to a device's adbd.
 
     adb-shell's own transport drops what a full socket buffer does not take, spins on a closed connection, and leaves
-    Nagle's algorithm on, which costs 40 ms a packet; none of this can be set from outside.
+    Nagle's algorithm on, which costs 40 ms a packet.
 
     Args:
-        label: how messages call the device.
+        label: the device in messages.
 
     Raises:
         DeviceTrouble: UNREACHABLE.
@@ -53,7 +53,7 @@ class AdbTcpWire:
         return data
 
     def write(self, header: bytes, payload: bytes) -> None:
-        """See `AdbWire.write`. Header and payload leave together: one packet on the network where they fit."""
+        """See `AdbWire.write`. Header and payload leave together, in one network packet where they fit."""
         rest = memoryview(header + payload)
         last_progress_s = time.monotonic()
         while rest:
@@ -85,16 +85,14 @@ def _connect(host: str, port: int, label: str, connect_s: float) -> socket.socke
     try:
         connected = socket.create_connection((host, port), timeout=connect_s)
     except (socket.gaierror, UnicodeError) as error:
-        message = f"{label} is not found: no address is known for the name {host!r}."
-        raise DeviceTrouble(
-            TroubleKind.UNREACHABLE, message, next_step="Check the name, or give an address."
-        ) from error
+        message = f"{label} cannot be found: no address is known for the name {host!r}."
+        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step="Check the name, or use an address.") from error
     except ConnectionRefusedError as error:
         message = f"{label} refuses connections: no adbd listens on port {port}."
-        advice = f"Connect the device by USB and run 'adb tcpip {port}'; that is lost when it restarts."
+        advice = f"Connect the device by USB and run 'adb tcpip {port}', again after each of its restarts."
         raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
     except TimeoutError as error:
-        message = f"{label} did not take the connection within {connect_s:g} s."
+        message = f"{label} did not accept the connection within {connect_s:g} s."
         raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
     except OSError as error:
         message = f"{label} cannot be reached: {error.strerror or error}."

@@ -7,25 +7,25 @@ import time
 from types import ModuleType
 from typing import Any
 
-from devices.adb.limits import AdbLimits
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
 _PACKAGE = "adb-shell[usb]"
-# What an interrupted session left in the device's pipe: read before the first word, in pieces, for a moment.
+# What an interrupted session left in the device's pipe is read before anything is sent, for a moment.
 _STALE_BYTES = 16 * 1024
 _STALE_READS = 256
 _STALE_WAIT_S = 0.05
 
 
 class AdbUsbWire:
-    """The ADB interface of a device on the USB, claimed for us alone.
+    """The ADB interface of a USB device, claimed for us alone.
 
     Args:
         serial: None takes the only device there is.
-        label: how messages call the device.
+        label: the device in messages.
 
     Raises:
-        DeviceTrouble: UNREACHABLE, not there, or held by an adb server; REFUSED, more is needed than trying again.
+        DeviceTrouble: UNREACHABLE, missing, or in use by an adb server; REFUSED, trying again does not help.
     """
 
     def __init__(self, serial: str | None, label: str, limits: AdbLimits) -> None:
@@ -48,7 +48,7 @@ class AdbUsbWire:
         """See `AdbWire.read`."""
         usb = self._library
         try:
-            # libusb takes a timeout of 0 ms for none at all.
+            # libusb takes 0 ms as no timeout.
             data: bytes = self._transport.bulk_read(size_bytes, max(0.001, wait_s))
         except usb.exceptions.UsbReadFailedError as error:
             if isinstance(error.usb_error, usb.usb1.USBErrorTimeout):
@@ -57,7 +57,7 @@ class AdbUsbWire:
         return data
 
     def write(self, header: bytes, payload: bytes) -> None:
-        """See `AdbWire.write`. Header and payload are transfers of their own, as adbd reads them."""
+        """See `AdbWire.write`. Header and payload are separate transfers, as adbd reads them."""
         usb = self._library
         for part in (header, payload):
             rest = part
@@ -73,7 +73,7 @@ class AdbUsbWire:
 
     def close(self) -> None:
         """See `AdbWire.close`."""
-        with contextlib.suppress(Exception):  # the device may be unplugged: there is nothing left to let go of
+        with contextlib.suppress(Exception):  # the device may be unplugged
             self._transport.close()
 
     def _drain(self) -> None:
@@ -83,18 +83,16 @@ class AdbUsbWire:
                 return
 
     def _lost(self) -> DeviceTrouble:
-        return DeviceTrouble(
-            TroubleKind.LOST, f"{self._label} is gone from the USB.", next_step="Check the cable and its plugs."
-        )
+        return DeviceTrouble(TroubleKind.LOST, f"{self._label} is gone from the USB.", next_step="Check the cable.")
 
 
 def _load_library() -> ModuleType:
-    """adb-shell's USB transport, whose import looks at the USB already."""
+    """Return adb-shell's USB transport, whose import already accesses the USB."""
     try:
         from adb_shell.transport import usb_transport
     except ImportError as error:
         message = "Android devices over USB need a package that is not installed: libusb1."
-        advice = f"Install it: pip install '{_PACKAGE}'; or connect over TCP (adb tcpip 5555)."
+        advice = f"Install it with `pip install '{_PACKAGE}'`, or connect over TCP (adb tcpip 5555)."
         raise DeviceTrouble(TroubleKind.REFUSED, message, next_step=advice) from error
     except Exception as error:  # the system's libusb is missing, or it finds no USB
         message = f"The USB cannot be used here: {error}."
@@ -105,14 +103,14 @@ def _load_library() -> ModuleType:
 
 
 def _find(library: ModuleType, serial: str | None, label: str) -> Any:
-    """adb-shell's transport for the one device that is meant."""
+    """Return adb-shell's transport for the device."""
     found: dict[str, Any] = {}
     try:
         for transport in library.UsbTransport.find_all_adb_devices():
             try:
                 found[str(transport.serial_number)] = transport
             except library.usb1.USBError as error:
-                # Only one whose name cannot even be read may be the one that is meant.
+                # A device whose serial cannot be read may be the one that is wanted.
                 found.setdefault("", transport)
                 unreadable = error
     except library.usb1.USBError as error:
@@ -123,11 +121,11 @@ def _find(library: ModuleType, serial: str | None, label: str) -> Any:
     if serial is None and len(found) == 1 and named:
         return found[named[0]]
     if serial is None and len(named) > 1:
-        message = f"{label} can be any of several Android devices on the USB: {', '.join(named)}."
-        raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Give the serial of one of them.")
+        message = f"{label} may be any of several Android devices on the USB: {', '.join(named)}."
+        raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Name one of them by its serial.")
     if "" in found:
         raise _explained(library, unreadable, label) from unreadable
-    there = f"; there are {', '.join(named)}" if named else ""
+    there = f" ({', '.join(named)})" if named else ""
     raise DeviceTrouble(
         TroubleKind.UNREACHABLE,
         f"{label} is not among the Android devices on the USB{there}.",
@@ -138,12 +136,12 @@ def _find(library: ModuleType, serial: str | None, label: str) -> Any:
 def _explained(library: ModuleType, error: Exception, label: str) -> DeviceTrouble:
     usb1 = library.usb1
     if isinstance(error, usb1.USBErrorBusy):
-        message = f"{label} is held by another program, most likely an adb server."
-        advice = "Run 'adb kill-server'; or 'adb tcpip 5555' and use the device over TCP beside it."
+        message = f"{label} is in use by another program, most likely an adb server."
+        advice = "Run 'adb kill-server', or run 'adb tcpip 5555' and use the device over TCP."
         return DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice)
     if isinstance(error, usb1.USBErrorAccess):
         message = f"This user may not open {label} on the USB."
-        advice = "Install Android's udev rules (Debian: android-sdk-platform-tools-common), join the group plugdev."
+        advice = "Install Android's udev rules (Debian: android-sdk-platform-tools-common) and join the group plugdev."
         return DeviceTrouble(TroubleKind.REFUSED, message, next_step=advice)
     message = f"{label} cannot be opened on the USB: {error or type(error).__name__}."
     return DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step="Unplug the device and plug it in again.")

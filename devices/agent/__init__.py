@@ -1,4 +1,4 @@
-"""The agent, a C program on a device behind a wire: building it, its protocol, a session with it.
+"""The agent, a C program on remote devices: how it is built, its protocol, and a session with it.
 
-Imports the records at the top of `devices`.
+Imports the modules at the top of `devices`.
 """

@@ -1,4 +1,4 @@
-"""The device agent's program, built for the device's machine."""
+"""The programs in C that run on devices: how they are built, and the agent for a device's machine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.process.content_cache import ContentCache, file_sha256
+from targets.toolchain.c_toolchain import CToolchain
 from targets.toolchain.zig import ZigToolchain
 
-AGENT_DIR = Path(__file__).parent / "source"
-# Of every C program of ours that devices run.
-DEVICE_C_FLAGS = ("-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
-# Static, with musl: it runs on every Linux and every Android, whatever C library is there.
+_SOURCES = Path(__file__).parent / "source"
+_WARNINGS = ("-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
+# Static, with musl: it runs on every Linux and every Android, whatever C library they have.
 _TRIPLES = {
     "x86_64": "x86_64-linux-musl",
     "aarch64": "aarch64-linux-musl",
@@ -38,65 +38,64 @@ class AgentProgram:
     sha256: str
 
 
-def agent_for(machine: str, cache: ContentCache) -> AgentProgram:
-    """The agent for what a device's `uname -m` says.
-
-    Raises:
-        DeviceTrouble: BROKEN, no agent can be built for such a machine.
-        ToolchainError: it does not build.
-    """
-    return build_agent(agent_triple(machine), cache)
-
-
-def agent_triple(machine: str) -> str:
-    """zig's name of what the agent is built for on a device whose `uname -m` says `machine`.
-
-    Raises:
-        DeviceTrouble: BROKEN, there is no agent for such a machine.
-    """
-    try:
-        return _TRIPLES[machine]
-    except KeyError:
-        shown = "".join(c for c in machine[:40] if c.isprintable())
-        raise DeviceTrouble(
-            TroubleKind.BROKEN,
-            f"The device calls its machine {shown!r}, which the SDK has no agent for.",
-            next_step=f"There are agents for: {', '.join(_TRIPLES)}.",
-        ) from None
-
-
-def static_toolchain(triple: str, cache: ContentCache) -> ZigToolchain:
-    """What such programs are built with: they need nothing of the device but its kernel."""
-    return ZigToolchain(triple, cache.root / "zig", extra_flags=("-static",))
-
-
-def build_agent(triple: str, cache: ContentCache, definitions: Sequence[str] = ()) -> AgentProgram:
-    """The agent for `triple`, built unless the cache has it: about 10 s on a fast machine, 20 ms afterwards.
+def agent_for(machine: str, cache: ContentCache, definitions: Sequence[str] = ()) -> AgentProgram:
+    """Return the agent for a device whose `uname -m` prints `machine`, built unless the cache has it.
 
     Args:
         definitions: further C macros, such as 'SYS_ROOT="/somewhere"' for tests.
 
     Raises:
+        DeviceTrouble: BROKEN, the SDK has no agent for such a machine.
         ToolchainError: zig is missing or fails, or the cache cannot be written.
     """
-    toolchain = static_toolchain(triple, cache)
-    flags = (*DEVICE_C_FLAGS, *(f"-D{definition}" for definition in definitions))
-    header = AGENT_DIR / "agent.h"
-    sources = sorted(AGENT_DIR.glob("*.c"))
-    shared = ["agent", toolchain.fingerprint(), *flags, file_sha256(header)]
-
-    def build(output: Path) -> None:
-        toolchain.link([_build_object(source, shared, flags, toolchain, cache) for source in sources], output, ())
-
-    key = [*shared, *(part for source in sources for part in (source.name, file_sha256(source)))]
-    path = cache.get_or_build(key, ".agent", build)
+    toolchain = static_toolchain(machine, cache)
+    flags = ["-D_GNU_SOURCE", *(f"-D{definition}" for definition in definitions)]
+    path = build_c_program(sorted(_SOURCES.glob("*.c")), toolchain, flags, cache, headers=[_SOURCES / "agent.h"])
     return AgentProgram(path, file_sha256(path))
 
 
-def _build_object(
-    source: Path, shared: Sequence[str], flags: Sequence[str], toolchain: ZigToolchain, cache: ContentCache
-) -> Path:
-    def build(output: Path) -> None:
-        toolchain.compile_c(source, output, [AGENT_DIR], flags)
+def static_toolchain(machine: str, cache: ContentCache) -> ZigToolchain:
+    """Return what builds programs that need nothing of a device but its kernel.
 
-    return cache.get_or_build([*shared, source.name, file_sha256(source)], ".o", build)
+    Args:
+        machine: what the device's `uname -m` prints.
+
+    Raises:
+        DeviceTrouble: BROKEN, the SDK has no agent for such a machine.
+    """
+    if machine not in _TRIPLES:
+        shown = "".join(c for c in machine[:40] if c.isprintable())
+        raise DeviceTrouble(
+            TroubleKind.BROKEN,
+            f"The SDK has no agent for the device's machine type {shown!r}.",
+            next_step=f"Use a device with one of: {', '.join(_TRIPLES)}.",
+        )
+    return ZigToolchain(_TRIPLES[machine], cache.root / "zig", extra_flags=("-static",))
+
+
+def build_c_program(
+    sources: Sequence[Path],
+    toolchain: CToolchain,
+    flags: Sequence[str],
+    cache: ContentCache,
+    *,
+    headers: Sequence[Path] = (),
+) -> Path:
+    """Return a program of ours in C, built unless the cache has it. Warnings are errors.
+
+    Args:
+        headers: files beside the sources that they include.
+
+    Raises:
+        ToolchainError: the toolchain is missing or fails, or the cache cannot be written.
+    """
+    flags = [*_WARNINGS, *flags]
+
+    def build(output: Path) -> None:
+        objects = [output.with_name(f"{source.stem}.o") for source in sources]
+        for source, compiled in zip(sources, objects, strict=True):
+            toolchain.compile_c(source, compiled, [source.parent], flags)
+        toolchain.link(objects, output)
+
+    files = [part for file in (*sources, *headers) for part in (file.name, file_sha256(file))]
+    return cache.get_or_build(["device program", toolchain.fingerprint(), *flags, *files], ".program", build)

@@ -1,4 +1,4 @@
-"""A connection to a device with the agent on it: one operation after the other."""
+"""A connection to a device with the agent on it: one operation at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from devices.agent.back_off import PASSING_KINDS
 from devices.agent.program import AgentProgram
-from devices.agent.reply_fields import ReplyFields
-from devices.agent.wire import (
+from devices.agent.protocol import (
     LONGEST_WORD_REQUEST_BYTES,
     AliveEvent,
     ErrorEvent,
@@ -23,6 +22,7 @@ from devices.agent.wire import (
     ResultEvent,
     encode_request,
     printable,
+    read_reply,
     request_word,
 )
 from devices.device import Device
@@ -31,17 +31,18 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress
 from targets.errors import DeviceError, UsageError
 from targets.process.stop_signal import StopSignal
+from targets.values.checks import Unfit, number
 
+T = TypeVar("T")
 Fields = Sequence[tuple[str, str]]
 
 _SSH_ROOT = ".cache/halide-autotune-sdk"
 _ADB_ROOT = "/data/local/tmp/halide-autotune-sdk"
 _SILENCE_S = 10.0
 _END_OF_STREAM_S = 5.0
-# Links give something several times a second. A process that was stopped for longer has not listened meanwhile.
+# Links yield several times a second: after a longer pause this process was stopped, and the device was not silent.
 _LONGEST_LOOK_S = 1.0
 _OPERATION_LIMIT_S = 900.0
-_LONGEST_LEASE_S = 1e9
 _SHOWN_CHARACTERS = 300
 _MOST_OUTPUT_BYTES = 2**20
 _MACHINE = re.compile(r"[A-Za-z0-9_]{2,32}", re.ASCII)
@@ -54,67 +55,78 @@ _KINDS = {
     "exec": TroubleKind.BROKEN,
     "checksum": TroubleKind.PROTOCOL_ERROR,
 }
-_NEXT_STEPS = {
-    TroubleKind.LEASED: "Wait until it is free, or use another device.",
-    TroubleKind.FULL: "Free some storage of the device.",
-}
+_FREE_STORAGE = "Free some storage on the device, or choose another folder."
+_lease_time_s = number(0, 1e9)
 
 
 class AgentError(DeviceTrouble):
-    """The agent's own word that an operation failed.
+    """The agent reports that an operation failed.
 
     Attributes:
-        event: what it said.
+        event: its report.
     """
 
     def __init__(self, device: str, event: ErrorEvent) -> None:
-        kind = _KINDS[event.kind]
-        message, next_step = f"{device}: {event.message[:1000]}", _NEXT_STEPS.get(kind, "")
+        kind, message, next_step = _KINDS[event.kind], f"{device}: {event.message[:1000]}", ""
         if event.kind == "exec":
-            next_step = "See that its profile is right, and that programs may run in its folder (mount option noexec)."
+            next_step = "Check its profile, and that its folder allows programs (no mount option noexec)."
+        if kind is TroubleKind.FULL:
+            next_step = _FREE_STORAGE
         if kind is TroubleKind.LEASED:
             message += _lease_times(event.fields)
-            next_step += f" Where nobody uses it any more: `sdk devices release {device} --force`."
+            next_step = (
+                "Wait until it is free, or use another device. "
+                f"If nobody uses it any more, run `sdk devices release {device} --force`."
+            )
         super().__init__(kind, message, next_step=next_step)
         self.event = event
 
 
 def _lease_times(fields: Mapping[str, object]) -> str:
-    since_s, left_s = fields.get("since_s"), fields.get("expires_in_s")
-    if not isinstance(since_s, int | float) or not isinstance(left_s, int | float):
+    try:
+        since_s, left_s = (_lease_time_s(fields.get(key)) for key in ("since_s", "expires_in_s"))
+    except Unfit:
         return ""
-    if not (0 <= since_s < _LONGEST_LEASE_S and 0 <= left_s < _LONGEST_LEASE_S):
-        return ""
-    return f" It has been so for {since_s:.0f} s, and ends in {left_s:.0f} s unless it is renewed."
+    return f" The lease was taken {since_s:.0f} s ago and ends in {left_s:.0f} s unless it is renewed."
 
 
 class _NotStarted(DeviceTrouble):
-    """The agent is not there, or cannot be run."""
+    """The agent is missing or cannot run."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What an operation gave.
+    """The outcome of an operation.
 
     Attributes:
-        fields: of its result.
-        output: what a program printed, its end.
+        fields: of its result, with JSON's types.
+        output: the end of what a program printed.
     """
 
-    fields: ReplyFields
+    fields: Mapping[str, object]
     output: bytes
 
 
-class AgentSession:
-    """Operations of the agent over a link; the agent is uploaded when it is missing.
+@dataclass(frozen=True)
+class _Arrived:
+    size_bytes: float
+    free_bytes: float
 
-    Used by one thread at a time. After trouble that ends a connection the link is closed; `connect` makes it anew.
+
+class AgentSession:
+    """Runs the agent's operations over a link, and uploads the agent when it is missing.
+
+    Used by one thread at a time. Trouble that ends the connection closes the link; `connect` opens it again.
 
     Args:
-        agent: gives the program for what the device's `uname -m` says.
+        agent: returns the program for what the device's `uname -m` prints.
+
+    Attributes:
+        root: the SDK's folder on the device.
+        generation: grows whenever the device's files may have changed: a new connection, a lost folder.
 
     Raises:
-        UsageError: the device's folder is one that cannot be used.
+        UsageError: the device's folder cannot be used.
     """
 
     def __init__(self, link: DeviceLink, device: Device, agent: Callable[[str], AgentProgram]) -> None:
@@ -124,14 +136,13 @@ class AgentSession:
         self.root = _check_folder(device.remote.folder or default)
         self.connected = False
         self.generation = 0
-        """Grows whenever what was known of the device's state is in doubt: a new connection, a lost folder."""
         self._link = link
         self._device = device.name
         self._agent = agent
         self._program: AgentProgram | None = None
 
     def connect(self) -> None:
-        """Connect, unless connected; tries once.
+        """Connect unless connected; tries once.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -153,15 +164,14 @@ class AgentSession:
         stop: StopSignal | None = None,
         limit_s: float = _OPERATION_LIMIT_S,
     ) -> Reply | None:
-        """Carry out one operation of the agent.
+        """Run one operation of the agent.
 
         Returns:
-            None when `stop` was raised before its end; the connection to it was hung up then.
+            None when `stop` was set before the end; the operation's connection is closed then.
 
         Raises:
             AgentError: the agent refused or failed.
-            DeviceTrouble: LOST, TIMEOUT (also when it takes longer than `limit_s`), PROTOCOL_ERROR, or BROKEN when the
-                agent cannot be run.
+            DeviceTrouble: LOST; TIMEOUT, also after `limit_s`; PROTOCOL_ERROR; BROKEN, the agent cannot run.
             UsageError: a field has a character that cannot be sent.
         """
         self.connect()
@@ -171,17 +181,24 @@ class AgentSession:
             word = self._send_request(request)
             try:
                 return self._exchange([self._agent_path(), command, word], nonce, stop, limit_s)
-            except _NotStarted:
-                # Nothing has been done yet: it is not there, or somebody has deleted it.
+            except _NotStarted:  # it was never uploaded, or someone deleted it: nothing has happened yet
                 self._upload_agent()
                 self.generation += 1
                 return self._exchange([self._agent_path(), command, word], nonce, stop, limit_s)
 
-    def ask(self, command: str, fields: Fields, *, limit_s: float = _OPERATION_LIMIT_S) -> ReplyFields:
-        """`call` for an operation that is not stopped, and whose result is all."""
+    def ask(self, command: str, fields: Fields, *, limit_s: float = _OPERATION_LIMIT_S) -> Mapping[str, object]:
+        """Run an operation that nothing stops, and return the fields of its result."""
         reply = self.call(command, fields, limit_s=limit_s)
-        assert reply is not None  # nothing was given that could stop it
+        assert reply is not None  # nothing could stop it
         return reply.fields
+
+    def ask_for(self, kind: type[T], command: str, fields: Fields, *, limit_s: float = _OPERATION_LIMIT_S) -> T:
+        """Run an operation and return its result as a dataclass; see `read_reply`."""
+        return self.read(kind, command, self.ask(command, fields, limit_s=limit_s))
+
+    def read(self, kind: type[T], command: str, fields: Mapping[str, object]) -> T:
+        """Return the fields of an operation's result as a dataclass; see `read_reply`."""
+        return read_reply(kind, fields, f"The reply of {self._device} to '{command}'")
 
     def put(self, source: Path, path: str) -> None:
         """Copy a local file to `path` below the agent's folder; see `DeviceLink.put`."""
@@ -196,7 +213,7 @@ class AgentSession:
             self._link.get(f"{self.root}/{path}", destination)
 
     def close(self) -> None:
-        """Let go of the connection; quiet, and `connect` may follow."""
+        """Close the connection; raises nothing, and `connect` may follow."""
         self.connected = False
         with contextlib.suppress(DeviceError):
             self._link.close()
@@ -206,9 +223,9 @@ class AgentSession:
         try:
             yield
         except AgentError:
-            raise  # it came over a sound connection
+            raise  # the connection is sound
         except DeviceTrouble as trouble:
-            if trouble.kind in PASSING_KINDS:
+            if trouble.kind.may_pass:
                 self.close()
             raise
 
@@ -223,23 +240,22 @@ class AgentSession:
             if len(heard) > _MOST_GREETING_BYTES:
                 raise DeviceTrouble(
                     TroubleKind.BROKEN,
-                    f"{self._device} prints without end where it is asked what machine it is.",
-                    next_step="Let its shell, and what is started at a login, print nothing.",
+                    f"The output of `uname -m` on {self._device} does not end.",
+                    next_step="Remove what prints from the login scripts of its shell.",
                 )
-        lines = heard.decode("utf-8", "replace").splitlines()
-        # A server may greet before.
-        for line in reversed(lines):
+        text = heard.decode("utf-8", "replace")
+        for line in reversed(text.splitlines()):  # a greeting may come first
             if _MACHINE.fullmatch(line.strip()):
                 return line.strip()
-        shown = printable(heard.decode("utf-8", "replace"))[-_SHOWN_CHARACTERS:]
+        shown = printable(text)[-_SHOWN_CHARACTERS:]
         kind = TroubleKind.BROKEN if shown else TroubleKind.LOST
-        raise DeviceTrouble(kind, f"{self._device} does not say what machine it is; it says: {shown or 'nothing'}")
+        raise DeviceTrouble(kind, f"{self._device} does not print its machine type; it prints: {shown or 'nothing'}")
 
     def _watched(self, words: Sequence[str], limit_s: float) -> Generator[bytes, None, None]:
-        """What the link's stream yields, hung up in the end whatever happens.
+        """Yield what the link's stream yields, and always close it.
 
         Raises:
-            DeviceTrouble: TIMEOUT, it did not end within `limit_s`.
+            DeviceTrouble: TIMEOUT, the stream did not end within `limit_s`.
         """
         stream = self._link.stream(words)
         started_s = time.monotonic()
@@ -250,13 +266,13 @@ class AgentSession:
                     asked = " ".join([Path(words[0]).name, *words[1:2]])
                     raise DeviceTrouble(
                         TroubleKind.TIMEOUT,
-                        f"{self._device} took longer than {limit_s:.0f} s for `{asked}`.",
-                        next_step="See how busy it is, and what its shell does when somebody logs in.",
+                        f"`{asked}` on {self._device} took longer than {limit_s:.0f} s.",
+                        next_step="Check the device's load, and what its shell runs at login.",
                     )
         finally:
-            hang_up = getattr(stream, "close", None)
-            if hang_up is not None:
-                hang_up()
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
 
     def _exchange(self, words: Sequence[str], nonce: str, stop: StopSignal | None, limit_s: float) -> Reply | None:
         exchange = _Exchange(self._device, ReplyParser(nonce))
@@ -267,7 +283,7 @@ class AgentSession:
                     break
                 if stop is not None and stop.is_set():
                     return None
-        return exchange.reply(words[1])
+        return exchange.reply()
 
     def _send_request(self, request: bytes) -> str:
         if len(request) <= LONGEST_WORD_REQUEST_BYTES:
@@ -304,7 +320,7 @@ class AgentSession:
 
 
 class _Exchange:
-    """One operation's reply as it comes."""
+    """Collects the reply to one operation."""
 
     def __init__(self, device: str, parser: ReplyParser) -> None:
         self._device = device
@@ -317,11 +333,11 @@ class _Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last event has come and the stream, which should have ended, has been waited for."""
+        """Whether the last event came a while ago, and the stream still has not ended."""
         return self._final is not None and self._silent_s > _END_OF_STREAM_S
 
     def take(self, data: bytes) -> None:
-        """Look at what came, and at the clock."""
+        """Take what came, possibly nothing, and check for silence."""
         now_s = time.monotonic()
         self._silent_s += min(now_s - self._looked_at_s, _LONGEST_LOOK_S)
         self._looked_at_s = now_s
@@ -332,48 +348,45 @@ class _Exchange:
             if isinstance(event, OutputEvent):
                 self._output += event.data
                 if len(self._output) > _MOST_OUTPUT_BYTES:
-                    raise DeviceTrouble(
-                        TroubleKind.PROTOCOL_ERROR, f"{self._device} sends more output than was asked for."
-                    )
+                    message = f"{self._device} sends more than {_MOST_OUTPUT_BYTES} bytes of output."
+                    raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, message)
             elif not isinstance(event, AliveEvent):
                 self._final = event
         if self._final is None and self._silent_s > _SILENCE_S:
             raise DeviceTrouble(TroubleKind.TIMEOUT, f"{self._device} has been silent for {_SILENCE_S:.0f} s.")
 
-    def reply(self, command: str) -> Reply:
-        """The reply, now that the stream has ended."""
+    def reply(self) -> Reply:
+        """Return the reply, now that the stream has ended."""
         if isinstance(self._final, ErrorEvent):
             raise AgentError(self._device, self._final)
         if self._final is not None:
-            return Reply(ReplyFields(self._final.fields, f"{self._device}, asked to {command},"), bytes(self._output))
+            return Reply(self._final.fields, bytes(self._output))
         shown = self._parser.noise[-_SHOWN_CHARACTERS:]
         if self._parser.damaged_lines:
-            raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"What {self._device} sends is damaged on the way.")
+            raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"Data from {self._device} is damaged on the way.")
         if not self._heard and shown:
-            raise _NotStarted(
-                TroubleKind.BROKEN, f"The SDK's agent cannot be run on {self._device}; the device says: {shown}"
-            )
+            message = f"The SDK's agent cannot run on {self._device}; the device prints: {shown}"
+            raise _NotStarted(TroubleKind.BROKEN, message)
         raise DeviceTrouble(TroubleKind.LOST, f"The connection to {self._device} was lost.")
 
 
 def full_storage(device: str, error: AgentError, size_bytes: int) -> DeviceTrouble | None:
-    """The trouble FULL, when a file of `size_bytes` arrived cut short for lack of room; else None."""
+    """Return the trouble FULL when a file of `size_bytes` arrived cut short for lack of room, else None."""
     if error.event.kind != "checksum":
         return None
-    fields = ReplyFields(error.event.fields, device)
-    arrived_bytes, free_bytes = fields.number("size_bytes"), fields.number("free_bytes")
-    if arrived_bytes >= size_bytes or free_bytes >= size_bytes:
+    arrived = read_reply(_Arrived, error.event.fields, device)
+    if arrived.size_bytes >= size_bytes or arrived.free_bytes >= size_bytes:
         return None
-    return no_room(device, size_bytes, free_bytes)
+    return no_room(device, size_bytes, arrived.free_bytes)
 
 
 def no_room(device: str, size_bytes: int, free_bytes: float) -> DeviceTrouble:
-    """The trouble FULL, with its sizes."""
+    """Return the trouble FULL for a file that does not fit."""
     return DeviceTrouble(
         TroubleKind.FULL,
-        f"The storage of {device} is full: a file has {size_bytes / 2**20:.1f} MiB, "
+        f"The storage of {device} is full: the file needs {size_bytes / 2**20:.1f} MiB, "
         f"and {max(free_bytes, 0) / 2**20:.1f} MiB are free.",
-        next_step=_NEXT_STEPS[TroubleKind.FULL],
+        next_step=_FREE_STORAGE,
     )
 
 
@@ -385,6 +398,6 @@ def _check_folder(folder: str) -> str:
     if not folder or folder.startswith("-") or folder == "/" or ".." in folder.split("/"):
         raise UsageError(
             "A device's folder must be a path of letters, digits and _@%+=:,./- without '..'.",
-            next_step="Choose another folder in the inventory.",
+            next_step="Change `folder` of the device in the inventory.",
         )
     return folder.rstrip("/")

@@ -1,16 +1,36 @@
-"""Whether a device still computes as fast as it did when it was opened."""
+"""The canary, a fixed piece of work: its time tells whether a device computes as fast as it did."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-# A board that is throttled by heat, or shared after all, is off by more than this.
+from devices.agent.protocol import core_list
+from devices.agent.session import AgentSession
+
+# A board that is throttled by heat, or has other load, is off by more than this.
 LARGEST_DRIFT = 0.10
+_REPEATS = 7
+
+
+@dataclass(frozen=True)
+class _Times:
+    times_s: tuple[float, ...]
+
+
+def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
+    """Return the canary's seconds on the first of `cores`, the best of several; takes no lease.
+
+    Raises:
+        DeviceTrouble: of any kind.
+    """
+    fields = [("cores", core_list(cores)), ("repeats", str(_REPEATS))]
+    return min(session.ask_for(_Times, "canary", fields).times_s, default=0.0)
 
 
 class CanaryWatch:
-    """Compares times of a fixed piece of work, the canary, with their baseline.
+    """Compares times of the canary with their baseline.
 
     Args:
         baseline_s: canary times of the device at rest, at least one.
@@ -20,7 +40,7 @@ class CanaryWatch:
         self.baseline_s = statistics.median(baseline_s)
 
     def drift(self, canary_s: Sequence[float]) -> float:
-        """The largest deviation from the baseline as a share of it, with its sign; 0 when there is no canary."""
+        """Return the largest deviation from the baseline as a signed share of it; 0 without a canary."""
         deviations = [time_s / self.baseline_s - 1 for time_s in canary_s]
         return max(deviations, key=abs, default=0.0)
 

@@ -1,26 +1,34 @@
-"""The NVIDIA card of a machine, asked for by a small program that runs there and loads the driver if there is one."""
+"""The NVIDIA card of a machine, as a small program reports it that runs there and loads the driver if there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
-from devices.agent.reply_fields import ReplyFields
+from devices.agent.program import build_c_program
+from devices.agent.protocol import Printable, read_reply
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.runner_events import read_events
+from devices.timing.measure import read_events
 from devices.transport import Transport
 from targets.errors import DeviceError
-from targets.process.content_cache import ContentCache, file_sha256
+from targets.process.content_cache import ContentCache
 from targets.profile.cuda_card import CudaCard
 from targets.toolchain.c_toolchain import CToolchain
-from targets.values.checks import Check, optional, whole_number
+from targets.values.checks import whole_number
 
 _SOURCE = Path(__file__).parent / "card_probe.c"
-_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
 _NAME = "card_probe"
-# A driver that wakes a card up takes seconds; one that hangs never ends.
+# A driver that wakes a card takes seconds; a driver that hangs never ends.
 _TIME_LIMIT_S = 60.0
+# A desktop on the card does not disturb.
+_QUIET_PERCENT = 10
+_WITHOUT_CARD = (
+    "`sdk build` works without one. "
+    "`sdk devices add NAME --ssh USER@HOST --target PROFILE` adds a machine that has one."
+)
+_LARGEST_NUMBER = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -28,10 +36,10 @@ class CardState:
     """One card, and who uses it.
 
     Attributes:
-        driver: version of CUDA that the driver speaks, such as '12.4'.
+        driver: version of CUDA that the driver supports, such as '12.4'.
         memory_bytes: of the card.
-        processes: of others, that compute on it; None where that is not told.
-        busy_percent: share of the last moments in which it computed; None where that is not told.
+        processes: other processes that compute on it; None if unknown.
+        busy_percent: recent share of time in which it computed; None if unknown.
     """
 
     card: CudaCard
@@ -49,7 +57,7 @@ class CardState:
 
     @property
     def use_by_others(self) -> str:
-        """Who else uses the card, for people; empty where nobody is known to."""
+        """Who else uses the card, for people; empty if nobody is known to."""
         uses = []
         if self.processes:
             uses.append(f"in use by {self.processes} other process{'' if self.processes == 1 else 'es'}")
@@ -58,105 +66,100 @@ class CardState:
         return " and ".join(uses)
 
 
-# A desktop on the card is no trouble.
-_QUIET_PERCENT = 10
+@dataclass(frozen=True)
+class _NoCard:
+    reason: Printable
+
+
+@dataclass(frozen=True)
+class _Driver:
+    version: int
+
+
+@dataclass(frozen=True)
+class _Card:
+    name: Printable
+    major: Annotated[int, whole_number(0, _LARGEST_NUMBER)]
+    minor: Annotated[int, whole_number(0, _LARGEST_NUMBER)]
+    memory_bytes: int
+    processes: int | None
+    busy_percent: int | None
+
+
+@dataclass(frozen=True)
+class _Limits:
+    multiprocessors: Annotated[int, whole_number(1, _LARGEST_NUMBER)]
+    shared_memory_per_multiprocessor_bytes: Annotated[int, whole_number(1024, _LARGEST_NUMBER)]
+    threads_per_multiprocessor: Annotated[int, whole_number(32, _LARGEST_NUMBER)]
+    blocks_per_multiprocessor: Annotated[int, whole_number(1, _LARGEST_NUMBER)]
+    shared_memory_per_block_bytes: Annotated[int, whole_number(1024, _LARGEST_NUMBER)]
+    threads_per_block: Annotated[int, whole_number(32, _LARGEST_NUMBER)]
+    registers_per_block: Annotated[int, whole_number(32, _LARGEST_NUMBER)]
 
 
 def build_card_probe(toolchain: CToolchain, cache: ContentCache) -> Path:
-    """The program, built unless the cache has it.
+    """Return the program, built unless the cache has it.
 
     Args:
-        toolchain: of a C library that loads libraries: not static.
+        toolchain: of a C library that can load libraries, so not a static one.
 
     Raises:
         ToolchainError: the toolchain is missing or fails, or the cache cannot be written.
     """
-    key = ["card probe", toolchain.fingerprint(), *_FLAGS, file_sha256(_SOURCE)]
-
-    def build(output: Path) -> None:
-        compiled = output.with_suffix(".o")
-        toolchain.compile_c(_SOURCE, compiled, [], _FLAGS)
-        toolchain.link([compiled], output)
-        compiled.unlink()
-
-    return cache.get_or_build(key, ".card_probe", build)
+    return build_c_program([_SOURCE], toolchain, ["-D_POSIX_C_SOURCE=200809L"], cache)
 
 
 def find_card(transport: Transport, program: Path, device_name: str) -> CardState:
-    """Run the program on a device: the card that Halide's runtime would choose there.
+    """Run the program on a device and return the card that Halide's runtime would choose there.
 
     Raises:
-        DeviceError: the device has no driver or no card, or cannot be used; DeviceTrouble, PROTOCOL_ERROR, where the
-            program's report makes no sense.
+        DeviceError: the device has no driver or no card, or cannot be used.
+        DeviceTrouble: PROTOCOL_ERROR, the program's report makes no sense.
     """
     transport.push(program, _NAME)
     outcome = transport.run(_NAME, [], _TIME_LIMIT_S)
     transport.remove(_NAME)
     if outcome.timed_out:
         raise DeviceError(
-            f"The CUDA driver of {device_name} does not answer within {_TIME_LIMIT_S:.0f} s.",
-            next_step="See whether nvidia-smi answers there.",
+            f"The CUDA driver of {device_name} did not answer within {_TIME_LIMIT_S:.0f} s.",
+            next_step="Run nvidia-smi there to see whether it answers.",
         )
     return choose_card(read_card_report(outcome.output, device_name), device_name)
 
 
 def read_card_report(output: str, device_name: str) -> list[CardState]:
-    """The cards in the program's output, which is not trusted; none where the device has none.
+    """Return the cards in the program's output, which is not trusted; may be empty.
 
     Raises:
         DeviceError: there is no card; the reason is given.
         DeviceTrouble: PROTOCOL_ERROR, the output is not the program's.
     """
-    source = f"{device_name}, asked for its cards,"
-    events = [ReplyFields(event, source) for event in read_events(output) if "event" in event]
-    kinds = [event.text("event") for event in events]
-    if "done" not in kinds:
-        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{source} gave no answer that ends.")
-    if "none" in kinds:
-        reason = events[kinds.index("none")].text("reason")
+    source = f"The card report of {device_name}"
+    events = read_events(output)
+    done, reasons, drivers, cards = (
+        [event for event in events if event.get("event") == kind] for kind in ("done", "none", "driver", "card")
+    )
+    if not done:
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, f"{source} has no end.")
+    if reasons:
+        reason = read_reply(_NoCard, reasons[0], source).reason
         raise DeviceError(f"{device_name} cannot run kernels for NVIDIA cards: {reason}.", next_step=_WITHOUT_CARD)
-    version = events[kinds.index("driver")].integer("version") if "driver" in kinds else 0
+    version = read_reply(_Driver, drivers[0], source).version if drivers else 0
     driver = f"{version // 1000}.{version % 1000 // 10}"
-    return [_state(event, driver) for event, kind in zip(events, kinds, strict=True) if kind == "card"]
+    return [_state(read_reply(_Card, card, source), read_reply(_Limits, card, source), driver) for card in cards]
 
 
 def choose_card(cards: Sequence[CardState], device_name: str) -> CardState:
-    """The card that Halide's runtime takes: of those with most multiprocessors the last.
+    """Return the card that Halide's runtime takes: the last of those with the most multiprocessors.
 
     Raises:
         DeviceError: there is none.
     """
     if not cards:
-        raise DeviceError(f"{device_name} tells of no NVIDIA card that answers.", next_step=_WITHOUT_CARD)
+        raise DeviceError(f"{device_name} has no NVIDIA card that answers.", next_step=_WITHOUT_CARD)
     return max(reversed(cards), key=lambda state: state.card.multiprocessors)
 
 
-_WITHOUT_CARD = (
-    "`sdk build` works without one; "
-    "`sdk devices add NAME --ssh USER@HOST --target PROFILE` adds a machine that has one."
-)
-
-
-def _state(row: ReplyFields, driver: str) -> CardState:
-    card = CudaCard(
-        name=row.text("name"),
-        compute_capability=(row.value("major", _counts(0)), row.value("minor", _counts(0))),
-        multiprocessors=row.value("multiprocessors", _counts(1)),
-        shared_memory_per_multiprocessor_bytes=row.value("shared_memory_per_multiprocessor_bytes", _counts(1024)),
-        threads_per_multiprocessor=row.value("threads_per_multiprocessor", _counts(32)),
-        blocks_per_multiprocessor=row.value("blocks_per_multiprocessor", _counts(1)),
-        shared_memory_per_block_bytes=row.value("shared_memory_per_block_bytes", _counts(1024)),
-        threads_per_block=row.value("threads_per_block", _counts(32)),
-        registers_per_block=row.value("registers_per_block", _counts(32)),
-    )
-    return CardState(
-        card=card,
-        driver=driver,
-        memory_bytes=row.integer("memory_bytes"),
-        processes=row.value("processes", optional(whole_number())),
-        busy_percent=row.value("busy_percent", optional(whole_number())),
-    )
-
-
-def _counts(least: int) -> Check[int]:
-    return whole_number(least, 2**31 - 1)
+def _state(card: _Card, limits: _Limits, driver: str) -> CardState:
+    known = CudaCard(name=card.name, compute_capability=(card.major, card.minor), **asdict(limits))
+    return CardState(known, driver, card.memory_bytes, card.processes, card.busy_percent)

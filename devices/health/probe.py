@@ -1,32 +1,28 @@
-"""What a device is."""
+"""What a device is, and its state now. None stands for what a device does not tell."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from devices.agent.reply_fields import ReplyInteger, ReplyText
+from devices.agent.protocol import Printable, core_list
 from devices.agent.session import AgentSession
-from targets.values.checks import list_of, table_of
-from targets.values.records import record
 
 
 @dataclass(frozen=True)
-class CoreProbe:
-    """One core of a device; None where the device does not tell.
+class CoreSense:
+    """One core of a device.
 
     Attributes:
-        part: implementer and part of an Arm core, such as '0x41:0xd0b'.
-        capacity: the kernel's measure of its speed, 1024 for the fastest of the device.
+        frequency_hz, max_hz: now, and at most.
+        capacity: the kernel's measure of its speed, 1024 for the device's fastest.
     """
 
-    core: ReplyInteger
-    min_hz: float | None
-    max_hz: float | None
+    core: int
+    governor: Printable | None
     frequency_hz: float | None
-    governor: ReplyText | None
-    part: ReplyText | None
-    capacity: float | None
+    max_hz: float | None
+    capacity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,73 +31,91 @@ class CacheProbe:
 
     Attributes:
         type: 'Data', 'Instruction' or 'Unified'.
-        cores: those that share it.
+        shared_cores: the cores that share it.
     """
 
-    level: ReplyInteger
-    type: ReplyText
-    size_bytes: ReplyInteger
-    cores: tuple[ReplyInteger, ...]
-
-
-def _caches(value: object) -> tuple[CacheProbe, ...]:
-    """The agent calls a cache's cores `shared_cores`."""
-    tables = list_of(table_of(lambda item: item))(value)
-    renamed = [{("cores" if key == "shared_cores" else key): item for key, item in table.items()} for table in tables]
-    return list_of(record(CacheProbe))(renamed)
+    level: int
+    type: Printable
+    size_bytes: int
+    shared_cores: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Temperature:
     """One of the device's thermometers."""
 
-    zone: ReplyInteger
-    type: ReplyText | None
+    zone: int
+    type: Printable | None
     celsius: float
 
 
 @dataclass(frozen=True)
 class FastRpcNode:
-    """A device file of FastRPC, the way to a phone's DSP.
+    """A device file of FastRPC, which leads to a phone's DSP.
 
     Attributes:
-        usable: the user that programs run as there may open it.
+        usable: the user that programs run as may open it.
     """
 
-    path: ReplyText
+    path: Printable
     usable: bool
 
 
 @dataclass(frozen=True)
+class DspProbe:
+    """A phone's Hexagon DSP.
+
+    Attributes:
+        nodes: the ways to it; empty where there is none.
+        signature_folder: the folder of a signature that lets the DSP run unsigned programs.
+    """
+
+    nodes: tuple[FastRpcNode, ...] = ()
+    signature_folder: Printable | None = None
+
+
+@dataclass(frozen=True)
 class DeviceProbe:
-    """A device's system and hardware; None where it does not tell.
+    """A device's system and hardware.
 
     Attributes:
         kernel: the kernel's release.
-        machine: as `uname -m` says.
+        machine: as `uname -m` prints.
         os: its name and version, for people.
-        emulated: the processor is simulated, as far as it lets on.
-        features: the processor's, as /proc/cpuinfo names them.
+        emulated: the processor is simulated, as far as it shows.
         boot: identifies the time since the device was last switched on.
-        fastrpc: the ways to a Hexagon DSP; empty where there is none.
-        dsp_signature_folder: where a signature lies that lets the DSP run programs of one's own.
     """
 
-    kernel: ReplyText
-    machine: ReplyText
-    os: ReplyText | None
+    kernel: Printable
+    machine: Printable
+    os: Printable | None
     android: bool
     emulated: bool
-    cpu_model: ReplyText | None
-    features: tuple[ReplyText, ...]
+    cpu_model: Printable | None
     memory_bytes: float | None
-    cores: tuple[CoreProbe, ...]
-    caches: Annotated[tuple[CacheProbe, ...], _caches]
+    cores: tuple[CoreSense, ...]
+    caches: tuple[CacheProbe, ...]
     temperature_zones: tuple[Temperature, ...]
-    boot: ReplyText
+    boot: Printable
+    dsp: DspProbe = DspProbe()
+
+
+@dataclass(frozen=True)
+class DeviceSense:
+    """The state of a device now.
+
+    Attributes:
+        boot: identifies the time since it was last switched on.
+        load_1m: the mean number of running processes of the last minute.
+        free_bytes: of the storage that the SDK works in.
+    """
+
+    boot: Printable
     uptime_s: float
-    fastrpc: tuple[FastRpcNode, ...] = ()
-    dsp_signature_folder: ReplyText | None = None
+    load_1m: float | None
+    free_bytes: float
+    cores: tuple[CoreSense, ...]
+    temperatures: tuple[Temperature, ...]
 
 
 def probe_device(session: AgentSession) -> DeviceProbe:
@@ -110,4 +124,13 @@ def probe_device(session: AgentSession) -> DeviceProbe:
     Raises:
         DeviceTrouble: of any kind.
     """
-    return session.ask("probe", []).record(DeviceProbe)
+    return session.ask_for(DeviceProbe, "probe", [])
+
+
+def sense_device(session: AgentSession, cores: Sequence[int]) -> DeviceSense:
+    """Ask for the state of the device and of `cores` (all if empty); takes no lease.
+
+    Raises:
+        DeviceTrouble: of any kind.
+    """
+    return session.ask_for(DeviceSense, "sense", [("cores", core_list(cores))])

@@ -1,4 +1,4 @@
-"""Leases of devices: taken and kept through the agent, or by hand with a token.
+"""Leases of devices: taken and renewed through the agent, and the tokens of leases taken by hand.
 
-Imports `devices.agent`.
+Imports `devices.agent` and the modules at the top of `devices`.
 """

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from devices.agent.reply_fields import ReplyInteger, ReplyText
+from devices.agent.protocol import Printable
 from devices.agent.session import AgentSession, Fields
 from devices.remote_place import RemotePlace
-from targets.values.checks import list_of
-from targets.values.records import record
 
 
 @dataclass(frozen=True)
@@ -16,11 +14,11 @@ class LeaseClaim:
     """Who asks for a slot.
 
     Attributes:
-        slot: which of the device's, from 0.
-        lease_folder: where the device's leases lie; None takes the usual place.
-        token: what the lease is held by, hexadecimal; a secret.
-        owner: for people.
-        ttl_s: how long it lasts without being renewed.
+        slot: which of the device's slots, from 0.
+        lease_folder: the device's folder of leases; None for the default.
+        token: the secret that the lease belongs to, hexadecimal.
+        owner: the user, for people.
+        ttl_s: how long the lease lasts without renewal.
     """
 
     slot: int
@@ -30,50 +28,59 @@ class LeaseClaim:
     ttl_s: float
 
     def fields(self) -> Fields:
-        """As the agent takes it."""
+        """Return the claim as fields of a request."""
         fields = [("slot", str(self.slot)), ("token", self.token), ("owner", self.owner), ("ttl_s", f"{self.ttl_s:g}")]
         return fields if self.lease_folder is None else [("lease_folder", self.lease_folder), *fields]
 
 
 @dataclass(frozen=True)
 class SlotLease:
-    """A lease that is held.
+    """A lease that someone has.
 
     Attributes:
-        since_s: how long it has been held.
-        expires_in_s: how long it lasts unless it is renewed.
+        since_s: seconds since it was taken.
+        expires_in_s: seconds until it ends unless it is renewed.
     """
 
-    slot: ReplyInteger
-    owner: ReplyText
+    slot: int
+    owner: Printable
     since_s: float
     expires_in_s: float
 
 
+@dataclass(frozen=True)
+class _Leases:
+    leases: tuple[SlotLease, ...]
+
+
+@dataclass(frozen=True)
+class _Released:
+    released: bool
+
+
 def show_leases(session: AgentSession, place: RemotePlace) -> tuple[SlotLease, ...]:
-    """The leases that are held, by their slots.
+    """Return the current leases of the device, by slot.
 
     Raises:
         DeviceTrouble: of any kind.
     """
-    reply = session.ask("lease-show", [] if place.lease_folder is None else [("lease_folder", place.lease_folder)])
-    return reply.value("leases", list_of(record(SlotLease, passes_unknown=True)))
+    fields = [] if place.lease_folder is None else [("lease_folder", place.lease_folder)]
+    return session.ask_for(_Leases, "lease-show", fields).leases
 
 
 def take_lease(session: AgentSession, claim: LeaseClaim, *, force: bool = False) -> SlotLease:
-    """Take or renew the lease; `force` takes it from whoever holds it.
+    """Take or renew the lease; `force` takes it from its owner.
 
     Raises:
-        DeviceTrouble: LEASED, another one holds it; or of any kind.
+        DeviceTrouble: LEASED, someone else has it; or of any kind.
     """
-    fields = session.ask("lease-take", [*claim.fields(), ("force", str(int(force)))])
-    return SlotLease(claim.slot, claim.owner, fields.number("since_s"), fields.number("expires_in_s"))
+    return session.ask_for(SlotLease, "lease-take", [*claim.fields(), ("force", str(int(force)))])
 
 
 def release_lease(session: AgentSession, claim: LeaseClaim, *, limit_s: float = 60.0) -> bool:
-    """Give the lease up; false when it was not held by this claim's token.
+    """Release the lease; return False when it did not belong to this claim's token.
 
     Raises:
         DeviceTrouble: of any kind.
     """
-    return session.ask("lease-release", claim.fields(), limit_s=limit_s).flag("released")
+    return session.ask_for(_Released, "lease-release", claim.fields(), limit_s=limit_s).released

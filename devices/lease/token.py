@@ -1,66 +1,74 @@
-"""Leases taken by hand: the secret that shows a device that its lease is ours, kept until it is released."""
+"""The tokens that prove to a device that a lease is ours: of leases taken by hand, and of a farm's worker."""
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from devices.device_key import device_key
+from devices.record_file import delete_record, read_record, record_file, write_record
 from devices.remote_place import RemotePlace
 from targets.errors import DeviceError
 from targets.process.atomic_write import write_atomically
 from targets.values.checks import matching, number
-from targets.values.records import Source, record
 
 _TOKEN = "[0-9a-f]{32,64}"
-_LARGEST_FILE_BYTES = 4096
+_LONGEST_TOKEN_CHARACTERS = 64
 
 
 @dataclass(frozen=True)
 class LeaseToken:
-    """The secret of a lease.
+    """The token of a lease taken by hand.
 
     Attributes:
-        token: hexadecimal digits.
-        ttl_s: for how long the lease was asked for.
+        token: hexadecimal digits; a secret.
+        ttl_s: the duration that the lease was taken for.
     """
 
-    token: Annotated[str, matching(_TOKEN, "a lease's secret")]
-    ttl_s: Annotated[float, number(0.001)]
-
-    def __repr__(self) -> str:
-        return f"LeaseToken(ttl_s={self.ttl_s})"
+    token: Annotated[str, matching(_TOKEN, "32 to 64 hexadecimal digits")] = field(repr=False)
+    ttl_s: Annotated[float, number(1e-3)]
 
 
 def new_token() -> str:
-    """Return a fresh secret."""
+    """Return a fresh token."""
     return secrets.token_hex(16)
 
 
 def read_token(folder: Path, place: RemotePlace) -> LeaseToken | None:
-    """Return the secret kept for a slot; None where there is none, or a damaged one."""
-    file = _file(folder, place)
-    source = Source(file, DeviceError)
-    try:
-        text = source.read(file, most_bytes=_LARGEST_FILE_BYTES)
-        return source.check(record(LeaseToken, passes_unknown=True), source.json(text))
-    except (FileNotFoundError, DeviceError):
-        return None
+    """Return the token kept for a slot; None when there is none, or it is damaged."""
+    return read_record(_file(folder, place), LeaseToken)
 
 
-def member_token(folder: Path) -> str:
-    """Return the secret that a member of a farm holds its leases by, the same as long as its folder is there.
+def keep_token(folder: Path, place: RemotePlace, lease: LeaseToken) -> None:
+    """Keep the token for a slot; only this user can read it.
+
+    Raises:
+        DeviceError: it cannot be written.
+    """
+    fields = {"address": place.address.describe(), "slot": place.slot, "token": lease.token, "ttl_s": lease.ttl_s}
+    write_record(_file(folder, place), fields, private=True)
+
+
+def forget_token(folder: Path, place: RemotePlace) -> None:
+    """Delete the token of a slot if there is one.
+
+    Raises:
+        DeviceError: it cannot be deleted.
+    """
+    delete_record(_file(folder, place))
+
+
+def worker_token(folder: Path) -> str:
+    """Return the token of a farm's worker, which stays the same as long as its folder exists.
 
     Raises:
         DeviceError: it cannot be written.
     """
     file = folder / "lease-token"
     try:
-        known = file.read_text()[:_LARGEST_FILE_BYTES].strip()
+        known = file.read_text()[: _LONGEST_TOKEN_CHARACTERS + 1].strip()
     except (OSError, UnicodeDecodeError):
         known = ""
     if re.fullmatch(_TOKEN, known):
@@ -73,31 +81,5 @@ def member_token(folder: Path) -> str:
     return made
 
 
-def keep_token(folder: Path, place: RemotePlace, lease: LeaseToken) -> None:
-    """Keep the secret for a slot; only this user can read it.
-
-    Raises:
-        DeviceError: it cannot be written.
-    """
-    fields = {"address": place.address.describe(), "slot": place.slot, "token": lease.token, "ttl_s": lease.ttl_s}
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(_file(folder, place), (json.dumps(fields) + "\n").encode(), 0o600)
-    except OSError as error:
-        raise DeviceError(f"The folder {folder} cannot be written ({error.strerror}).") from error
-
-
-def forget_token(folder: Path, place: RemotePlace) -> None:
-    """Drop the secret of a slot; quiet when there is none.
-
-    Raises:
-        DeviceError: it cannot be removed.
-    """
-    try:
-        _file(folder, place).unlink(missing_ok=True)
-    except OSError as error:
-        raise DeviceError(f"The folder {folder} cannot be written ({error.strerror}).") from error
-
-
 def _file(folder: Path, place: RemotePlace) -> Path:
-    return folder / f"{device_key(place.address)}-{place.slot}.json"
+    return record_file(folder, place.address, f"-{place.slot}")

@@ -1,4 +1,4 @@
-"""This machine as a device, natively or under QEMU, and which of its cores build and which measure.
+"""This machine as a device, natively or emulated, and which of its cores build and which measure.
 
-Imports the records at the top of `devices`.
+Imports the modules at the top of `devices`.
 """

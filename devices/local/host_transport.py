@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devices.file_name import check_name
-from devices.local.host_folder import HostFolder
-from devices.transport import RunOutcome
+from devices.transport import RunOutcome, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 
 class HostTransport:
-    """The transport of the devices of this machine: the same folder, with a launcher before the program.
+    """The transport of the devices of this machine: a temporary folder, and a launcher before the program.
 
     Several threads may call `run` at once.
 
     Args:
         parent_folder: where the device's folder is made.
-        environment: what the programs see.
+        environment: the programs' environment variables.
         memory_bytes: the memory limit of a program.
-        cores: the cores it may use.
+        cores: the cores a program may use.
         launcher: the emulator's command line; empty runs natively.
-        arguments_mark: what the launcher wants between the program and its arguments.
+        arguments_mark: what the launcher expects between the program and its arguments.
+
+    Raises:
+        DeviceError: the folder cannot be made; also from `push` and `pull` when a file cannot be copied.
     """
 
     def __init__(
@@ -37,7 +40,11 @@ class HostTransport:
         launcher: Sequence[str] = (),
         arguments_mark: Sequence[str] = (),
     ) -> None:
-        self._folder = HostFolder(parent_folder)
+        try:
+            parent_folder.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix="device-", dir=parent_folder))
+        except OSError as error:
+            raise DeviceError(f"No folder can be made in {parent_folder}: {error.strerror}.") from error
         self._environment = dict(environment)
         self._memory_bytes = memory_bytes
         self._cores = cores
@@ -45,16 +52,16 @@ class HostTransport:
         self._arguments_mark = tuple(arguments_mark)
 
     def push(self, source: Path, name: str) -> None:
-        """See `Transport.push`."""
-        self._folder.push(source, name)
+        """See `Transport.push`. Always a copy, never a link: programs may write to it."""
+        _copy(source, self._folder / check_name(name))
 
     def pull(self, name: str, destination: Path) -> None:
         """See `Transport.pull`."""
-        self._folder.pull(name, destination)
+        _copy(self._folder / check_name(name), destination)
 
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
         """See `Transport.run`."""
-        program = self._folder.path / check_name(name)
+        program = self._folder / check_name(name)
         # An emulator would start and complain in the program's place.
         if not os.access(program, os.X_OK):
             raise DeviceError(f"{name} cannot be started: it is not on the device, or not executable.")
@@ -64,7 +71,7 @@ class HostTransport:
                 [*self._launcher, str(program), *self._arguments_mark, *arguments],
                 limits,
                 environment=self._environment,
-                folder=self._folder.path,
+                folder=self._folder,
                 stop=stop,
             )
         except OSError as error:
@@ -73,8 +80,19 @@ class HostTransport:
 
     def remove(self, name: str) -> None:
         """See `Transport.remove`."""
-        self._folder.remove(name)
+        (self._folder / check_name(name)).unlink(missing_ok=True)
 
     def close(self) -> None:
         """See `Transport.close`."""
-        self._folder.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    # No file of a device has a leading dot, so the unfinished copy is in nobody's way.
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        shutil.copy(source, beside)
+        os.replace(beside, target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise DeviceError(f"{source} cannot be copied to {target}: {error.strerror}.") from error

@@ -1,4 +1,4 @@
-"""The transport of a device behind a wire: the agent's session, shared by operations, with files sent once.
+"""The transport of a device behind SSH or ADB: the agent's session, the lease, and files that are sent once.
 
-Imports every other room of `devices`.
+Imports every other room of `devices` except `inventory`.
 """

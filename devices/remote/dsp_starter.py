@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.agent.program import DEVICE_C_FLAGS, agent_triple, static_toolchain
+from devices.agent.program import build_c_program, static_toolchain
 from targets.errors import ToolchainError
 from targets.hexagon.runners import HexagonDeviceRunner
 from targets.hexagon.sdk import DSP_SKELETON
@@ -14,14 +14,14 @@ from targets.process.content_cache import ContentCache, file_sha256
 
 _LAUNCHER = "dsp_launcher"
 _DSP_RUNNER = "run_main_on_hexagon"
-_SOURCE = Path(__file__).parent / "dsp_launcher" / "dsp_launcher.c"
+_SOURCE = Path(__file__).parent / "dsp_launcher.c"
 
 
 @dataclass(frozen=True)
 class DspStarter:
     """Starts shared objects for QuRT on the DSP, as if they were programs of the phone.
 
-    The agent runs the launcher: time limits, leases and files are those of any other program. When the launcher is
+    The agent runs the launcher, so time limits, leases and files are those of any other program. When the launcher is
     killed, FastRPC ends what the DSP does for it.
     """
 
@@ -30,14 +30,11 @@ class DspStarter:
 
     @property
     def name(self) -> str:
-        """Of the program that takes another one's name as its first argument."""
+        """See `ProgramStarter.name`."""
         return _LAUNCHER
 
     def files(self, machine: str) -> tuple[tuple[Path, str], ...]:
-        """What must lie beside the programs, and under which names.
-
-        Args:
-            machine: what the phone's `uname -m` says.
+        """See `ProgramStarter.files`.
 
         Raises:
             DeviceTrouble: BROKEN, no program can be built for such a machine.
@@ -54,24 +51,16 @@ class DspStarter:
         )
 
     def _copy(self, output: Path) -> None:
-        """Executable, which a file of an unpacked SDK need not be."""
+        """Copy as executable, which a file of an unpacked SDK need not be."""
         shutil.copyfile(self.runner.program, output)
         output.chmod(0o755)
 
 
 def build_dsp_launcher(machine: str, cache: ContentCache) -> Path:
-    """The launcher for what a device's `uname -m` says, static as the agent is; built unless the cache has it.
+    """Return the launcher for a device whose `uname -m` prints `machine`, built unless the cache has it.
 
     Raises:
         DeviceTrouble: BROKEN, no program can be built for such a machine.
         ToolchainError: zig is missing or fails, or the cache cannot be written.
     """
-    toolchain = static_toolchain(agent_triple(machine), cache)
-
-    def build(output: Path) -> None:
-        compiled = output.with_suffix(".o")
-        toolchain.compile_c(_SOURCE, compiled, [], DEVICE_C_FLAGS)
-        toolchain.link([compiled], output, ())
-
-    key = ["dsp launcher", toolchain.fingerprint(), *DEVICE_C_FLAGS, file_sha256(_SOURCE)]
-    return cache.get_or_build(key, ".launcher", build)
+    return build_c_program([_SOURCE], static_toolchain(machine, cache), ["-D_GNU_SOURCE"], cache)

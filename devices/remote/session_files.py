@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.agent.reply_fields import ReplyInteger
+from devices.agent.protocol import Printable
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError
@@ -37,48 +37,24 @@ class _Content:
 
 
 @dataclass(frozen=True)
-class _FileThere:
-    name: str
-    size_bytes: ReplyInteger
+class _File:
+    name: Printable
+    size_bytes: int
     sha256: str
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Files:
     free_bytes: float
-    files: tuple[_FileThere, ...]
-
-
-@contextlib.contextmanager
-def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
-    """The source compressed as DEFLATE, in a temporary file; None where that is not worth it.
-
-    The kernels of a batch are much alike: it has a fourth to a tenth of their size.
-    """
-    if not _LEAST_PACKED_BYTES <= content.size_bytes <= _MOST_PACKED_BYTES:
-        yield None
-        return
-    packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    try:
-        with source.open("rb") as file, tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed:
-            while block := file.read(_BLOCK_BYTES):
-                packed.write(packer.compress(block))
-            packed.write(packer.flush())
-            packed.flush()
-            worth_it = packed.tell() < _WORTH_PACKING * content.size_bytes
-            yield Path(packed.name) if worth_it else None
-    except OSError as error:
-        raise DeviceError(f"{source} cannot be compressed: {error.strerror or error}.") from error
+    files: tuple[_File, ...]
 
 
 class SessionFiles:
-    """Pushes, pulls and removes; remembers what the device has been sent.
-
-    Names have been checked by who calls.
+    """Pushes, pulls and removes files, and remembers what the device has. The caller has checked the names.
 
     Args:
         name: of the session, hexadecimal.
-        lease: the fields that say who holds the device's lease.
+        lease: the fields that say who has the device's lease.
     """
 
     def __init__(self, session: AgentSession, device: str, name: str, lease: Fields) -> None:
@@ -93,44 +69,49 @@ class SessionFiles:
 
         Raises:
             DeviceError: the source cannot be read.
-            DeviceTrouble: FULL before anything is sent when there is no room; PROTOCOL_ERROR when it twice did not
-                arrive as it was sent; else what the connection gives.
+            DeviceTrouble: FULL, before anything is sent; PROTOCOL_ERROR when the file arrived damaged twice; else
+                that of the connection.
         """
         content = _read_content(source)
         free_bytes, there = self._look(name)
-        if there == (content.size_bytes, content.sha256) and self._sent.get(name) == content:
+        is_there = there is not None and (there.size_bytes, there.sha256) == (content.size_bytes, content.sha256)
+        if is_there and self._sent.get(name) == content:
             return
         self._sent.pop(name, None)
         if free_bytes < content.size_bytes + _SPARE_BYTES:
             raise no_room(self._device, content.size_bytes, free_bytes)
-        try:
-            self._send(source, name, content)
-        except AgentError as error:
-            if error.event.kind != "checksum":
-                raise
-            if full := full_storage(self._device, error, content.size_bytes):
-                raise full from error
-            self._send_again(source, name, content)
+        for is_last in (False, True):
+            try:
+                self._send(source, name, content)
+                break
+            except AgentError as error:
+                if error.event.kind != "checksum":
+                    raise
+                if full := full_storage(self._device, error, content.size_bytes):
+                    raise full from error
+                if is_last:
+                    raise self._damaged(name) from error
         self._sent[name] = content
 
     def pull(self, name: str, destination: Path) -> None:
         """Fetch a file; `destination` appears whole or not at all.
 
         Raises:
-            DeviceError: the file is not there, is larger than 4 GiB, or `destination` cannot be written.
-            DeviceTrouble: PROTOCOL_ERROR when it twice did not arrive as it was sent; else what the connection gives.
+            DeviceError: the file does not exist, is larger than 4 GiB, or `destination` cannot be written.
+            DeviceTrouble: PROTOCOL_ERROR when the file arrived damaged twice; else that of the connection.
         """
         _, there = self._look(name)
         if there is None:
             raise DeviceError(f"{name} is not on {self._device}.")
-        size_bytes, sha256 = there
-        if size_bytes > _MOST_BYTES:
-            raise DeviceError(f"{name} on {self._device} has {size_bytes} bytes; at most {_MOST_BYTES} are fetched.")
+        if there.size_bytes > _MOST_BYTES:
+            raise DeviceError(
+                f"{name} on {self._device} has {there.size_bytes} bytes; at most {_MOST_BYTES} can be fetched."
+            )
         beside = destination.with_name(f".{secrets.token_hex(8)}.part")
         try:
             for _ in range(2):
                 self._session.get(f"{self._folder}/{name}", beside)
-                if beside.stat().st_size == size_bytes and file_sha256(beside) == sha256:
+                if beside.stat().st_size == there.size_bytes and file_sha256(beside) == there.sha256:
                     os.replace(beside, destination)
                     return
         except OSError as error:
@@ -138,22 +119,21 @@ class SessionFiles:
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-        raise self._protocol_error(name)
+        raise self._damaged(name)
 
     def remove(self, name: str) -> None:
-        """Delete a file; quiet when it is not there."""
+        """Delete a file if it exists."""
         self._sent.pop(name, None)
         self._session.ask("remove", [*self._fields, ("name", name)])
 
     def forget(self) -> None:
-        """Nothing that was sent is taken to be there any more."""
+        """Assume that the device has none of the files any more."""
         self._sent.clear()
 
-    def _look(self, name: str) -> tuple[float, tuple[int, str] | None]:
-        """Free bytes, and the size and SHA-256 of a file where there is one."""
-        look = self._session.ask("hash", [*self._fields, ("name", name)]).record(_Look)
-        there = next(((file.size_bytes, file.sha256) for file in look.files if file.name == name), None)
-        return look.free_bytes, there
+    def _look(self, name: str) -> tuple[float, _File | None]:
+        """Return the device's free bytes, and the file if it exists."""
+        found = self._session.ask_for(_Files, "hash", [*self._fields, ("name", name)])
+        return found.free_bytes, next((file for file in found.files if file.name == name), None)
 
     def _send(self, source: Path, name: str, content: _Content) -> None:
         part = f".part-{secrets.token_hex(8)}"
@@ -172,25 +152,39 @@ class SessionFiles:
             except DeviceTrouble as trouble:
                 if trouble.kind is TroubleKind.FULL:
                     with contextlib.suppress(DeviceError):
-                        self._session.ask("accept", accept)  # it deletes what is cut short
+                        self._session.ask("accept", accept)  # deletes what was cut short
                 raise
         self._session.ask("accept", accept)
 
-    def _send_again(self, source: Path, name: str, content: _Content) -> None:
-        try:
-            self._send(source, name, content)
-        except AgentError as error:
-            if error.event.kind != "checksum":
-                raise
-            raise self._protocol_error(name) from error
-
-    def _protocol_error(self, name: str) -> DeviceTrouble:
+    def _damaged(self, name: str) -> DeviceTrouble:
         self._session.close()
         return DeviceTrouble(
             TroubleKind.PROTOCOL_ERROR,
             f"{name} was damaged twice on the way between here and {self._device}.",
-            next_step="Check the cable, the network and the storage of the device.",
+            next_step="Check the cable, the network and the device's storage.",
         )
+
+
+@contextlib.contextmanager
+def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
+    """Yield the source compressed with DEFLATE, in a temporary file; None where that is not worth it.
+
+    The kernels of a batch are much alike: compressed, they have a fourth to a tenth of their size.
+    """
+    if not _LEAST_PACKED_BYTES <= content.size_bytes <= _MOST_PACKED_BYTES:
+        yield None
+        return
+    packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    try:
+        with source.open("rb") as file, tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed:
+            while block := file.read(_BLOCK_BYTES):
+                packed.write(packer.compress(block))
+            packed.write(packer.flush())
+            packed.flush()
+            worth_it = packed.tell() < _WORTH_PACKING * content.size_bytes
+            yield Path(packed.name) if worth_it else None
+    except OSError as error:
+        raise DeviceError(f"{source} cannot be compressed: {error.strerror or error}.") from error
 
 
 def _read_content(source: Path) -> _Content:

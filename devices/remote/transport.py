@@ -6,66 +6,95 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from devices.agent.back_off import PASSING_KINDS, with_back_off
 from devices.agent.program import AgentProgram
+from devices.agent.protocol import Printable, core_list
 from devices.agent.session import AgentError, AgentSession, Reply
 from devices.device import Device
 from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.file_name import check_name
-from devices.health.probe import DeviceProbe, probe_device
-from devices.health.sense import DeviceSense, core_list, sense_device, time_canary
+from devices.health.canary import time_canary
+from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
 from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
-from devices.remote.program_starter import ProgramStarter
 from devices.remote.session_files import SessionFiles
 from devices.remote.shared_connection import SharedConnection
-from devices.transport import RunOutcome
+from devices.transport import RunOutcome, check_name
 from targets.errors import DeviceError, SdkError
 from targets.process.stop_signal import StopSignal
 
 _KERNEL_MEMORY_BYTES = 8 * 2**30
 _LONGEST_RUN_S = 30 * 24 * 3600.0
-# What the agent may take beside the program itself: an earlier run to end, two canaries, a slow line.
+# For the agent beside the program: an earlier run to end, two canaries, a slow line.
 _RUN_SPARE_S = 120.0
 _RECONNECTIONS = 3
+_BACK_OFF_S = (0.5, 1.0, 2.0)
 _CLOSING_S = 10.0
 _KILLED = -9
 
 
 @dataclass(frozen=True)
 class OpenedDevice:
-    """What opening a device tells.
+    """A device that was opened.
 
     Attributes:
         boot: identifies the time since it was last switched on.
         free_bytes: of the storage that the SDK works in.
-        architecture: as `uname -m` says.
+        architecture: as `uname -m` prints.
         governor_set: its cores run with the performance governor while it is open.
     """
 
-    boot: str
+    boot: Printable
     free_bytes: float
-    architecture: str
-    governor_set: bool
+    architecture: Printable
+    governor_set: bool = False
+
+
+@dataclass(frozen=True)
+class _RunResult:
+    exit_code: int
+    signal: int
+    timed_out: bool
+    duration_s: float
+    canary_before_s: float | None
+    canary_after_s: float | None
+    boot: Printable
+
+
+@dataclass(frozen=True)
+class _Governor:
+    permitted: bool
+
+
+class ProgramStarter(Protocol):
+    """A program of the device's processor that starts programs which the processor cannot run itself."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the device; its first argument is the other program's name."""
+        ...
+
+    def files(self, machine: str) -> tuple[tuple[Path, str], ...]:
+        """Itself and the files it needs, with their names, for a device's `uname -m`; raises SdkError."""
+        ...
 
 
 class AgentTransport:
-    """The transport of a device behind SSH or ADB; holds the lease of its slot from `open` to `close`.
+    """The transport of a device behind SSH or ADB; it has the lease of its slot from `open` to `close`.
 
-    Looking at the device (`probe`, `sense`, `canary`, `lease_show`) takes no lease and makes no folder. Connections
-    are made when they are needed and made again when they were lost; a run is never repeated.
+    `probe`, `sense`, `canary` and `lease_show` take no lease and make no folder. Connections are made when needed,
+    and again when they were lost; a run is never repeated.
 
     Args:
-        link: the wire; used by nobody else.
-        agent: gives the agent's program for what the device's `uname -m` says.
-        owner: who holds the lease, for people.
-        token: a lease taken before; without one the lease is this transport's own, and ends with `close`.
-        own_token: the secret of its own lease, by which a process takes over that of its dead predecessor.
+        link: used by nobody else.
+        agent: returns the agent's program for what the device's `uname -m` prints.
+        owner: of the lease, for people.
+        token: of a lease taken before; without it the lease is this transport's own and ends with `close`.
+        own_token: of its own lease, by which a process takes over the lease of its dead predecessor.
         lease_ttl_s: how long the lease outlives this process.
-        starter: what programs are started by; None where they are the processor's own.
+        starter: starts the programs; None where the processor runs them itself.
     """
 
     def __init__(
@@ -105,30 +134,30 @@ class AgentTransport:
         self._closed = False
 
     def sharing(self) -> AgentTransport:
-        """Another user's transport, with files of its own, over the same connection and under the same lease.
+        """Return a transport with files of its own over the same connection and under the same lease.
 
-        The lease ends with the last of them. Programs of one must not run beside those of another.
+        The lease ends with the last of them. Their programs must not run at the same time.
         """
         other: AgentTransport = object.__new__(AgentTransport)
         other._begin(self._connection, self._device, self._starter)
         return other
 
     def open(self) -> OpenedDevice:
-        """Connect, take the lease, make the folder, and ask for the performance governor where that is wanted.
+        """Connect, take the lease, make the folder, and ask for the performance governor if it is wanted.
 
-        The device is asked every time: what it says was so just now.
+        Asks the device every time it is called.
 
         Raises:
-            DeviceTrouble: LEASED, someone else holds the slot; UNREACHABLE and the like after four attempts.
+            DeviceTrouble: LEASED, someone else has the slot; UNREACHABLE and the like after four attempts.
         """
         with self._operation():
-            with_back_off(self._open_once)
+            _with_back_off(self._open_once)
             self._connection.keep_lease()
-            assert self._opened is not None  # set by what has just succeeded
+            assert self._opened is not None  # `_open_once` has set it
             return self._opened
 
     def push(self, source: Path, name: str) -> None:
-        """See `Transport.push`; a connection lost on the way is made again up to three times."""
+        """See `Transport.push`; reconnects up to three times when the connection is lost on the way."""
         check_name(name)
         with self._operation():
             for reconnections_left in range(_RECONNECTIONS, -1, -1):
@@ -136,9 +165,8 @@ class AgentTransport:
                     self._stay_open()
                     return self._files.push(source, name)
                 except DeviceTrouble as trouble:
-                    # A link that is down gets connected anew; one that is up has done all it can.
-                    passing = trouble.kind in PASSING_KINDS and not isinstance(trouble, AgentError)
-                    if not passing or trouble.kind is TroubleKind.PROTOCOL_ERROR or not reconnections_left:
+                    may_pass = trouble.kind.may_pass and not isinstance(trouble, AgentError)
+                    if not may_pass or trouble.kind is TroubleKind.PROTOCOL_ERROR or not reconnections_left:
                         raise
             raise AssertionError("the last attempt returns or raises")
 
@@ -150,7 +178,7 @@ class AgentTransport:
             self._files.pull(name, destination)
 
     def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
-        """See `Transport.run`; the time limit is kept by the agent, on the device."""
+        """See `Transport.run`; the agent keeps the time limit, on the device."""
         check_name(name)
         if self._starter is not None:
             name, arguments = self._starter.name, [name, *arguments]
@@ -173,7 +201,7 @@ class AgentTransport:
             if reply is None:
                 self._halt()
                 return RunOutcome(_KILLED, False, True, "", time.monotonic() - started_s)
-            return _run_outcome(reply)
+            return _run_outcome(reply, self._session.read(_RunResult, "run", reply.fields))
 
     def remove(self, name: str) -> None:
         """See `Transport.remove`."""
@@ -183,7 +211,7 @@ class AgentTransport:
             self._files.remove(name)
 
     def probe(self) -> DeviceProbe:
-        """What the device is.
+        """Return what the device is.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -192,7 +220,7 @@ class AgentTransport:
             return probe_device(session)
 
     def sense(self) -> DeviceSense:
-        """The state of the device just now, and of the cores that kernels run on.
+        """Return the state of the device and of the cores that kernels run on.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -201,7 +229,7 @@ class AgentTransport:
             return sense_device(session, self._place.cores)
 
     def canary(self) -> float:
-        """Seconds of a fixed piece of work on the cores that kernels run on: how fast the device is just now.
+        """Return the canary's seconds on the cores that kernels run on: how fast the device is now.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -210,7 +238,7 @@ class AgentTransport:
             return time_canary(session, self._place.cores)
 
     def clear(self) -> None:
-        """Delete the files of this session.
+        """Delete the session's files.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -220,7 +248,7 @@ class AgentTransport:
             session.ask("clear", [("session", self._name)])
 
     def lease_show(self) -> tuple[SlotLease, ...]:
-        """The leases of the device's slots that are held, by whomever.
+        """Return the current leases of the device's slots.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -229,16 +257,16 @@ class AgentTransport:
             return show_leases(session, self._place)
 
     def lease_take(self, force: bool = False) -> SlotLease:
-        """Take or renew the slot's lease with this transport's token; `force` takes it from whoever holds it.
+        """Take or renew the slot's lease with this transport's token; `force` takes it from its owner.
 
         Raises:
-            DeviceTrouble: LEASED, another one holds it; or of any kind.
+            DeviceTrouble: LEASED, someone else has it; or of any kind.
         """
         with self._looking() as session:
             return take_lease(session, self._claim, force=force)
 
     def lease_release(self) -> bool:
-        """Give the slot's lease up; false when this transport's token did not hold it.
+        """Release the slot's lease; return False when it did not belong to this transport's token.
 
         Raises:
             DeviceTrouble: of any kind.
@@ -247,7 +275,7 @@ class AgentTransport:
             return release_lease(session, self._claim)
 
     def close(self) -> None:
-        """See `Transport.close`: leaves the device as it was. Quiet, and soon over, when it is dead."""
+        """See `Transport.close`: leaves the device as it was. Raises nothing, and soon ends when the device is dead."""
         until_s = time.monotonic() + _CLOSING_S
         held = self._lock.acquire(timeout=_CLOSING_S)
         try:
@@ -259,7 +287,7 @@ class AgentTransport:
             if is_last:
                 self._connection.end_heartbeat(_CLOSING_S)
             if self._opened is not None or (is_last and self._connection.opened):
-                # One failure is enough: each would wait for the same silent device.
+                # Stop at the first failure: each step would wait for the same silent device.
                 with contextlib.suppress(SdkError):
                     self._tidy_up(until_s, is_last)
             if is_last:
@@ -269,20 +297,17 @@ class AgentTransport:
                 self._lock.release()
 
     def _tidy_up(self, until_s: float, is_last: bool) -> None:
-        session, lease, name = self._session, self._claim.fields(), [("session", self._name)]
-
         def left_s() -> float:
             return max(0.5, until_s - time.monotonic())
 
-        session.connect()
+        self._session.connect()
         if self._opened is not None:
-            session.ask("clear", name, limit_s=left_s())
-        if not is_last:
-            return
-        if self._connection.governor_touched:
-            session.ask("governor", [*lease, ("set", "restore"), ("cores", "")], limit_s=left_s())
-        if self._connection.own_lease:
-            release_lease(session, self._claim, limit_s=left_s())
+            self._session.ask("clear", [("session", self._name)], limit_s=left_s())
+        if is_last and self._connection.governor_touched:
+            restore = [*self._claim.fields(), ("set", "restore"), ("cores", "")]
+            self._session.ask("governor", restore, limit_s=left_s())
+        if is_last and self._connection.own_lease:
+            release_lease(self._session, self._claim, limit_s=left_s())
 
     @contextlib.contextmanager
     def _operation(self) -> Iterator[None]:
@@ -303,7 +328,7 @@ class AgentTransport:
     @contextlib.contextmanager
     def _looking(self) -> Iterator[AgentSession]:
         with self._operation():
-            with_back_off(self._session.connect)
+            _with_back_off(self._session.connect)
             yield self._session
 
     def _stay_open(self) -> None:
@@ -312,46 +337,55 @@ class AgentTransport:
 
     def _open_once(self) -> None:
         self._session.connect()
-        fields = self._session.ask("open", [("session", self._name), *self._claim.fields()])
-        boot = fields.text("boot")
-        if self._opened is not None and self._opened.boot != boot:
+        opened = self._session.ask_for(OpenedDevice, "open", [("session", self._name), *self._claim.fields()])
+        if self._opened is not None and self._opened.boot != opened.boot:
             self._files.forget()
         governor_set = self._place.performance_mode and self._set_performance()
-        free_bytes, architecture = fields.number("free_bytes"), fields.text("architecture")
         if self._starter is not None:
-            for path, name in self._starter.files(architecture):
+            for path, name in self._starter.files(opened.architecture):
                 self._files.push(path, name)
-        self._opened = OpenedDevice(boot, free_bytes, architecture, governor_set)
+        self._opened = replace(opened, governor_set=governor_set)
         self._generation = self._session.generation
 
     def _set_performance(self) -> bool:
-        """Whether the cores run with the performance governor now; a device need not allow it."""
+        """Return whether the cores now run with the performance governor; a device may refuse it."""
         fields = [*self._claim.fields(), ("set", "performance"), ("cores", core_list(self._place.cores))]
         try:
-            reply = self._session.ask("governor", fields)
+            governor = self._session.ask_for(_Governor, "governor", fields)
         except AgentError as error:
             if error.kind is TroubleKind.LEASED:
                 raise
             return False
         self._connection.governor_touched = True
-        return reply.flag("permitted")
+        return governor.permitted
 
     def _halt(self) -> None:
-        """Hanging up has told the agent already; this waits for it."""
+        """Wait for the end of the run, which the agent begins when the connection closes."""
         with contextlib.suppress(DeviceError):
             self._session.ask("halt", self._claim.fields(), limit_s=_CLOSING_S)
 
 
-def _run_outcome(reply: Reply) -> RunOutcome:
-    fields = reply.fields
-    signal_number = fields.integer("signal")
-    canary_s = (fields.optional_number("canary_before_s"), fields.optional_number("canary_after_s"))
+def _run_outcome(reply: Reply, result: _RunResult) -> RunOutcome:
+    canary_s = (result.canary_before_s, result.canary_after_s)
     return RunOutcome(
-        exit_code=-signal_number if signal_number else fields.integer("exit_code"),
-        timed_out=fields.flag("timed_out"),
+        exit_code=-result.signal if result.signal else result.exit_code,
+        timed_out=result.timed_out,
         stopped=False,
         output=reply.output.decode("utf-8", "replace"),
-        duration_s=fields.number("duration_s"),
+        duration_s=result.duration_s,
         canary_s=tuple(time_s for time_s in canary_s if time_s is not None),
-        boot=fields.text("boot"),
+        boot=result.boot,
     )
+
+
+def _with_back_off(attempt: Callable[[], None]) -> None:
+    """Call `attempt`, and again after growing pauses while its trouble may pass, four times in all."""
+    for pause_s in _BACK_OFF_S:
+        try:
+            attempt()
+            return
+        except DeviceTrouble as trouble:
+            if not trouble.kind.may_pass:
+                raise
+        time.sleep(pause_s)
+    attempt()

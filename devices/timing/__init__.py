@@ -1,4 +1,4 @@
-"""One kernel checked and timed over a transport: settings, measurement or failure.
+"""One kernel checked and timed over a transport: the settings, and a measurement or a failure.
 
-Imports the records at the top of `devices`.
+Imports the modules at the top of `devices`.
 """

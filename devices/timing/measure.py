@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.file_name import check_name
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.runner_events import read_events
-from devices.transport import RunOutcome, Transport
+from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
 from targets.process.stop_signal import StopSignal
@@ -23,41 +22,45 @@ _REASON_OF_ERROR = {
     "halide": MeasureFailureReason.HALIDE_ERROR,
     "memory": MeasureFailureReason.OUT_OF_MEMORY,
     "gpu": MeasureFailureReason.DEVICE,
-    # Of the launcher on a phone: its DSP has run nothing; or has ended without a word.
+    # From the launcher on a phone: its DSP has run nothing; or has ended without a word.
     "dsp": MeasureFailureReason.DEVICE,
     "crash": MeasureFailureReason.CRASHED,
     "overrun": MeasureFailureReason.WRONG_OUTPUT,
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
-    # A file beside the executable: the reference's outputs, or an input. No kernel has to do with those.
+    # A file beside the executable (the reference's outputs, an input), which no kernel touches.
     "io": MeasureFailureReason.DEVICE,
 }
 _NOT_ITS_OWN = (
     ": it used memory that is not its own. Either the generator promises too much (unsafe_promise_clamped, a promise "
-    "about a buffer), or the schedule has more on the stack than there is"
+    "about a buffer), or the schedule puts more on the stack than fits"
 )
-# Times outside these are a fault of the report, whatever the kernel.
-_SHORTEST_S = 1e-9
 # A simulated call takes as long as the one before, once the caches are as the calls leave them.
 _SIMULATED_TIME_ARGUMENTS = (
     "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2 --max-time-s 1000000"
 ).split()
-_LONGEST_S = 1e6
+# Times outside these are a fault of the report, whatever the kernel.
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e6
 
 
 @dataclass(frozen=True)
 class Session:
-    """One device in use: its transport and what every kernel is called with."""
+    """One device in use: its transport, and what every kernel is called with."""
 
     device: Device
     transport: Transport
     inputs: KernelInputs
     tolerance: Tolerance
 
-    def input_arguments(self) -> list[str]:
-        """The runner's options for the kernel's arguments."""
+    def push_inputs(self) -> None:
+        """Send the input files to the device."""
+        for name, path in self.inputs.files.items():
+            self.transport.push(path, _input_file_name(name))
+
+    def kernel_arguments(self, kernel: str) -> list[str]:
+        """Return the runner's options for a kernel and its arguments."""
         # The simulated clock follows one thread only.
         cores = "--simulated-cores" if self.device.clock is Clock.SIMULATED else "--threads"
-        arguments = ["--seed", str(self.inputs.seed), cores, str(self.device.threads)]
+        arguments = ["--kernel", kernel, "--seed", str(self.inputs.seed), cores, str(self.device.threads)]
         for name, size in self.inputs.sizes.items():
             arguments += ["--size", f"{name}={size}"]
         for name, value in self.inputs.scalars.items():
@@ -65,18 +68,20 @@ class Session:
         if self.inputs.exact_outputs:
             arguments.append("--exact-outputs")
         for name in self.inputs.files:
-            arguments += ["--input", f"{name}={input_file_name(name)}"]
+            arguments += ["--input", f"{name}={_input_file_name(name)}"]
         return arguments
 
-    def push_inputs(self) -> None:
-        """Send the input files to the device."""
-        for name, path in self.inputs.files.items():
-            self.transport.push(path, input_file_name(name))
-
-
-def input_file_name(argument: str) -> str:
-    """The name an argument's input file has on the device."""
-    return check_name(f"input.{argument}.raw")
+    def reference_arguments(self, reference: str) -> list[str]:
+        """Return the runner's options for comparing the output with the file `reference`."""
+        tolerance = {
+            "--integer-tolerance": self.tolerance.integer,
+            "--float-relative": self.tolerance.float_relative,
+            "--float-absolute-scale": self.tolerance.float_absolute_share,
+            "--mismatch-share": self.tolerance.mismatch_share,
+            "--far-scale": self.tolerance.far_scale,
+            "--far-share": self.tolerance.far_share,
+        }
+        return ["--reference", check_name(reference), *_options(tolerance)]
 
 
 def write_reference(
@@ -87,32 +92,27 @@ def write_reference(
     time_s: float,
     stop: StopSignal | None = None,
 ) -> MeasureFailure | None:
-    """Run `kernel` once and keep its outputs on the device as the file `reference`; None when it worked."""
-    arguments = ["--kernel", kernel, *session.input_arguments(), "--write-reference", check_name(reference)]
-    outcome = session.transport.run(executable, arguments, time_s, stop)
-    if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
-        return None
-    return _failure(session.device, kernel, outcome, read_events(outcome.output))
+    """Run `kernel` once and keep its outputs on the device as the file `reference`; return None on success.
+
+    Raises:
+        DeviceError: the device cannot be used.
+    """
+    return _run_once(session, executable, kernel, ["--write-reference", check_name(reference)], time_s, stop)
 
 
 def check_output(
     session: Session, executable: str, kernel: str, reference: str, time_s: float, stop: StopSignal | None = None
 ) -> MeasureFailure | None:
-    """Compare the kernel's output with the reference file, without timing it; None when it is the same.
+    """Compare the kernel's output with the file `reference` without timing it; return None when it is right.
 
     Raises:
         DeviceError: the device cannot be used.
     """
-    arguments = ["--kernel", kernel, *session.input_arguments(), "--reference", check_name(reference)]
-    arguments += _tolerance_arguments(session.tolerance)
-    outcome = session.transport.run(executable, arguments, time_s, stop)
-    if outcome.exit_code == 0 and not outcome.timed_out and not outcome.stopped:
-        return None
-    return _failure(session.device, kernel, outcome, read_events(outcome.output))
+    return _run_once(session, executable, kernel, session.reference_arguments(reference), time_s, stop)
 
 
 def list_kernels(session: Session, executable: str, time_s: float) -> list[dict[str, Any]]:
-    """What the runner says of the kernels in it: their names and arguments. It is not to be trusted.
+    """Return the runner's description of its kernels: their names and arguments. It is not to be trusted.
 
     Raises:
         DeviceError: the device cannot be used.
@@ -129,20 +129,38 @@ def measure_kernel(
     reference: str | None,
     stop: StopSignal | None = None,
 ) -> Measurement | MeasureFailure:
-    """Compare the kernel's output with the reference file, then time it. A device's trouble is a result too."""
-    arguments = ["--kernel", kernel, *session.input_arguments()]
+    """Compare the kernel's output with the file `reference`, then time it. Device trouble is a result, too."""
+    device = session.device
+    arguments = session.kernel_arguments(kernel)
     if reference is not None:
-        arguments += ["--reference", check_name(reference), *_tolerance_arguments(session.tolerance)]
-    arguments += _time_arguments(settings, session.device.clock)
+        arguments += session.reference_arguments(reference)
+    arguments += _time_arguments(settings, device.clock)
     try:
         outcome = session.transport.run(executable, arguments, settings.run_limit_s, stop)
     except DeviceError as error:
-        return device_failure(kernel, session.device.name, error, under_way=True)
-    return _judged(session, kernel, outcome, output_checked=reference is not None)
+        return device_failure(kernel, device.name, error, under_way=True)
+    events = read_events(outcome.output)
+    timed = next((event for event in events if event.get("event") == "timed"), None)
+    if not outcome.succeeded or timed is None:
+        return _failure(device, kernel, outcome, events)
+    repetitions_s = _repetitions(timed)
+    if repetitions_s is None:
+        message = f"The runner's report on {device.name} has no usable times."
+        return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
+    return Measurement(
+        kernel=kernel,
+        device=device.name,
+        clock=device.clock,
+        # Simulated times differ only by what the first of the calls found in the caches.
+        repetitions_s=(min(repetitions_s),) if device.clock is Clock.SIMULATED else repetitions_s,
+        stopped_by=_text(timed.get("stopped_by", "")),
+        output_checked=reference is not None,
+        canary_s=outcome.canary_s,
+    )
 
 
 def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_way: bool) -> MeasureFailure:
-    """A schedule that has no time because of its device."""
+    """Return the failure of a schedule that has no time because of its device."""
     kind = error.kind if isinstance(error, DeviceTrouble) else TroubleKind.BROKEN
     return MeasureFailure(
         kernel,
@@ -155,56 +173,51 @@ def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_w
     )
 
 
-def _judged(
-    session: Session, kernel: str, outcome: RunOutcome, *, output_checked: bool
-) -> Measurement | MeasureFailure:
-    events = read_events(outcome.output)
-    timed = next((event for event in events if event.get("event") == "timed"), None)
-    if outcome.exit_code != 0 or outcome.timed_out or outcome.stopped or timed is None:
-        return _failure(session.device, kernel, outcome, events)
-    repetitions_s = _repetitions(timed)
-    if repetitions_s is None:
-        message = f"The runner's report on {session.device.name} has no usable times."
-        return MeasureFailure(kernel, session.device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
-    return Measurement(
-        kernel=kernel,
-        device=session.device.name,
-        clock=session.device.clock,
-        # Simulated times differ by what the first of the calls has found in the caches, and by nothing else.
-        repetitions_s=(min(repetitions_s),) if session.device.clock is Clock.SIMULATED else repetitions_s,
-        stopped_by=_text(timed.get("stopped_by", "")),
-        output_checked=output_checked,
-        canary_s=outcome.canary_s,
-    )
+def read_events(output: str) -> list[dict[str, Any]]:
+    """Return the JSON objects among the lines of a program of ours; whatever else was printed is skipped."""
+    events = []
+    for line in output.splitlines():
+        if line.startswith("{"):
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(event, dict):
+                events.append(event)
+    return events
 
 
-def _tolerance_arguments(tolerance: Tolerance) -> list[str]:
-    return [
-        "--integer-tolerance",
-        str(tolerance.integer),
-        "--float-relative",
-        repr(tolerance.float_relative),
-        "--float-absolute-scale",
-        repr(tolerance.float_absolute_share),
-        "--mismatch-share",
-        repr(tolerance.mismatch_share),
-        "--far-scale",
-        repr(tolerance.far_scale),
-        "--far-share",
-        repr(tolerance.far_share),
-    ]
+def _input_file_name(argument: str) -> str:
+    return check_name(f"input.{argument}.raw")
+
+
+def _options(values: Mapping[str, float]) -> list[str]:
+    return [part for name, value in values.items() for part in (name, repr(value))]
+
+
+def _run_once(
+    session: Session, executable: str, kernel: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None
+) -> MeasureFailure | None:
+    arguments = [*session.kernel_arguments(kernel), *arguments]
+    outcome = session.transport.run(executable, arguments, time_s, stop)
+    if outcome.succeeded:
+        return None
+    return _failure(session.device, kernel, outcome, read_events(outcome.output))
 
 
 def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
     if clock is Clock.SIMULATED:
         return ["--time", *_SIMULATED_TIME_ARGUMENTS]
-    arguments = ["--time", "--precision", repr(settings.precision)]
-    arguments += ["--warm-up-s", repr(settings.warm_up_s), "--max-time-s", repr(settings.max_time_s)]
-    arguments += ["--min-repetitions", str(settings.min_repetitions)]
-    arguments += ["--max-repetitions", str(settings.max_repetitions)]
+    values: dict[str, float] = {
+        "--precision": settings.precision,
+        "--warm-up-s": settings.warm_up_s,
+        "--max-time-s": settings.max_time_s,
+        "--min-repetitions": settings.min_repetitions,
+        "--max-repetitions": settings.max_repetitions,
+    }
     if settings.give_up_over_s is not None:
-        arguments += ["--give-up-over-s", repr(settings.give_up_over_s)]
-    return arguments
+        values["--give-up-over-s"] = settings.give_up_over_s
+    return ["--time", *_options(values)]
 
 
 def _text(value: object) -> str:
@@ -221,8 +234,7 @@ def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
     return tuple(float(v) for v in values)
 
 
-def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Iterable[dict[str, Any]]) -> MeasureFailure:
-    events = list(events)
+def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:
     reason, message = _judge(outcome, events)
     if reason is MeasureFailureReason.DEVICE:
         trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {message}")
@@ -235,11 +247,11 @@ def _difference(compared: dict[str, Any]) -> str:
     mismatches, elements, output, error, place, expected, actual = (_text(compared.get(key)) for key in keys)
     return (
         f" {mismatches} of {elements} elements of {output} differ, by up to {error}; "
-        f"the first is at {place}: {expected} was expected, {actual} was found."
+        f"the first is at {place}: expected {expected}, got {actual}."
     )
 
 
-def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFailureReason, str]:
+def _judge(outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> tuple[MeasureFailureReason, str]:
     if outcome.stopped:
         return MeasureFailureReason.STOPPED, "The measurement was stopped."
     if outcome.timed_out:
@@ -254,7 +266,5 @@ def _judge(outcome: RunOutcome, events: list[dict[str, Any]]) -> tuple[MeasureFa
         return MeasureFailureReason.CRASHED, f"The kernel was ended by {signal_name(-outcome.exit_code)}{cause}."
     lines = outcome.output.strip().splitlines()
     shown = lines[-1] if lines else "nothing"
-    return (
-        MeasureFailureReason.BAD_REPORT,
-        f"The runner exited with code {outcome.exit_code} and no report; it printed: {shown}",
-    )
+    message = f"The runner exited with code {outcome.exit_code} and without a report; it printed: {shown}"
+    return MeasureFailureReason.BAD_REPORT, message

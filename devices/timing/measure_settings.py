@@ -15,9 +15,9 @@ class Tolerance:
         integer: largest difference of integers.
         float_relative: largest relative difference of floats.
         float_absolute_share: largest absolute difference of floats, as a share of the reference's largest value.
-        mismatch_share: share of an output's elements that may lie outside all that.
-        far_scale: an element is far out when it differs by more than this times the reference's largest value.
-        far_share: share of an output's elements that may be far out.
+        mismatch_share: share of an output's elements that may be outside all that.
+        far_scale: an element is far off when it differs by more than this times the reference's largest value.
+        far_share: share of an output's elements that may be far off.
     """
 
     integer: int = 0
@@ -30,7 +30,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class KernelInputs:
-    """What a kernel is called with.
+    """The arguments that a kernel is called with.
 
     Attributes:
         seed: of the random inputs.
@@ -38,7 +38,7 @@ class KernelInputs:
             '1920x1080@-2x3'.
         scalars: argument → value, in place of the estimates.
         files: argument → runner input file, in place of random data.
-        exact_outputs: outputs are as asked for, and not made larger for a schedule that wants them so.
+        exact_outputs: do not enlarge outputs for a schedule that wants them larger.
     """
 
     seed: int = 0
@@ -54,10 +54,10 @@ class MeasureSettings:
 
     Attributes:
         precision: repeating stops when the standard error of the median falls below this share of it.
-        warm_up_s: time of calls that are not counted.
-        max_time_s: cap of the timed calls.
+        warm_up_s: duration of calls that do not count.
+        max_time_s: most time for the calls that count.
         run_limit_s: the process is killed after this.
-        give_up_over_s: a kernel whose first calls take longer is timed twice and no more; None never gives up.
+        give_up_over_s: a kernel whose first calls take longer is timed only twice; None never gives up.
     """
 
     precision: float = 0.01

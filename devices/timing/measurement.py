@@ -1,4 +1,4 @@
-"""What timing one schedule gives."""
+"""The result of timing one schedule."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Measurement:
         repetitions_s: seconds of one call, for every repetition.
         stopped_by: why repeating ended: 'precision', 'time', 'repetitions' or 'gave_up'.
         output_checked: the output was compared with the reference's.
-        canary_s: times of a fixed piece of work right before and after; empty where the device has none.
-        factor: what its times are multiplied with to be compared with those of the run's first device.
+        canary_s: the canary's times right before and after; empty where the device has none.
+        factor: multiplied with it, its times compare with those of the run's first device.
     """
 
     kernel: str
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def comparable_median_s(self) -> float:
-        """The median as the run's first device would have it."""
+        """The median on the scale of the run's first device."""
         return self.median_s * self.factor
 
     @property
@@ -77,7 +77,7 @@ class MeasureFailure:
 
     Attributes:
         message: what happened, for the user.
-        log: what the runner printed, its end.
+        log: the end of the runner's output.
         trouble: what is wrong with the device, where the reason is DEVICE.
         under_way: the device went away while the schedule was running on it.
     """

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from devices.health.sense import DeviceSense
+from devices.health.probe import DeviceSense
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
 from sdk.checks.check import Check

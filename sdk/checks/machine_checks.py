@@ -284,20 +284,20 @@ def check_dsp(name: str, probe: Callable[[], DeviceProbe]) -> Iterator[Check]:
 
 def _fastrpc(name: str, found: DeviceProbe) -> Check:
     title = f"FastRPC ({name})"
-    usable = [node.path for node in found.fastrpc if node.usable]
+    usable = [node.path for node in found.dsp.nodes if node.usable]
     if usable:
         return Check(title, True, f"{', '.join(usable)} can be opened")
-    if not found.fastrpc:
+    if not found.dsp.nodes:
         fix = "Use a phone with a Hexagon DSP and a kernel with its driver."
         return Check(title, False, "there is no device file: no DSP, or none that programs may use", fix, False)
-    closed = ", ".join(node.path for node in found.fastrpc)
+    closed = ", ".join(node.path for node in found.dsp.nodes)
     fix = "Run adb as root on a development device, or use a phone whose shell may use the DSP."
     return Check(title, False, f"the user that runs programs may not open {closed}", fix, False)
 
 
 def _signature(name: str, found: DeviceProbe) -> Check:
     title = f"DSP signature ({name})"
-    if found.dsp_signature_folder:
-        return Check(title, True, f"found in {found.dsp_signature_folder}")
+    if found.dsp.signature_folder:
+        return Check(title, True, f"found in {found.dsp.signature_folder}")
     fix = "Sign the device with the Hexagon SDK's signer.py, or use an unsigned process domain if the DSP has one."
     return Check(title, False, "none: the DSP refuses your programs in a signed process domain", fix, False)

@@ -8,12 +8,12 @@ from types import TracebackType
 from devices.agent.program import AgentProgram, agent_for
 from devices.agent.session import AgentSession
 from devices.device_link import DeviceLink
-from devices.health.probe import DeviceProbe, probe_device
-from devices.health.sense import DeviceSense, sense_device, time_canary
+from devices.health.canary import time_canary
+from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
 from devices.lease.token import read_token
-from devices.remote.open_remote import open_link
+from devices.remote.open import open_link
 from devices.remote_place import ConnectionSettings
 from sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
 from sdk.settings import Settings

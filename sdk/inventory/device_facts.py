@@ -79,7 +79,7 @@ def machine_of(probe: DeviceProbe, cores: Sequence[int]) -> DeviceMachine:
     near = next((core for core in sorted(used) if core in chosen), min(used, default=0))
     sizes: dict[int, int] = {}
     for cache in probe.caches:
-        if cache.type != "Instruction" and cache.size_bytes and (not cache.cores or near in cache.cores):
+        if cache.type != "Instruction" and cache.size_bytes and (not cache.shared_cores or near in cache.shared_cores):
             sizes[cache.level] = max(cache.size_bytes, sizes.get(cache.level, 0))
     return DeviceMachine(
         parallelism=len(used) or None,
@@ -109,8 +109,8 @@ def facts_of(probe: DeviceProbe, at: str) -> tuple[tuple[str, Fact], ...]:
         ("kernel", probe.kernel),
         ("temperature_zones", _different(zone.type for zone in probe.temperature_zones)),
         ("emulated", probe.emulated or None),
-        ("fastrpc", tuple(node.path for node in probe.fastrpc if node.usable)),
-        ("dsp_signature_folder", probe.dsp_signature_folder),
+        ("fastrpc", tuple(node.path for node in probe.dsp.nodes if node.usable)),
+        ("dsp_signature_folder", probe.dsp.signature_folder),
         ("at", at),
     ]
     return tuple((key, _short(fact)) for key, fact in facts if fact not in (None, "", (), 0))

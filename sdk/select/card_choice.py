@@ -11,7 +11,7 @@ from devices.device import Device
 from devices.device_trouble import DeviceTrouble
 from devices.health.card_state import CardState, build_card_probe, find_card
 from devices.inventory.inventory import InventoryDevice
-from devices.remote.device_transport import device_transport
+from devices.remote.open import device_transport
 from devices.remote.transport import AgentTransport
 from devices.remote_place import ConnectionSettings
 from sdk.inventory.connections import connection_settings

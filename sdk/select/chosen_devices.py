@@ -13,7 +13,7 @@ from devices.device_trouble import DeviceTrouble
 from devices.health.health import clear_health, read_health, record_unhealthy
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.token import read_token
-from devices.remote.open_remote import open_link
+from devices.remote.open import open_link
 from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
 from sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
 from sdk.inventory.device_access import ask_leases, prepare_agents

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devices.inventory.inventory import InventoryDevice
-from devices.lease.token import member_token
-from devices.local.core_plan import plan_cores
+from devices.lease.token import worker_token
+from devices.local.cores import plan_cores
 from devices.remote_place import PasswordSource, SshAddress
 from sdk.inventory.connections import connection_settings
 from sdk.settings import Settings
@@ -121,13 +121,13 @@ def _member(
     from autotune_loop.execute.worker import FarmMember, MemberPlace
     from autotune_loop.farm.device import served_devices
     from devices.device import Device
-    from devices.remote.open_remote import open_remote
+    from devices.remote.open import open_remote
     from devices.remote.transport import AgentTransport
 
     connections = connection_settings(settings)
     cache = ContentCache(settings.cache_folder)
     # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
-    token = member_token(folder)
+    token = worker_token(folder)
     place = MemberPlace(
         cache_folder=settings.cache_folder,
         work_folder=folder,

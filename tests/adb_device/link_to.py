@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from devices.adb.limits import AdbLimits
 from devices.adb.link import AdbLink
+from devices.adb.wire import AdbLimits
 from devices.remote_place import AdbAddress, ConnectionSettings
 
 # The emulated device is in this process: what holds one end up may hold the other up as well.

@@ -18,7 +18,7 @@ from autotune_loop.farm.use import DeviceWish, FarmUse
 from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock, Device
-from devices.local.core_plan import plan_cores
+from devices.local.cores import plan_cores
 from devices.timing.measure_settings import KernelInputs
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.profile.loader import load_profile

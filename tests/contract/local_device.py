@@ -8,8 +8,7 @@ from pathlib import Path
 
 from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
-from devices.remote.program_starter import ProgramStarter
-from devices.remote.transport import AgentTransport
+from devices.remote.transport import AgentTransport, ProgramStarter
 from devices.remote_place import RemotePlace, SshAddress
 from targets.process.content_cache import ContentCache
 from tests.contract.local_link import LocalLink

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb.limits import AdbLimits
 from devices.adb.link import AdbLink
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError
 from tests.adb_device.adb_device import AdbDevice
@@ -327,7 +327,7 @@ def test_garbage_on_the_wire(link: AdbLink, device: AdbDevice) -> None:
     stream = link.stream(["sleep", "1000"])
     next(stream)
     device.garble()
-    with trouble(TroubleKind.PROTOCOL_ERROR, "no ADB packet"):
+    with trouble(TroubleKind.PROTOCOL_ERROR, "not an ADB packet"):
         list(stream)
     link.connect()
     assert output(link, "echo", "on") == b"on\n"

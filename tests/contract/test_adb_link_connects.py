@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb.limits import AdbLimits
 from devices.adb.link import AdbLink
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import TroubleKind
 from tests.adb_device.adb_device import AdbDevice
 from tests.adb_device.device_options import DeviceOptions, old_phone
@@ -81,7 +81,7 @@ def test_another_server_is_protocol_error(keys: Path) -> None:
 
         answering = threading.Thread(target=answer)
         answering.start()
-        with trouble(TroubleKind.PROTOCOL_ERROR, "no ADB packet", "ADB port"):
+        with trouble(TroubleKind.PROTOCOL_ERROR, "not an ADB packet", "ADB port"):
             link_to(server.getsockname()[1], keys).connect()
         answering.join()
 
@@ -133,7 +133,7 @@ def test_a_person_is_told_to_tap_and_the_key_is_remembered(tmp_path: Path) -> No
 def test_a_key_that_nobody_allows_is_refused(tmp_path: Path) -> None:
     with AdbDevice(tmp_path / "device", DeviceOptions(asks_for_keys=True)) as device:
         link = link_to(device.port, tmp_path, limits=AdbLimits(allow_s=0.5))
-        with trouble(TroubleKind.REFUSED, "phone", "not allowed", "tap Allow"):
+        with trouble(TroubleKind.REFUSED, "phone", "Nobody tapped Allow", "tap Allow"):
             link.connect()
         # The question is still on the screen: with its answer the next try is let in.
         assert device.tap_allow()

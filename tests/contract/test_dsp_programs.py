@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from devices.device import Clock, Device
-from devices.remote.open_remote import open_remote
+from devices.remote.open import open_remote
 from devices.timing.measure import Session, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement

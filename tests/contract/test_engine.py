@@ -21,7 +21,7 @@ from autotune_loop.execute.timing import ReferenceRun, Timing
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.state import farm_state
 from autotune_loop.farm.use import DeviceWish, FarmUse
-from devices.agent.program import build_agent
+from devices.agent.program import agent_for
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure_settings import MeasureSettings
@@ -70,7 +70,7 @@ class Farm:
 def farm(tmp_path_factory: pytest.TempPathFactory, settings: Settings, cache: ContentCache) -> Iterator[Farm]:
     folder = tmp_path_factory.mktemp("farm")
     # Workers start within seconds when their program for the board is there already.
-    build_agent("x86_64-linux-musl", cache)
+    agent_for("x86_64", cache)
     with ssh_board(folder / "board") as board, loopback_farm(folder / "processes", settings) as processes:
         made = Farm(processes, LoopbackLab(folder, [board], settings), board)
         # Its times say nothing on a machine that others use, too: nobody is to wait until it is quiet.

@@ -10,7 +10,7 @@ import pytest
 
 from autotune_loop.events import DeviceChanged, Event, SampleMeasured
 from autotune_loop.run.result import Outcome
-from devices.agent.program import build_agent
+from devices.agent.program import agent_for
 from sdk.settings import Settings
 from targets.errors import DeviceError, FarmError, UsageError
 from targets.process.content_cache import ContentCache
@@ -36,7 +36,7 @@ def lease_of(board: SshBoard) -> str:
 def test_a_member_is_killed_and_another_joins(
     tune: Tune, settings: Settings, cache: ContentCache, examples: Path, tmp_path: Path
 ) -> None:
-    build_agent("x86_64-linux-musl", cache)
+    agent_for("x86_64", cache)
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     with (

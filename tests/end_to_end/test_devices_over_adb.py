@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb.limits import AdbLimits
+from devices.adb.wire import AdbLimits
 from devices.inventory.file import load_inventory
 from sdk.inventory import device_listing
 from sdk.main import main

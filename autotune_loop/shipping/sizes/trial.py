@@ -17,9 +17,8 @@ from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
 from autotune_loop.shipping.sizes.request import OutputSize, argument_sizes, neighbouring_sizes
 from autotune_loop.shipping.trial_place import TrialPlace
 from autotune_loop.store.featurization import read_featurization
-from devices.local.core_plan import plan_cores
-from devices.local.core_turns import CoreTurns
-from devices.remote.device_transport import device_transport
+from devices.local.cores import CoreTurns, plan_cores
+from devices.remote.open import device_transport
 from devices.timing.measure import Session, check_output, list_kernels, write_reference
 from devices.timing.measure_settings import KernelInputs, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason

@@ -142,7 +142,7 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease);
 bool release_lease(const struct slot *slot);
 /* The slot of a request with a token, its lease held; ends the program with a lease error when another one has it. */
 struct slot need_lease(const struct request *request, struct lease *lease);
-_Noreturn void fail_leased(const struct lease *holder);
+_Noreturn void fail_leased(const struct lease *holder, int number);
 void command_lease_take(const struct request *request);
 void command_lease_release(const struct request *request);
 void command_lease_show(const struct request *request);
@@ -194,7 +194,7 @@ void command_sense(const struct request *request);
 bool is_android(void);
 bool read_core_text(int core, const char *name, char *text, size_t size);
 bool read_core_number(int core, const char *name, double scale, double *value);
-void event_core_number(const char *key, int core, const char *name, double scale);
+void event_cores(const char *key, const cpu_set_t *cores); /* NULL or empty: all of them */
 void event_temperatures(const char *key);
 
 #endif

@@ -39,7 +39,8 @@ static bool holds_signature(const char *folder) {
 
 void event_dsp(void) {
     const char *signed_in = NULL;
-    event_open("fastrpc", '[');
+    event_open("dsp", '{');
+    event_open("nodes", '[');
     for (size_t i = 0; i < sizeof NODES / sizeof *NODES; i++) {
         event_node(NODES[i]);
     }
@@ -47,5 +48,6 @@ void event_dsp(void) {
     for (size_t i = 0; i < sizeof SIGNATURE_FOLDERS / sizeof *SIGNATURE_FOLDERS && !signed_in; i++) {
         if (holds_signature(SIGNATURE_FOLDERS[i])) signed_in = SIGNATURE_FOLDERS[i];
     }
-    event_string("dsp_signature_folder", signed_in);
+    event_string("signature_folder", signed_in);
+    event_close('}');
 }

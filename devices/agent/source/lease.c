@@ -153,18 +153,23 @@ bool release_lease(const struct slot *slot) {
     return ours;
 }
 
-void fail_leased(const struct lease *holder) {
+static void event_lease(const struct lease *lease, int number) {
     const double now_s = boot_time_s();
+    event_integer("slot", number);
+    event_string("owner", lease->owner);
+    event_number("since_s", now_s - lease->taken_at_s);
+    event_number("expires_in_s", lease->expires_at_s - now_s);
+}
+
+void fail_leased(const struct lease *holder, int number) {
     error_begin("lease", "The slot is leased by %s.", holder->owner);
-    event_string("owner", holder->owner);
-    event_number("since_s", now_s - holder->taken_at_s);
-    event_number("expires_in_s", holder->expires_at_s - now_s);
+    event_lease(holder, number);
     error_end();
 }
 
 struct slot need_lease(const struct request *request, struct lease *lease) {
     const struct slot slot = need_slot(request);
-    if (!hold_lease(&slot, false, lease)) fail_leased(lease);
+    if (!hold_lease(&slot, false, lease)) fail_leased(lease, slot.number);
     return slot;
 }
 
@@ -173,12 +178,9 @@ void command_lease_take(const struct request *request) {
     struct lease lease;
     const bool force = need_flag(request, "force");
     const struct slot slot = need_slot(request);
-    if (!hold_lease(&slot, force, &lease)) fail_leased(&lease);
-    const double now_s = boot_time_s();
+    if (!hold_lease(&slot, force, &lease)) fail_leased(&lease, slot.number);
     event_begin("result");
-    event_boolean("granted", true);
-    event_number("since_s", now_s - lease.taken_at_s);
-    event_number("expires_in_s", lease.expires_at_s - now_s);
+    event_lease(&lease, slot.number);
     event_end();
 }
 
@@ -195,17 +197,13 @@ void command_lease_release(const struct request *request) {
 void command_lease_show(const struct request *request) {
     const int folder = open_lease_folder(request);
     const int lock = lock_leases(folder);
-    const double now_s = boot_time_s();
     event_begin("result");
     event_open("leases", '[');
     for (int number = 0; number <= MAX_SLOT; number++) {
         struct lease lease;
         if (!read_lease(folder, number, &lease)) continue;
         event_open(NULL, '{');
-        event_integer("slot", number);
-        event_string("owner", lease.owner);
-        event_number("since_s", now_s - lease.taken_at_s);
-        event_number("expires_in_s", lease.expires_at_s - now_s);
+        event_lease(&lease, number);
         event_close('}');
     }
     event_close(']');

@@ -1,4 +1,4 @@
-/* What the machine is: its system, its processor's name and features. */
+/* What the machine is: its system and its processor. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "agent.h"
-
-enum { MAX_WORDS = 1000 };
 
 bool is_android(void) { return access("/system/bin/app_process", F_OK) == 0 || access("/system/build.prop", F_OK) == 0; }
 
@@ -66,30 +64,13 @@ static bool is_emulated(const char *cpu_text) {
     return is_android() && read_property("ro.kernel.qemu", value, sizeof value) && value[0] == '1';
 }
 
-static void event_words(const char *key, const char *text) {
-    event_open(key, '[');
-    for (int words = 0; *text && words < MAX_WORDS; words++) {
-        char word[64];
-        const size_t length = strcspn(text, " \t");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), text);
-        if (word[0]) event_string(NULL, word);
-        text += length + strspn(text + length, " \t");
-    }
-    event_close(']');
-}
-
 static void event_processor(const char *cpu_text) {
-    static char features[1 << 14];
     char model[200];
     const bool named = find_entry(cpu_text, "model name", model, sizeof model) ||
                        find_entry(cpu_text, "Hardware", model, sizeof model) ||
                        find_entry(cpu_text, "uarch", model, sizeof model) ||
                        read_text(AT_FDCWD, "/proc/device-tree/model", model, sizeof model) > 0;
     event_string("cpu_model", named ? model : NULL);
-    const bool featured = find_entry(cpu_text, "flags", features, sizeof features) ||
-                          find_entry(cpu_text, "Features", features, sizeof features) ||
-                          find_entry(cpu_text, "isa", features, sizeof features);
-    event_words("features", featured ? features : "");
 }
 
 static void event_memory(void) {

@@ -22,45 +22,17 @@ void command_open(const struct request *request) {
     struct lease lease;
     struct utsname system;
     char boot[BOOT_BYTES];
-    cpu_set_t usable;
     const struct slot slot = need_lease(request, &lease);
     close(slot.folder);
     remove_stale_sessions();
     close(open_session(request));
     if (uname(&system) != 0) fail_io("The system does not tell its name");
     boot_identity(boot);
-    usable_cores(&usable);
     event_begin("result");
     event_string("boot", boot);
     event_number("free_bytes", free_bytes());
     event_string("architecture", system.machine);
-    event_boolean("android", is_android());
-    event_integer("cores", CPU_COUNT(&usable));
-    event_number("lease_expires_in_s", lease.expires_at_s - boot_time_s());
     event_end();
-}
-
-/* Implementer and part of an Arm core, as in '0x41:0xd0b'; false on others. */
-static bool read_part(int core, char part[32]) {
-    char text[64];
-    if (!read_core_text(core, "regs/identification/midr_el1", text, sizeof text)) return false;
-    const unsigned long long midr = strtoull(text, NULL, 16);
-    snprintf(part, 32, "0x%02llx:0x%03llx", midr >> 24 & 0xff, midr >> 4 & 0xfff);
-    return true;
-}
-
-static void event_core(int core) {
-    char governor[64], part[32];
-    event_open(NULL, '{');
-    event_integer("core", core);
-    event_core_number("min_hz", core, "cpufreq/cpuinfo_min_freq", 1e3);
-    event_core_number("max_hz", core, "cpufreq/cpuinfo_max_freq", 1e3);
-    event_core_number("frequency_hz", core, "cpufreq/scaling_cur_freq", 1e3);
-    event_string("governor",
-                 read_core_text(core, "cpufreq/scaling_governor", governor, sizeof governor) ? governor : NULL);
-    event_string("part", read_part(core, part) ? part : NULL);
-    event_core_number("capacity", core, "cpu_capacity", 1);
-    event_close('}');
 }
 
 /* Bytes of '32K' or '8M'. */
@@ -122,7 +94,7 @@ static void event_caches(void) {
             event_open(NULL, '{');
             event_integer("level", cache->level);
             event_string("type", cache->type);
-            event_number("size_bytes", cache->size_bytes);
+            event_integer("size_bytes", (int64_t)cache->size_bytes);
             event_core_list("shared_cores", cache->shared);
             event_close('}');
         }
@@ -137,15 +109,10 @@ void command_probe(const struct request *request) {
     boot_identity(boot);
     event_begin("result");
     event_machine();
-    event_open("cores", '[');
-    for (int core = 0; core < core_count(); core++) {
-        event_core(core);
-    }
-    event_close(']');
+    event_cores("cores", NULL);
     event_caches();
     event_temperatures("temperature_zones");
     event_dsp();
     event_string("boot", boot);
-    event_number("uptime_s", boot_time_s());
     event_end();
 }

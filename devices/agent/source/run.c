@@ -222,7 +222,7 @@ void command_run(const struct request *request) {
     let_signals_through();
     if (run.unheard) exit(EXIT_UNHEARD);
     if (run.interrupted) fail("lease", "The run was ended by another use of the slot.");
-    if (run.lease_lost) fail_leased(&run.lease);
+    if (run.lease_lost) fail_leased(&run.lease, run.slot.number);
     if (canary && !run.timed_out) canary_s[1] = time_canary(&cores);
     send_output(&run);
     send_result(&run, canary_s);

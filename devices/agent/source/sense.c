@@ -22,7 +22,7 @@ bool read_core_number(int core, const char *name, double scale, double *value) {
     return true;
 }
 
-void event_core_number(const char *key, int core, const char *name, double scale) {
+static void event_core_number(const char *key, int core, const char *name, double scale) {
     double value;
     if (read_core_number(core, name, scale, &value)) {
         event_number(key, value);
@@ -62,7 +62,16 @@ static void event_core(int core) {
                  read_core_text(core, "cpufreq/scaling_governor", governor, sizeof governor) ? governor : NULL);
     event_core_number("frequency_hz", core, "cpufreq/scaling_cur_freq", 1e3);
     event_core_number("max_hz", core, "cpufreq/cpuinfo_max_freq", 1e3);
+    event_core_number("capacity", core, "cpu_capacity", 1);
     event_close('}');
+}
+
+void event_cores(const char *key, const cpu_set_t *cores) {
+    event_open(key, '[');
+    for (int core = 0; core < core_count(); core++) {
+        if (!cores || CPU_COUNT(cores) == 0 || CPU_ISSET(core, cores)) event_core(core);
+    }
+    event_close(']');
 }
 
 /* sense (cores): of those cores, or of all for an empty list. */
@@ -80,11 +89,7 @@ void command_sense(const struct request *request) {
         event_null("load_1m");
     }
     event_number("free_bytes", free_bytes());
-    event_open("cores", '[');
-    for (int core = 0; core < core_count(); core++) {
-        if (CPU_COUNT(&cores) == 0 || CPU_ISSET(core, &cores)) event_core(core);
-    }
-    event_close(']');
+    event_cores("cores", &cores);
     event_temperatures("temperatures");
     event_end();
 }

@@ -19,7 +19,7 @@ from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.local.core_plan import plan_cores
+from devices.local.cores import plan_cores
 from devices.remote_place import ConnectionSettings, SshAddress
 from devices.timing.measure_settings import KernelInputs
 from targets.generator.reference import GeneratorKind, GeneratorReference

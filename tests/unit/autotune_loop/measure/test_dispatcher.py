@@ -378,7 +378,7 @@ def test_a_board_unlike_the_others_is_left_out_and_its_schedules_are_timed_by_th
     bench.run(["s0"], device="a")
     assert bench.run(SYMBOLS[1:]) == 0
     assert bench.reasons() == {"timed": 12} and {result.device for result in bench.results.values()} == {"a", "b"}
-    assert set(bench.database.incident_counts()) == {"odd: outlier among the boards"}
+    assert set(bench.database.incident_counts()) == {"odd: outlier"}
     assert bench.dispatcher.in_service == ["a", "b"] and all(name != "odd" for name, _ in bench.health)
     told = [event.text for event in bench.events if isinstance(event, DeviceChanged) and event.device == "odd"]
     assert len(told) == 1 and "does not fit a" in told[0]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from devices.adb.limits import AdbLimits
 from devices.adb.tcp_wire import AdbTcpWire
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
 # Both ends are in this process: what holds one up may hold the other up as well.

@@ -11,9 +11,9 @@ from typing import Any
 import adb_shell.transport
 import pytest
 
-from devices.adb.limits import AdbLimits
 from devices.adb.link import AdbLink
 from devices.adb.usb_wire import AdbUsbWire
+from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress, ConnectionSettings
 
@@ -176,7 +176,7 @@ def test_a_device_that_is_not_there(usb1: Any) -> None:
     assert refused().kind is TroubleKind.UNREACHABLE
     usb1.bus.append(FakeDevice("A1"))
     trouble = refused("B2")
-    assert trouble.kind is TroubleKind.UNREACHABLE and "there are A1" in trouble.message
+    assert trouble.kind is TroubleKind.UNREACHABLE and "A1" in trouble.message
 
 
 def test_a_device_that_an_adb_server_holds(usb1: Any) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from devices.agent.program import AgentProgram, build_agent
+from devices.agent.program import AgentProgram, agent_for
 from devices.agent.session import AgentError, AgentSession
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import FastRpcNode, probe_device
-from devices.health.sense import sense_device
+from devices.health.probe import DspProbe, FastRpcNode, probe_device, sense_device
 from devices.lease.lease import LeaseClaim, release_lease, show_leases, take_lease
 from devices.remote_place import RemotePlace
 from targets.process.content_cache import ContentCache
@@ -44,7 +43,7 @@ def test_a_slot_has_one_owner(agent: AgentSession, home: Path) -> None:
     with pytest.raises(AgentError, match="leased by user0@there") as caught:
         take_lease(agent, claim(home, 1))
     assert caught.value.kind is TroubleKind.LEASED
-    assert re.search(r"so for \d+ s, and ends in \d\d? s unless", caught.value.message)
+    assert re.search(r"\d+ s ago and ends in \d\d? s unless", caught.value.message)
     assert "`sdk devices release bench --force`" in caught.value.next_step
     assert caught.value.event.fields["owner"] == "user0@there"
     take_lease(agent, claim(home, 1, slot=1))
@@ -167,7 +166,7 @@ def sys_root(sys_place: Path) -> Path:
 def governed(home: Path, cache: ContentCache, sys_root: Path) -> AgentSession:
     def build(_: str) -> AgentProgram:
         places = (f'SYS_ROOT="{sys_root}"', f'DEVICE_ROOT="{sys_root}/phone"')
-        return build_agent("x86_64-linux-musl", cache, places)
+        return agent_for("x86_64", cache, places)
 
     return AgentSession(LocalLink(home), local_device(home), build)
 
@@ -177,9 +176,9 @@ def governors(sys_root: Path) -> list[str]:
     return [file.read_text().strip() for file in files]
 
 
-def set_governor(agent: AgentSession, who: LeaseClaim, to: str, cores: str = "") -> tuple[int, bool]:
+def set_governor(agent: AgentSession, who: LeaseClaim, to: str, cores: str = "") -> tuple[object, object]:
     fields = agent.ask("governor", [*who.fields(), ("set", to), ("cores", cores)])
-    return fields.integer("changed"), fields.flag("permitted")
+    return fields["changed"], fields["permitted"]
 
 
 def test_governors_go_to_performance_and_back(governed: AgentSession, home: Path, sys_root: Path) -> None:
@@ -262,12 +261,11 @@ def test_frequencies_and_temperatures_are_read(governed: AgentSession, sys_root:
 
 def test_what_a_phone_shows_of_its_dsp(governed: AgentSession, sys_root: Path) -> None:
     nothing = probe_device(governed)
-    assert (nothing.fastrpc, nothing.dsp_signature_folder) == ((), None)
+    assert nothing.dsp == DspProbe()
     phone = sys_root / "phone"
     for folder in ("dev", "vendor/lib/rfsa/adsp", "system/lib/rfsa/adsp"):
         (phone / folder).mkdir(parents=True)
     for file in ("dev/adsprpc-smd", "vendor/lib/rfsa/adsp/libother.so", "system/lib/rfsa/adsp/testsig-0x1.so"):
         (phone / file).touch()
     probe = probe_device(governed)
-    assert probe.fastrpc == (FastRpcNode("/dev/adsprpc-smd", usable=True),)
-    assert probe.dsp_signature_folder == "/system/lib/rfsa/adsp"
+    assert probe.dsp == DspProbe((FastRpcNode("/dev/adsprpc-smd", usable=True),), "/system/lib/rfsa/adsp")

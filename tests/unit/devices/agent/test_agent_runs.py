@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from devices.agent.protocol import encode_request, request_word
 from devices.agent.session import AgentError, AgentSession, Reply
-from devices.agent.wire import encode_request, request_word
 from devices.device_trouble import TroubleKind
 from tests.contract.local_link import LocalLink
 from tests.process_state import PATIENCE_S, await_condition, under_a_time_limit
@@ -99,12 +99,12 @@ def test_a_run_tells_what_happened(agent: AgentSession, home: Path) -> None:
     reply = run(agent, home, "p", ("arg", "a b"), ("arg", ""), ("env", "X=1"), ("env", "X=2=3"), ("canary", "1"))
     folder = home / "work" / f"s-{SESSION}"
     assert reply.output.decode() == f"['a b', ''] 2=3 {folder}\n"
-    assert reply.fields.integer("exit_code") == 3 and reply.fields.integer("signal") == 0
-    assert not reply.fields.flag("timed_out") and 0 < reply.fields.number("duration_s") < 60
+    assert reply.fields["exit_code"] == 3 and reply.fields["signal"] == 0
+    assert not reply.fields["timed_out"] and 0 < reply.fields["duration_s"] < 60
     for key in ("canary_before_s", "canary_after_s"):
-        assert 1e-5 < reply.fields.number(key) < 1.0
-    assert reply.fields.text("boot") == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert 0 < reply.fields.number("lease_expires_in_s") <= 30
+        assert 1e-5 < reply.fields[key] < 1.0
+    assert reply.fields["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert 0 < reply.fields["lease_expires_in_s"] <= 30
 
 
 def test_a_run_is_pinned_and_limited(agent: AgentSession, home: Path) -> None:
@@ -128,7 +128,7 @@ def test_output_is_counted_whole_and_its_end_is_sent(agent: AgentSession, home: 
     script(home, "p", "for i in range(200_000): print(i)")
     reply = run(agent, home, "p")
     everything = "".join(f"{i}\n" for i in range(200_000)).encode()
-    assert reply.fields.integer("output_bytes") == len(everything)
+    assert reply.fields["output_bytes"] == len(everything)
     assert reply.output == everything[-64 * 1024 :]
 
 
@@ -146,13 +146,13 @@ def test_the_deadline_ends_all_that_descends_from_the_program(agent: AgentSessio
         return run(agent, home, "p", ("time_s", str(limit_s)))
 
     reply = under_a_time_limit(limited, lambda: are_noted(home, 4))
-    assert reply.fields.flag("timed_out") and reply.fields.integer("signal") == signal.SIGKILL
+    assert reply.fields["timed_out"] and reply.fields["signal"] == signal.SIGKILL
     assert not any(alive(pid) for pid in ids(home, 4))
 
 
 def test_children_do_not_outlive_a_program_that_ends(agent: AgentSession, home: Path) -> None:
     script(home, "p", UNTIL_ALL_ARE_THERE)
-    assert run(agent, home, "p").fields.integer("exit_code") == 0
+    assert run(agent, home, "p").fields["exit_code"] == 0
     assert not any(alive(pid) for pid in ids(home, 4))
 
 
@@ -205,8 +205,8 @@ def test_a_run_under_way_is_ended_by_the_next_one(
         assert run(other, home, "q").output == b"next\n"
     else:
         claim = [pair for pair in fields(home, "q") if pair[0] in ("lease_folder", "slot", "token", "owner", "ttl_s")]
-        assert other.ask("halt", claim).flag("halted")
-        assert not other.ask("halt", claim).flag("halted")
+        assert other.ask("halt", claim)["halted"]
+        assert not other.ask("halt", claim)["halted"]
     thread.join()
     (failure,) = failures
     assert isinstance(failure, AgentError) and "another use of the slot" in str(failure)
@@ -253,7 +253,7 @@ def test_a_run_whose_lease_is_taken_by_force_ends(
 def test_a_run_keeps_its_lease(agent: AgentSession, home: Path) -> None:
     script(home, "p", "import time; time.sleep(2.5)")
     reply = run(agent, home, "p", ("ttl_s", "1.5"))
-    assert reply.fields.number("lease_expires_in_s") > 0
+    assert reply.fields["lease_expires_in_s"] > 0
 
 
 def test_a_run_needs_the_lease(agent: AgentSession, home: Path) -> None:

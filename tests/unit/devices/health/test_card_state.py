@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device_trouble import DeviceTrouble
+from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.card_state import CardState, build_card_probe, choose_card, find_card, read_card_report
 from devices.local.host_transport import HostTransport
 from sdk.settings import Settings
@@ -129,9 +129,10 @@ def test_a_report_that_makes_no_sense_is_the_devices_fault(wrong: dict[str, obje
 
 
 def test_a_report_without_a_card_or_an_end() -> None:
-    with pytest.raises(DeviceTrouble, match="gave no answer that ends"):
+    with pytest.raises(DeviceTrouble, match="has no end") as caught:
         read_card_report(json.dumps(CARD), "d")
-    with pytest.raises(DeviceError, match="tells of no NVIDIA card that answers"):
+    assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
+    with pytest.raises(DeviceError, match="no NVIDIA card"):
         choose_card(read_card_report(report({"event": "driver", "version": 12040}), "d"), "d")
 
 

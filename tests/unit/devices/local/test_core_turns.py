@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devices.local.core_turns import CoreTurns
+from devices.local.cores import CoreTurns
 from targets.errors import DeviceError
 from tests.process_state import PATIENCE_S, await_condition
 
@@ -24,7 +24,7 @@ ENOUGH = 10
 LOOP = """
 import sys, threading, time
 from pathlib import Path
-from devices.local.core_turns import CoreTurns
+from devices.local.cores import CoreTurns
 turns, kind, ended = CoreTurns(Path(sys.argv[1])), sys.argv[2], threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
 while not ended.is_set():
@@ -138,5 +138,5 @@ def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DeviceError, match="the lock folder cannot be made"):
+    with pytest.raises(DeviceError, match="cannot be made"):
         CoreTurns(tmp_path / "file" / "locks")

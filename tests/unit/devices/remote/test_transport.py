@@ -403,12 +403,12 @@ class EndlessLink(LocalLink):
 
 def test_a_shell_that_prints_without_end_says_no_machine(home: Path, cache: ContentCache) -> None:
     noisy = local_transport(home, cache, link=EndlessLink(home))
-    with pytest.raises(DeviceTrouble, match="prints without end") as caught:
+    with pytest.raises(DeviceTrouble, match="uname -m.* does not end") as caught:
         noisy.probe()
     assert len(str(caught.value)) < 300
     noisy.close()
     long = local_transport(home, cache, link=LocalLink(home, machine="x" * 2000))
-    with pytest.raises(DeviceTrouble, match="does not say what machine it is"):
+    with pytest.raises(DeviceTrouble, match="machine type"):
         long.probe()
     long.close()
 

@@ -48,7 +48,7 @@ def test_a_wrong_output_is_described() -> None:
     assert result.reason is MeasureFailureReason.WRONG_OUTPUT
     assert result.message == (
         "The runner reports: The output of 'f' is not the reference's. 3253 of 11796480 elements of output differ, "
-        "by up to 602; the first is at [1011, 19, 0]: 34341 was expected, 34343 was found."
+        "by up to 602; the first is at [1011, 19, 0]: expected 34341, got 34343."
     )
     at = transport.arguments.index("--far-scale")
     assert transport.arguments[at : at + 4] == ["--far-scale", "0.25", "--far-share", "0.125"]

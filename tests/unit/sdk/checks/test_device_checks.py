@@ -10,8 +10,7 @@ from types import TracebackType
 import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import Temperature
-from devices.health.sense import CoreSense, DeviceSense
+from devices.health.probe import CoreSense, DeviceSense, Temperature
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
 from devices.remote_place import SshAddress

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.health.probe import CacheProbe, CoreProbe, DeviceProbe, Temperature
+from devices.health.probe import CacheProbe, CoreSense, DeviceProbe, Temperature
 from devices.inventory.fields import device_fields, parse_cores, read_device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.remote_place import SshAddress
@@ -25,8 +25,8 @@ from targets.errors import DeviceError, UsageError
 from targets.profile.loader import profile_names
 
 
-def core(number: int, max_hz: float | None = 2.4e9, capacity: float | None = None) -> CoreProbe:
-    return CoreProbe(number, 6e8, max_hz, 1.5e9, "schedutil", None, capacity)
+def core(number: int, max_hz: float | None = 2.4e9, capacity: float | None = None) -> CoreSense:
+    return CoreSense(number, "schedutil", 1.5e9, max_hz, capacity)
 
 
 PI5 = DeviceProbe(
@@ -36,7 +36,6 @@ PI5 = DeviceProbe(
     android=False,
     emulated=False,
     cpu_model="Raspberry\tPi 5\x1b[31m",
-    features=("fp", "asimd", "asimddp"),
     memory_bytes=8.0 * 2**30,
     cores=tuple(core(number) for number in range(4)),
     caches=(
@@ -47,7 +46,6 @@ PI5 = DeviceProbe(
     ),
     temperature_zones=(Temperature(0, "cpu-thermal", 45.0), Temperature(1, "cpu-thermal", 44.0)),
     boot="b",
-    uptime_s=5.0,
 )
 # A little, a middle and a big cluster, each with caches of its own.
 PHONE = replace(

@@ -101,5 +101,5 @@ def test_other_devices_keep_theirs(profile: TargetProfile, settings: Settings) -
 
 @pytest.mark.parametrize("name", ["x86-64-avx512", "cuda-sm75"])
 def test_code_that_no_emulator_runs(name: str, settings: Settings) -> None:
-    with pytest.raises(SdkError, match=r"QEMU cannot run code of profile .*: it knows no (avx512|cuda)"):
+    with pytest.raises(SdkError, match=r"QEMU cannot run code of profile .*: .*(avx512|cuda)"):
         fit_clock(choice_of(load_profile(name)), "simulated", settings)

@@ -15,7 +15,7 @@ import pytest
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import FastRpcNode
+from devices.health.probe import DspProbe, FastRpcNode
 from devices.inventory.file import load_inventory
 from sdk.checks.check import Check
 from sdk.checks.machine_checks import check_dsp, check_machine
@@ -108,7 +108,7 @@ def test_without_one_or_by_name_it_is_qemu(root: Path, settings: Settings) -> No
             "--hexagon-sdk-root builds for the SDK's own simulator and phones' DSPs, and qemu",
         ),
         ((), "arm64", True, "--hexagon-sdk-root is for Hexagon profiles, and arm64 is for arm-64-linux"),
-        (("hexagon-sim",), "hexagon-v66", False, "hexagon-sim is of Qualcomm's Hexagon SDK, and none is named"),
+        (("hexagon-sim",), "hexagon-v66", False, "hexagon-sim is part of Qualcomm's Hexagon SDK"),
         (("hexagon-sim",), "arm64", False, "hexagon-sim runs code for Hexagon, and profile arm64 is for"),
         (("hexagon-sim", "qemu"), "hexagon-v66", False, "cannot be joined by another device"),
     ],
@@ -308,11 +308,10 @@ def test_shipping_with_an_sdk_needs_a_run_for_hexagon(answer: Answer, tmp_path: 
 
 
 def test_what_phones_say_of_their_dsps() -> None:
-    closed = replace(PHONE, fastrpc=(FastRpcNode("/dev/adsprpc-smd", usable=False),))
+    closed = replace(PHONE, dsp=DspProbe((FastRpcNode("/dev/adsprpc-smd", usable=False),)))
     ready = replace(
         PHONE,
-        fastrpc=(*closed.fastrpc, FastRpcNode("/dev/fastrpc-cdsp", usable=True)),
-        dsp_signature_folder="/vendor/lib/rfsa/adsp",
+        dsp=DspProbe((*closed.dsp.nodes, FastRpcNode("/dev/fastrpc-cdsp", usable=True)), "/vendor/lib/rfsa/adsp"),
     )
     reached, signature = check_dsp("phone", lambda: ready)
     assert reached.passed and reached.found == "/dev/fastrpc-cdsp can be opened"

@@ -1,0 +1,88 @@
+"""From a device to the link and the transport that reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from devices.adb.link import AdbLink
+from devices.agent.program import agent_for
+from devices.device import Device
+from devices.device_link import DeviceLink
+from devices.lease.token import read_token
+from devices.local.open_device import open_transport
+from devices.remote.dsp_starter import DspStarter
+from devices.remote.transport import AgentTransport
+from devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
+from devices.ssh.link import SshLink
+from devices.transport import Transport
+from targets.process.content_cache import ContentCache
+from targets.profile.profile import TargetProfile
+
+
+def device_transport(
+    device: Device,
+    profile: TargetProfile,
+    parent_folder: Path,
+    environment: Mapping[str, str],
+    cores: frozenset[int],
+    connections: ConnectionSettings | None,
+    cache: ContentCache,
+) -> Transport:
+    """Return a transport to `device`, wherever it is, for one user at a time; a remote one connects when it opens.
+
+    Args:
+        parent_folder, environment, cores: for a device of this machine.
+        connections, cache: for a remote device, which needs connections.
+
+    Raises:
+        EmulatorError: the emulator is missing.
+        DeviceError: its folder cannot be made.
+    """
+    if device.remote is None:
+        return open_transport(device, profile, parent_folder, environment, cores or None)
+    assert connections is not None, "remote devices come with connections"
+    return open_remote(device, connections, cache)
+
+
+def open_remote(
+    device: Device, connections: ConnectionSettings, cache: ContentCache, own_token: str | None = None
+) -> AgentTransport:
+    """Return the transport to a device behind SSH or ADB, which connects when it opens.
+
+    It uses a lease that this user has taken by hand, and leaves it.
+
+    Args:
+        own_token: the token of the transport's own lease; None makes a new one.
+    """
+    place = device.remote
+    assert place is not None, "the device is a remote one"
+    kept = read_token(connections.token_folder, place)
+    return AgentTransport(
+        open_link(device.name, place.address, connections),
+        device,
+        partial(agent_for, cache=cache),
+        connections.lease_owner,
+        None if kept is None else kept.token,
+        own_token=own_token,
+        starter=None if device.dsp is None else DspStarter(device.dsp, cache),
+    )
+
+
+def open_link(
+    name: str,
+    address: SshAddress | AdbAddress,
+    connections: ConnectionSettings,
+    ask: Callable[[str], str] | None = None,
+    tell: Callable[[str], None] = lambda message: None,
+) -> DeviceLink:
+    """Return the link to a device, not yet connected.
+
+    Args:
+        ask: asks a person for a password; None where nobody can be asked.
+        tell: shows a person what to do at the device.
+    """
+    if isinstance(address, SshAddress):
+        return SshLink(name, address, connections, ask)
+    return AdbLink(name, address, connections, tell)
