@@ -66,7 +66,7 @@ class Tally:
     @property
     def not_assembled(self) -> int:
         """Schedules that `ptxas` refused."""
-        return sum("ptxas says" in message for message in self.unrunnable)
+        return sum("ptxas fails" in message for message in self.unrunnable)
 
 
 def main() -> int:

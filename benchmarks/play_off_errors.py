@@ -37,7 +37,8 @@ from devices.timing.measurement import Measurement
 from devices.transport import Transport
 from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.settings import read_settings
-from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
+from targets.build.artifacts import KernelRecipe, build_kernel
+from targets.build.executable import BuildTools, link_executable
 from targets.profile.host_probe import probe_host
 from targets.profile.loader import load_profile
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
@@ -154,7 +155,7 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
         for name, rows in (("small", ROWS), ("large", round(ROWS * (1 + gain)))):
             parameters = {"width": str(COLUMNS), "height": str(rows)}
             kernels.append(build_kernel(replace(recipe, parameters=parameters, function_name=name), folder))
-        executable = link_kernels(kernels, profile, build_tools, folder / "bench")
+        executable = link_executable(kernels, profile.halide_target, build_tools, folder / "bench")
         folders = Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
         plan = BenchPlan(recipe, [own], [device], KernelInputs(), SETTINGS, build_tools, folders, None)
         cores = frozenset([min(os.sched_getaffinity(0))])

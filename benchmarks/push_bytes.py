@@ -18,8 +18,8 @@ from pathlib import Path
 
 from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
-from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, link_kernels
-from targets.build.executable import Executable
+from targets.build.artifacts import KernelRecipe, build_kernel
+from targets.build.executable import BuildTools, Executable, link_executable
 from targets.profile.loader import load_profile
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.toolchain.c_toolchain import open_toolchain
@@ -67,9 +67,10 @@ def build(generator: str, count: int, folder: Path, settings: Settings) -> tuple
             choice = ScheduleChoice(f"seed {seed}", search)
             recipe = KernelRecipe(program, reference.name, f"schedule_{seed}", reference.parameters, profile, choice)
             kernels.append(build_kernel(recipe, folder))
-    batch = link_kernels(kernels, profile, tools, folder / "batch")
+    batch = link_executable(kernels, profile.halide_target, tools, folder / "batch")
     singles = [
-        link_kernels([kernel], profile, tools, folder / f"single_{index}") for index, kernel in enumerate(kernels)
+        link_executable([kernel], profile.halide_target, tools, folder / f"single_{index}")
+        for index, kernel in enumerate(kernels)
     ]
     return batch, singles
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from autotune_loop.search.plan import random_points
 from sdk.settings import read_settings
-from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator, resolve_name
@@ -174,9 +174,9 @@ def build_schedules(bench: Bench, name: str, count: int, folder: Path) -> Execut
                     kernels.setdefault(schedule, kernel)
             if len(kernels) == count:
                 break
-    runtime = build_runtime_object(bench.profile.halide_target, bench.cache, bench.halide)
     toolchain = ZigToolchain(bench.profile.toolchain.triple, bench.cache.root / "zig")
-    return link_executable(list(kernels.values()), runtime, toolchain, bench.cache, bench.halide, folder / "batch")
+    tools = BuildTools(bench.halide, bench.cache, toolchain)
+    return link_executable(list(kernels.values()), bench.profile.halide_target, tools, folder / "batch")
 
 
 def _requests(bench: Bench, name: str, parameters: Mapping[str, str], folder: Path) -> Iterator[GeneratorRequest]:

@@ -29,7 +29,7 @@ from devices.health.probe import DeviceSense
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement
-from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.cuda.device_code import run_checked_generator
 from targets.errors import DeviceError, SdkError
 from targets.generator.run import (
@@ -268,8 +268,8 @@ def link(kernels: Sequence[KernelObject], output: Path) -> Executable | SdkError
     worker = current_run_worker()
     try:
         with worker.building():
-            runtime = build_runtime_object(worker.context.profile.halide_target, worker.cache, worker.halide)
-            return link_executable(kernels, runtime, worker.toolchain, worker.cache, worker.halide, output)
+            tools = BuildTools(worker.halide, worker.cache, worker.toolchain)
+            return link_executable(kernels, worker.context.profile.halide_target, tools, output)
     except SdkError as error:
         return error
 

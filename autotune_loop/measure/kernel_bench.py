@@ -21,8 +21,8 @@ from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
-from targets.build.artifacts import BuildTools, KernelRecipe, build_kernel, emit_featurization, link_kernels
-from targets.build.executable import Executable
+from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
+from targets.build.executable import BuildTools, Executable, link_executable
 from targets.errors import DeviceError, GeneratorError, UsageError
 from targets.process.stop_signal import StopSignal
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler, reference_autoschedulers
@@ -192,7 +192,7 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
             kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=symbol), folder))
             reference = request.name
             break
-    executable = link_kernels(kernels, recipe.profile, tools, folder / "bench")
+    executable = link_executable(kernels, recipe.profile.halide_target, tools, folder / "bench")
     return BuiltKernels(executable, tuple(symbols), tolerance, reference)
 
 

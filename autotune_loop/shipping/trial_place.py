@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune_loop.specification.tune_request import Folders
 from devices.device import Device
 from devices.remote_place import ConnectionSettings
-from targets.build.artifacts import BuildTools
+from targets.build.executable import BuildTools
 from targets.profile.profile import TargetProfile
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 

@@ -17,7 +17,8 @@ from sdk.options.objective_arguments import check_weighted_devices
 from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.select.chosen_devices import device_names, find_devices
 from sdk.settings import Settings, read_settings
-from targets.build.artifacts import BuildTools, KernelRecipe
+from targets.build.artifacts import KernelRecipe
+from targets.build.executable import BuildTools
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule

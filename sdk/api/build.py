@@ -9,7 +9,8 @@ from pathlib import Path
 from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
-from targets.build.artifacts import Artifacts, BuildTools, KernelRecipe, build_artifacts
+from targets.build.artifacts import Artifacts, KernelRecipe, build_artifacts
+from targets.build.executable import BuildTools
 from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import load_profile
 from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule

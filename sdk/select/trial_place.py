@@ -14,7 +14,7 @@ from devices.device import Clock
 from sdk.project.preparation import Workbench
 from sdk.select.chosen_devices import ChosenDevices, find_devices
 from sdk.settings import Settings
-from targets.build.artifacts import BuildTools
+from targets.build.executable import BuildTools
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
 

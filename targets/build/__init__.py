@@ -1,4 +1,4 @@
-"""From object files to an executable with its runner and Halide's runtime, and the simulated clock of emulators.
+"""Executables of kernels with their runner and Halide's runtime, what `sdk build` leaves, and QEMU's simulated clock.
 
 Imports every other room of `targets`.
 """

@@ -8,29 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
 from targets.errors import GeneratorError, ToolchainError
 from targets.generator.program import GeneratorProgram
-from targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
+from targets.generator.run import GeneratorFailure, GeneratorRequest
 from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
 from targets.schedule.autoschedulers import ScheduleChoice
-from targets.toolchain.c_toolchain import CToolchain
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 _SHIPPED = ("object", "static_library", "c_header")
-
-
-@dataclass(frozen=True)
-class BuildTools:
-    """What every build needs beside the generator."""
-
-    halide: HalideInstall
-    cache: ContentCache
-    toolchain: CToolchain
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,7 @@ class KernelRecipe:
     Attributes:
         function_name: its symbol.
         parameters: the generator's parameters.
-        ptxas: NVIDIA's assembler, for a profile with a card; None checks less of what the card cannot run.
+        ptxas: NVIDIA's assembler, for a profile with a card; without it fewer limits of the card are checked.
     """
 
     program: GeneratorProgram
@@ -57,9 +45,9 @@ class Artifacts:
     """The files of a build.
 
     Attributes:
-        object, static_library: with Halide's runtime inside.
-        benchmark: runs the kernel on the target: checks and times it.
-        toolchain: what the benchmark was linked with, in words.
+        object, static_library: they contain Halide's runtime.
+        benchmark: checks and times the kernel on the target.
+        toolchain: describes what linked the benchmark.
     """
 
     object: Path
@@ -70,55 +58,45 @@ class Artifacts:
 
 
 def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Artifacts:
-    """Cross-compile the kernel into `output`; files appear there only when all of them are there.
+    """Cross-compile the kernel into the folder `output`; either all files appear in it or none.
 
     Raises:
-        GeneratorError: the generator or the schedule fails; the message shows the fix.
+        GeneratorError: the generator or the schedule fails.
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
-    name = recipe.function_name
+    name, target = recipe.function_name, recipe.profile.halide_target
     try:
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=output) as folder:
-            shipped = _generate(recipe, Path(folder), recipe.profile.halide_target, _SHIPPED)
+            shipped = _generate(recipe, Path(folder), target, _SHIPPED)
             kernel = build_kernel(recipe, Path(folder) / "kernel")
-            benchmark = link_kernels([kernel], recipe.profile, tools, Path(folder) / f"{name}_benchmark")
+            benchmark = link_executable([kernel], target, tools, Path(folder) / f"{name}_benchmark")
             made = [*(shipped[key] for key in _SHIPPED), benchmark.path]
             placed = [output / path.name for path in made]
-            for path, target in zip(made, placed, strict=True):
-                os.replace(path, target)
+            for path, place in zip(made, placed, strict=True):
+                os.replace(path, place)
             return Artifacts(placed[0], placed[1], placed[2], placed[3], tools.toolchain.describe())
     except OSError as error:
         raise ToolchainError(f"{output} cannot be written: {error.strerror or error}.") from error
 
 
 def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
-    """The kernel's object without Halide's runtime, to be linked with others.
+    """Build the kernel's object without Halide's runtime, to be linked with others.
 
     Raises:
-        GeneratorError: the generator or the schedule fails, or the profile's card cannot run what comes out.
+        GeneratorError: the generator or the schedule fails, or the profile's card cannot run the kernel.
     """
     files = _generate(recipe, folder, recipe.profile.halide_target + "-no_runtime", ("object",))
     return KernelObject(recipe.function_name, files["object"])
 
 
 def emit_featurization(recipe: KernelRecipe, folder: Path) -> Path:
-    """What the recipe's autoscheduler sees of the pipeline; no code is generated.
+    """Emit the features that the recipe's autoscheduler sees; no code is generated.
 
     Raises:
         GeneratorError: the generator fails.
     """
     return _generate(recipe, folder, recipe.profile.halide_target, ("featurization",))["featurization"]
-
-
-def link_kernels(kernels: list[KernelObject], profile: TargetProfile, tools: BuildTools, output: Path) -> Executable:
-    """Link kernels with the runner and Halide's runtime.
-
-    Raises:
-        ToolchainError: the C toolchain or Halide fails.
-    """
-    runtime = build_runtime_object(profile.halide_target, tools.cache, tools.halide)
-    return link_executable(kernels, runtime, tools.toolchain, tools.cache, tools.halide, output)
 
 
 def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...]) -> Mapping[str, Path]:
@@ -134,7 +112,7 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     )
     card = recipe.profile.machine.gpu
     check = None if card is None else CardCheck(card, recipe.ptxas)
-    result: GeneratedFiles | GeneratorFailure = run_checked_generator(recipe.program, request, _LIMITS, check)
+    result = run_checked_generator(recipe.program, request, _LIMITS, check)
     if isinstance(result, GeneratorFailure):
         raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.message}")
     return result.files

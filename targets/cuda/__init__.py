@@ -1,4 +1,4 @@
-"""NVIDIA's assembler and device code: kernels that a card cannot run are found before they are sent to one.
+"""NVIDIA's assembler and compiled kernels: find those that a card cannot run before one gets them.
 
 Imports `targets.profile`, `targets.generator` and `targets.process`.
 """

@@ -1,7 +1,7 @@
-"""How a compiled pipeline launches its GPU kernels, read from the lowered statement that Halide prints.
+"""Read from Halide's lowered statement how a pipeline launches its GPU kernels.
 
-The PTX of a kernel does not say with how many threads and how much shared memory it is launched: the code around
-it does. A size that depends on the shape of a buffer is not known before the call.
+The number of threads and the shared memory are not in a kernel's PTX, but in the code that launches it. A size that
+depends on the shape of a buffer is unknown before the call.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SIZES = 7
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """One launch of a kernel; None where a size is not known before the call.
+    """One launch of a kernel; a size that is unknown before the call is None.
 
     Attributes:
-        kernel: the entry's name in the PTX.
-        blocks, threads: of the grid and of one block, in x, y and z.
+        kernel: the name of its entry in the PTX.
+        blocks, threads: of the grid, and of one block, in x, y and z.
         shared_bytes: dynamic shared memory of one block.
     """
 
@@ -45,7 +45,7 @@ class KernelLaunch:
 
 
 def read_launches(statement: str) -> list[KernelLaunch]:
-    """Every launch in a lowered statement (Halide's output `stmt`), in order; those of another form are left out."""
+    """Return the launches in a lowered statement (Halide's output `stmt`) in order, without those of another form."""
     lets = {_plain(name): value for name, value in _LET.findall(statement)}
     launches = []
     for found in _LAUNCH.finditer(statement):
@@ -57,7 +57,7 @@ def read_launches(statement: str) -> list[KernelLaunch]:
 
 
 def _first_arguments(text: str, start: int, count: int) -> list[str]:
-    """The first `count` arguments of a call whose bracket opens before `start`."""
+    """Return the first `count` arguments of a call whose parenthesis opens before `start`."""
     found: list[str] = []
     depth, begin = 0, start
     for position in range(start, min(len(text), start + count * _LONGEST_EXPRESSION_CHARACTERS)):
@@ -72,12 +72,12 @@ def _first_arguments(text: str, start: int, count: int) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Halide's names as Python's grammar takes them."""
+    """Make a Halide name one of Python's grammar."""
     return re.sub(r"[.$]", "__", name)
 
 
 def _evaluate(text: str, lets: Mapping[str, str], depth: int) -> int | None:
-    """The value of an integer expression; None where it has one only at run time, or is of another kind."""
+    """Return the value of an integer expression; None if it is known only at run time, or is another expression."""
     if depth > _MOST_LETS_DEEP or len(text) > _LONGEST_EXPRESSION_CHARACTERS:
         return None
     plain = _NAME.sub(lambda found: _plain(found[0]), _CAST.sub("", text))
@@ -106,7 +106,7 @@ def _value(node: ast.expr, lets: Mapping[str, str], depth: int) -> int | None:
 
 
 def _combine(operator: ast.operator, left: int, right: int) -> int | None:
-    """Halide's integer arithmetic: division rounds down, as Python's does."""
+    """Apply Halide's integer arithmetic; its division rounds down, like Python's."""
     match operator:
         case ast.Add():
             return left + right

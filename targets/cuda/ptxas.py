@@ -1,4 +1,4 @@
-"""NVIDIA's assembler `ptxas`: found in its wheel or on PATH, and what it says of the kernels it assembles."""
+"""NVIDIA's assembler `ptxas`: find it in its wheel or on PATH, and read what the assembled kernels need."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import ToolchainError
+from targets.process.compiler_run import program_version
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
 INSTALL_HINT = "Install it with: pip install nvidia-cuda-nvcc-cu12"
 _LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
-# Where NVIDIA's wheels put it: those of CUDA 12, and of 13.
+# In the wheels of CUDA 12, and of CUDA 13.
 _IN_WHEELS = ("cuda_nvcc/bin/ptxas", "cu13/bin/ptxas")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -28,13 +29,13 @@ _COMPLAINT = re.compile(r"^ptxas .*?(?:error|fatal) *: (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AssembledKernel:
-    """What one kernel needs of a card.
+    """What one kernel needs from a card.
 
     Attributes:
         registers: of one thread.
         shared_bytes: static shared memory of one block.
-        stack_bytes: local memory of one thread, spilled registers among it.
-        spill_bytes: what a thread stores of registers that it has not.
+        stack_bytes: local memory of one thread, with its spilled registers.
+        spill_bytes: the spilled registers that one thread stores.
     """
 
     name: str
@@ -46,11 +47,11 @@ class AssembledKernel:
 
 @dataclass(frozen=True)
 class AssemblyFailure:
-    """Why no code came out.
+    """Why the assembler failed.
 
     Attributes:
-        message: the assembler's own words, their beginning.
-        concerns_card: the assembler does not know the card; another one may.
+        message: its first error.
+        concerns_card: it does not know the card's architecture; a newer one may.
     """
 
     message: str
@@ -58,7 +59,7 @@ class AssemblyFailure:
 
 
 def find_ptxas(environment: Mapping[str, str]) -> Path | None:
-    """The assembler of NVIDIA's wheel in this Python, else on PATH; None where there is none."""
+    """Return the assembler of NVIDIA's wheel in this Python, else on PATH; None if there is none."""
     package = importlib.util.find_spec("nvidia")
     for folder in (package.submodule_search_locations or ()) if package else ():
         for place in _IN_WHEELS:
@@ -69,22 +70,18 @@ def find_ptxas(environment: Mapping[str, str]) -> Path | None:
 
 
 def ptxas_version(ptxas: Path) -> str:
-    """Such as '12.9.86'.
+    """Return a version such as '12.9.86'.
 
     Raises:
-        ToolchainError: it cannot be run.
+        ToolchainError: it cannot be run, or is not ptxas.
     """
-    outcome = _run(ptxas, ["--version"])
-    found = _VERSION.search(outcome)
-    if found is None:
-        raise ToolchainError(f"{ptxas} does not say which ptxas it is.", next_step=INSTALL_HINT)
-    return found[1]
+    return program_version(ptxas, "NVIDIA's assembler", INSTALL_HINT, _VERSION)
 
 
 def assemble(
     ptxas: Path, ptx: bytes, architecture: str, stop: StopSignal | None = None
 ) -> list[AssembledKernel] | AssemblyFailure:
-    """Assemble PTX for an architecture such as 'sm_86'; nothing is kept but what the kernels need.
+    """Assemble PTX for an architecture such as 'sm_86', and return what its kernels need. The code is not kept.
 
     Raises:
         ToolchainError: the assembler cannot be run.
@@ -96,7 +93,9 @@ def assemble(
         try:
             outcome = run_limited([str(ptxas), *arguments], _LIMITS, environment={"TMPDIR": folder}, stop=stop)
         except OSError as error:
-            raise _cannot_run(ptxas, error) from error
+            raise ToolchainError(
+                f"NVIDIA's assembler {ptxas} cannot be run: {error.strerror}.", next_step=INSTALL_HINT
+            ) from error
     if outcome.succeeded:
         return _kernels(outcome.log)
     complaint = _COMPLAINT.search(outcome.log)
@@ -113,14 +112,3 @@ def _kernels(log: str) -> list[AssembledKernel]:
         if used is not None:
             kernels.append(AssembledKernel(name, int(used[1]), int(used[2] or 0), stack[0], stack[1]))
     return kernels
-
-
-def _run(ptxas: Path, arguments: list[str]) -> str:
-    try:
-        return run_limited([str(ptxas), *arguments], _LIMITS, environment={}).log
-    except OSError as error:
-        raise _cannot_run(ptxas, error) from error
-
-
-def _cannot_run(ptxas: Path, error: OSError) -> ToolchainError:
-    return ToolchainError(f"NVIDIA's assembler {ptxas} cannot be run: {error.strerror}.", next_step=INSTALL_HINT)

@@ -88,6 +88,5 @@ def program_version(program: Path, name: str, next_step: str, pattern: re.Patter
     if outcome.succeeded and found is not None:
         return found[1][:_LONGEST_LINE_CHARACTERS]
     printed = (outcome.log.strip().splitlines() or ["nothing"])[-1][:_LONGEST_LINE_CHARACTERS]
-    raise ToolchainError(
-        f"{name} {program} cannot be run: `--version` {outcome.describe()} and printed: {printed}", next_step=next_step
-    )
+    wrong = "printed no version, but" if outcome.succeeded else f"cannot be run: it {outcome.describe()} and printed"
+    raise ToolchainError(f"{name} {program} {wrong}: {printed}", next_step=next_step)

@@ -1,4 +1,4 @@
-"""Schedules and how a generator takes one: headers, plug-ins, Halide's autoschedulers by name.
+"""The schedules that a generator can be built with: headers, the SDK's plug-ins, Halide's autoschedulers.
 
 Imports `targets.generator`, `targets.profile` and `targets.toolchain`.
 """

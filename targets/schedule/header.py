@@ -1,4 +1,4 @@
-"""A schedule header as Halide emits it, made portable: a stable name, no local paths."""
+"""Schedule headers: read them, and make those that Halide emits portable (a stable name, no local paths)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from targets.errors import GeneratorError
 
 _FUNCTION = re.compile(r"inline void apply_schedule_(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
-# The path may hold spaces: it ends where the next parameter begins, or the line.
 _INCLUDE = re.compile(r'^#include "(?P<name>[A-Za-z0-9_][A-Za-z0-9_.+-]*\.schedule\.h)"$', re.MULTILINE)
+# The path may have spaces: it ends at the next parameter or at the end of the line.
 _LOCAL_PARAMETER = re.compile(r" ?autoscheduler\.weights_path=.*?(?= autoscheduler\.|$)")
 
 
 def portable_schedule(text: str, name: str) -> str:
-    """The header with `apply_schedule_<name>` as its function and without the path of the weights.
+    """Return the header with the function `apply_schedule_<name>`, and without the path of the weights.
 
     Raises:
         GeneratorError: `text` is not a schedule header.
@@ -29,31 +29,31 @@ def portable_schedule(text: str, name: str) -> str:
 
 
 def schedule_name(text: str) -> str:
-    """The <name> in the header's `apply_schedule_<name>`.
+    """Return the <name> of the header's `apply_schedule_<name>`.
 
     Raises:
         GeneratorError: there is no such function.
     """
-    # A header that chooses among those of several targets holds theirs first.
+    # A header that chooses among several targets starts with theirs.
     *_, found = None, *_FUNCTION.finditer(text)
     if found is None:
         raise GeneratorError(
             "The schedule has no function `inline void apply_schedule_<name>(Pipeline, Target)`.",
-            next_step="Give a header written by `sdk autotune` or by Halide's -e schedule.",
+            next_step="Give a header that `sdk autotune` or Halide's -e schedule wrote.",
         )
     return found.group("name")
 
 
 def read_schedule(path: Path) -> str:
-    """The text of a schedule header, with the headers that it includes from beside it in their places.
+    """Return the text of a schedule header; the schedule headers that it includes from its folder are inserted.
 
     Raises:
-        GeneratorError: it cannot be read or is not a schedule header.
+        GeneratorError: it cannot be read, or is not a schedule header.
     """
     try:
         text = _INCLUDE.sub(lambda found: _included(path, found), path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise GeneratorError(f"{path}: the schedule header cannot be read: {error}.") from error
+        raise GeneratorError(f"The schedule header {path} cannot be read: {error}.") from error
     try:
         schedule_name(text)
     except GeneratorError as error:

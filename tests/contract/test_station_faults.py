@@ -15,7 +15,7 @@ from devices.device import Clock, Device
 from devices.device_trouble import TroubleKind
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, Executable, link_executable
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
@@ -59,10 +59,8 @@ class Bench:
 def executable(halide: HalideInstall, cache: ContentCache, tmp_path_factory: pytest.TempPathFactory) -> Executable:
     folder = tmp_path_factory.mktemp("kernel")
     toolchain = ZigToolchain("x86_64-linux-gnu.2.28", cache.root / "zig")
-    runtime = build_runtime_object(TARGET, cache, halide)
-    return link_executable(
-        [compile_kernel("blur_tiled", TARGET, folder)], runtime, toolchain, cache, halide, folder / "batch"
-    )
+    kernels = [compile_kernel("blur_tiled", TARGET, folder)]
+    return link_executable(kernels, TARGET, BuildTools(halide, cache, toolchain), folder / "batch")
 
 
 @pytest.fixture(params=["ssh", "adb"])

@@ -84,7 +84,7 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     assert '"parallelism" = "20"' in recorded and "Anderson2021" in recorded
     dropped = rows(result.run_folder, "SELECT stage, message FROM failures WHERE reason = 'unrunnable'")
     assert dropped and result.totals.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
-    assert all("threads a block, and the card runs 256" in message for _, message in dropped)
+    assert all("threads per block" in message and "256" in message for _, message in dropped)
     _check_learning(result, tmp_path)
 
 

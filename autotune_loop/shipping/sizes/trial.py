@@ -22,8 +22,8 @@ from devices.remote.open import device_transport
 from devices.timing.measure import Session, check_output, list_kernels, write_reference
 from devices.timing.measure_settings import KernelInputs, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization, link_kernels
-from targets.build.executable import Executable
+from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
+from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.plugins import schedule_autoscheduler
@@ -136,7 +136,7 @@ def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Exe
     for name, header in headers.items():
         choice = ScheduleChoice(name, schedule_autoscheduler(header, place.compiler))
         kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=name), folder / name))
-    return link_kernels(kernels, place.profile, place.tools, folder / "sizes"), tolerance
+    return link_executable(kernels, place.profile.halide_target, place.tools, folder / "sizes"), tolerance
 
 
 def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:

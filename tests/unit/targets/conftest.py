@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from targets.build.executable import Executable, KernelObject, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from targets.toolchain.zig import ZigToolchain
@@ -71,9 +71,8 @@ class Workshop:
         return ZigToolchain(architecture.triple, self.cache.root / "zig")
 
     def link(self, kernels: list[KernelObject], architecture: Architecture, output: Path) -> Executable:
-        runtime = build_runtime_object(architecture.halide_target, self.cache, self.halide)
-        toolchain = self.toolchain(architecture)
-        return link_executable(kernels, runtime, toolchain, self.cache, self.halide, output)
+        tools = BuildTools(self.halide, self.cache, self.toolchain(architecture))
+        return link_executable(kernels, architecture.halide_target, tools, output)
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,7 @@ def damage(good: KernelObject, kind: str, folder: Path) -> KernelObject:
 @pytest.mark.parametrize("kind", ["missing", "empty", "text", "cut", "garbled", "other architecture", "other symbol"])
 def test_a_bad_object_is_named(workshop: Workshop, good: KernelObject, tmp_path: Path, kind: str) -> None:
     bad = damage(good, kind, tmp_path)
-    expected = re.escape(f"The object of the kernel 'bad', {bad.object_path}, cannot be linked: ")
+    expected = re.escape(f"The object of kernel 'bad', {bad.object_path}, cannot be linked: ")
     with pytest.raises(ToolchainError, match=expected):
         workshop.link([good, bad], X86, tmp_path / "linked" / "batch")
     assert not list((tmp_path / "linked").iterdir() if (tmp_path / "linked").exists() else [])

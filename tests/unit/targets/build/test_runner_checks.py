@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy
 import pytest
 
-from targets.build.runner_input_file import read_arrays, write_input_file
+from targets.build.runner_input_file import write_input_file
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner
+from tests.unit.targets.raw_arrays import read_arrays
 from tests.unit.targets.runner_kernels import TYPES
 
 HALF = list(TYPES).index("float16")

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from targets.build.runner_input_file import MAGIC, convert_npy_file, read_arrays, write_input_file
+from targets.build.runner_input_file import MAGIC, convert_npy_file, write_input_file
 from targets.errors import UsageError
+from tests.unit.targets.raw_arrays import read_arrays
 
 DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", ">f4", "<f8"]
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=8, min_side=0, max_side=3)
@@ -57,8 +58,8 @@ def test_types_that_halide_does_not_have(tmp_path: Path, dtype: str) -> None:
     [
         ((1,) * 9, None, "has 9 axes"),
         ((2, 2), (0,), "2 axes and 1 first coordinates"),
-        ((2,), (2**31 - 2,), "do not fit 32 bits"),
-        ((2,), (-(2**31) - 1,), "do not fit 32 bits"),
+        ((2,), (2**31 - 2,), "do not fit into 32 bits"),
+        ((2,), (-(2**31) - 1,), "do not fit into 32 bits"),
     ],
 )
 def test_shapes_that_a_kernel_cannot_take(

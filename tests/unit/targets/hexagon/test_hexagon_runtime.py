@@ -9,7 +9,7 @@ from pathlib import Path
 import halide as hl
 import pytest
 
-from targets.build.executable import KernelObject, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
 from targets.profile.loader import load_profile
 from targets.toolchain.c_toolchain import open_toolchain
@@ -45,9 +45,8 @@ def compile_vectors(folder: Path) -> KernelObject:
 def hexagon(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     folder = tmp_path_factory.mktemp("hexagon")
     kernels = [compile_vectors(folder), compile_kernel("requires", PROFILE.halide_target, folder)]
-    runtime = build_runtime_object(PROFILE.halide_target, workshop.cache, workshop.halide)
-    toolchain = open_toolchain(PROFILE, workshop.cache.root, None)
-    executable = link_executable(kernels, runtime, toolchain, workshop.cache, workshop.halide, folder / "batch")
+    tools = BuildTools(workshop.halide, workshop.cache, open_toolchain(PROFILE, workshop.cache.root, None))
+    executable = link_executable(kernels, PROFILE.halide_target, tools, folder / "batch")
     assert PROFILE.emulator is not None
     return Runner(executable, (PROFILE.emulator.command, *PROFILE.emulator.arguments))
 

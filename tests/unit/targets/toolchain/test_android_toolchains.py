@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import Executable, build_runtime_object, link_executable
+from targets.build.executable import BuildTools, Executable, build_runtime_object, link_executable
 from targets.errors import ToolchainError
 from targets.profile.loader import load_profile
 from targets.toolchain.c_toolchain import CToolchain, describe_toolchains, fallback_notice, open_toolchain
@@ -55,8 +55,8 @@ def fallback(workshop: Workshop) -> CToolchain:
 
 def link(workshop: Workshop, toolchain: CToolchain, folder: Path) -> Executable:
     kernels = [compile_kernel(name, HALIDE_TARGET, folder) for name in ("blur_plain", "blur_tiled")]
-    runtime = build_runtime_object(HALIDE_TARGET, workshop.cache, workshop.halide)
-    return link_executable(kernels, runtime, toolchain, workshop.cache, workshop.halide, folder / "batch")
+    tools = BuildTools(workshop.halide, workshop.cache, toolchain)
+    return link_executable(kernels, HALIDE_TARGET, tools, folder / "batch")
 
 
 def elf_type_and_interpreter(program: Path) -> tuple[int, bool]:
@@ -120,8 +120,8 @@ def test_static_programs_know_the_number_of_cores_and_print(
 @needs_emulator
 def test_halides_linux_runtime_links_with_musl_too(fallback: CToolchain, workshop: Workshop, tmp_path: Path) -> None:
     kernels = [compile_kernel("blur_tiled", "arm-64-linux", tmp_path)]
-    runtime = build_runtime_object("arm-64-linux", workshop.cache, workshop.halide)
-    executable = link_executable(kernels, runtime, fallback, workshop.cache, workshop.halide, tmp_path / "batch")
+    tools = BuildTools(workshop.halide, workshop.cache, fallback)
+    executable = link_executable(kernels, "arm-64-linux", tools, tmp_path / "batch")
     timed = Runner(executable, STATIC_EMULATOR)("--kernel", "blur_tiled", "--time", "--max-time-s", "0.01")
     assert timed.exit_code == 0, timed.stderr
 
