@@ -1,4 +1,4 @@
-"""The Python API, a call a file.
+"""The public Python API: a module for each function of `sdk`, which the commands call, too.
 
-Imports every other room of `sdk` but `sdk.commands`.
+May import everything of `sdk` but `sdk.main` and `sdk.commands`.
 """

@@ -1,4 +1,4 @@
-"""The commands, a thin file each: parse, call, print.
+"""The commands of `sdk`: a module for each, which reads options, calls the API and prints.
 
-Imports every other room of `sdk`.
+May import everything of `sdk` but `sdk.main`; heavy modules inside functions only.
 """

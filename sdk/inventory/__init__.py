@@ -1,4 +1,4 @@
-"""The user's devices: finding the inventory, reaching its devices, telling what they are.
+"""Devices of the inventory: finding the file, connecting, asking for state, leasing by hand.
 
-Imports `sdk.project` and `sdk.settings`.
+May import `sdk.project`, `sdk.display`, `sdk.settings` and `sdk.output`.
 """

@@ -1,4 +1,4 @@
-"""What of this machine and this user connections to devices are made with."""
+"""What connections to devices need of this machine and its user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IDENTITY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 def connection_settings(settings: Settings, secrets: tuple[tuple[str, str], ...] = ()) -> ConnectionSettings:
-    """Return the user's SSH files, the SDK's ADB key and who is asking.
+    """Return the user's SSH files, the SDK's ADB key, and the name of the owner of leases.
 
     Args:
         secrets: passwords that were asked for, by device name.
@@ -41,7 +41,7 @@ def connection_settings(settings: Settings, secrets: tuple[tuple[str, str], ...]
 
 
 def health_folder(settings: Settings) -> Path:
-    """Return where it is remembered which devices were found unhealthy."""
+    """Return the folder with the records of unhealthy devices."""
     return settings.config_folder / "health"
 
 
@@ -67,17 +67,17 @@ def _user_name() -> str:
 
 
 def ask_on_terminal(question: str) -> str:
-    """Ask for a secret on the terminal, unseen.
+    """Ask for a secret on the terminal, without showing it.
 
     Raises:
-        DeviceError: there is no terminal, or nothing was answered; the text is a part of a message.
+        DeviceError: there is no terminal, or no answer; the text is part of a message.
     """
     import getpass
 
     if not sys.stdin.isatty():
         raise DeviceError(
             "there is no terminal to ask on",
-            next_step='Run the command in a terminal; a password in the keyring (password = "keyring") needs none.',
+            next_step='Run the command in a terminal, or save the password in the keyring (password = "keyring").',
         )
     try:
         answer = getpass.getpass(question)
@@ -89,10 +89,10 @@ def ask_on_terminal(question: str) -> str:
 
 
 def refuse_to_ask(question: str) -> str:
-    """Ask nobody, where several devices are asked at once.
+    """Refuse to ask for a password, while several devices are asked at once.
 
     Raises:
-        DeviceError: always; the text is a part of a message.
+        DeviceError: always; the text is part of a message.
     """
     del question
-    raise DeviceError("it is not asked for here", next_step="`sdk devices check` asks for it.")
+    raise DeviceError("this command does not ask for it", next_step="Run `sdk devices check`, which asks for it.")

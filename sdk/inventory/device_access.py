@@ -1,4 +1,4 @@
-"""A connection to a device of the inventory, for commands that look at it or lease it; none of it takes a lease."""
+"""Connections to devices of the inventory, for commands that examine or lease them; connecting takes no lease."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MACHINES = {"x86-64": "x86_64", "arm-64": "aarch64", "arm-32": "armv7l", "riscv
 
 
 class ReachedDevice:
-    """A device that is connected; a context that lets go of it. Every method raises DeviceTrouble."""
+    """A connected device; a context that closes the connection. Every method raises DeviceTrouble."""
 
     def __init__(self, session: AgentSession, device: InventoryDevice, connections: ConnectionSettings) -> None:
         self._session = session
@@ -46,11 +46,11 @@ class ReachedDevice:
         return probe_device(self._session)
 
     def sense(self) -> DeviceSense:
-        """Return its state just now, of all its cores."""
+        """Return its current state, with all its cores."""
         return sense_device(self._session, ())
 
     def canary_s(self) -> float:
-        """Return the time of a fixed piece of work on one of the cores that kernels run on."""
+        """Return the time of a fixed piece of work on one of the cores that kernels run on, in seconds."""
         return time_canary(self._session, self._cores)
 
     def leases(self) -> tuple[SlotLease, ...]:
@@ -77,10 +77,10 @@ class ReachedDevice:
 
 
 def reach_device(device: InventoryDevice, settings: Settings, show: Callable[[str], None]) -> ReachedDevice:
-    """Connect to a device; a password is asked for on the terminal, where the inventory says so.
+    """Connect to a device; ask for its password on the terminal if the inventory says so.
 
     Args:
-        show: told what a person must do at the device.
+        show: called with what the user must do at the device.
 
     Raises:
         DeviceTrouble: it cannot be reached.
@@ -92,7 +92,7 @@ def reach_device(device: InventoryDevice, settings: Settings, show: Callable[[st
 
 
 def ask_leases(settings: Settings) -> Callable[[InventoryDevice, Callable[[str], None]], Sequence[SlotLease]]:
-    """Return what asks a device for its leases, asks no person for a password, and may be called in threads."""
+    """Return a function that asks a device for its leases, in any thread, without asking for a password."""
     connections = connection_settings(settings)
 
     def ask(device: InventoryDevice, tell: Callable[[str], None]) -> Sequence[SlotLease]:
@@ -104,9 +104,9 @@ def ask_leases(settings: Settings) -> Callable[[InventoryDevice, Callable[[str],
 
 
 def prepare_agents(devices: Sequence[InventoryDevice], settings: Settings) -> None:
-    """Build the agents that the devices will be given, so that asking them takes no longer than they do.
+    """Build the agents for the devices in advance, so that asking them is quick.
 
-    Quiet where that fails: asking will say why.
+    Errors are ignored here: asking the device raises them again.
     """
     from targets.profile.loader import load_profile
 

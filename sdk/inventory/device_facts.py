@@ -1,4 +1,4 @@
-"""What a probe of a device says: for the search, for people, and about which profile it has."""
+"""What a probe says about a device: its profile, its machine parameters, and facts for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from targets.errors import DeviceError, UsageError
 _FAST_SHARE = 0.75
 _PROFILES = {"x86_64": "x86-64", "aarch64": "arm64"}
 _ANDROID_PROFILES = {"aarch64": "arm64-android"}
-# By what `uname -m` says: the first two words of the Halide targets whose code runs there.
+# By the output of `uname -m`: the first two words of the Halide targets whose code runs there.
 _RUNS = {
     "x86_64": ("x86-64", "x86-32"),
     "i686": ("x86-32",),
@@ -42,7 +42,7 @@ def guess_profile(probe: DeviceProbe, profile_names: Collection[str]) -> str:
 
 
 def check_profile(name: str, halide_target: str, probe: DeviceProbe) -> None:
-    """Check that code for a profile's Halide target can run on the device's processor, as far as both are known.
+    """Check that code for a profile's Halide target can run on the device's processor, if both are known.
 
     Raises:
         UsageError: it cannot.
@@ -51,13 +51,13 @@ def check_profile(name: str, halide_target: str, probe: DeviceProbe) -> None:
     made_for = "-".join(halide_target.split("-")[:2])
     if runs is not None and made_for in _ALL_RUN and made_for not in runs:
         raise UsageError(
-            f"Code for profile {name} ({made_for}) does not run on a machine that calls itself {probe.machine}.",
-            next_step="Name another --target, or leave it out; `sdk targets` lists them.",
+            f"Code for profile {name} ({made_for}) does not run on the device, which is {probe.machine}.",
+            next_step="Choose another --target (`sdk targets` lists them), or leave it out.",
         )
 
 
 def fast_cores(probe: DeviceProbe) -> tuple[int, ...]:
-    """Return the fast cores of a machine that has slower ones too; empty where all are alike, or nothing is known."""
+    """Return the fast cores of a machine that also has slow ones; empty if all are alike or nothing is known."""
     for speeds in ([core.capacity for core in probe.cores], [core.max_hz for core in probe.cores]):
         known = [speed for speed in speeds if speed]
         if not known or len(known) < len(speeds):
@@ -69,7 +69,7 @@ def fast_cores(probe: DeviceProbe) -> tuple[int, ...]:
 
 
 def machine_of(probe: DeviceProbe, cores: Sequence[int]) -> DeviceMachine:
-    """Return what the search should know of the device.
+    """Return the machine parameters for searches.
 
     Args:
         cores: the cores that kernels will run on; empty for all.
@@ -90,7 +90,7 @@ def machine_of(probe: DeviceProbe, cores: Sequence[int]) -> DeviceMachine:
 
 
 def facts_of(probe: DeviceProbe, at: str) -> tuple[tuple[str, Fact], ...]:
-    """Return what is written for people; what the device does not say is left out.
+    """Return facts for people; what the device does not tell is left out.
 
     Args:
         at: when it was probed.
@@ -127,7 +127,7 @@ def check_cores(device: InventoryDevice, probe: DeviceProbe) -> None:
     if there and missing:
         raise UsageError(
             f"Device '{device.name}' has no core {missing[0]}; it has {cores_text(sorted(there))}.",
-            next_step="Correct its cores.",
+            next_step="Correct `cores`.",
         )
 
 
@@ -151,6 +151,6 @@ def _short(fact: Fact | None) -> Fact:
 
 
 def _line(text: str) -> str:
-    """The device's own words, made fit for a file and a terminal."""
+    """Return a text from the device that is safe in a file and on a terminal."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())[:_LONGEST_FACT_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Asking several devices at once what state they are in, each for a bounded time."""
+"""Asks several devices for their state at once, within a time limit."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class DeviceStatus(Enum):
 
 @dataclass(frozen=True)
 class DeviceState:
-    """A device, and what is known of it.
+    """A device, and what is known about it.
 
     Attributes:
-        trouble: why it cannot be reached; empty where it can be, or was not asked.
-        health: why it was left out before; None when it was not.
+        trouble: why it cannot be reached; empty if it can be, or was not asked.
+        health: why it is unhealthy; None if it is not.
     """
 
     device: InventoryDevice
@@ -57,13 +57,12 @@ def ask_devices(
     """Ask all devices at the same time; the answers are in their order.
 
     Args:
-        ask: returns the leases of one device, or raises SdkError; tells what it waits for; called in threads. None
+        ask: returns the leases of one device, or raises SdkError; reports what it waits for; called in threads. None
             asks no device.
-        limit_s: a device that has not answered by then counts as unreachable; nobody waits for it. None for the
-            usual time.
+        limit_s: a device that has not answered by then counts as unreachable. None takes the default.
 
     Raises:
-        Exception: what `ask` raised beside SdkError: a fault of the SDK.
+        Exception: any other exception of `ask`, which is a bug.
     """
     limit_s = ANSWER_LIMIT_S if limit_s is None else limit_s
     if ask is None:
@@ -77,7 +76,7 @@ def ask_devices(
     deadline_s = time.monotonic() + limit_s
     while len(found) < len(devices):
         try:
-            # What is there when the time is up counts: this process may have been stopped meanwhile.
+            # Answers that are there count even after the deadline: this process may have been stopped meanwhile.
             index, answer = answers.get(timeout=max(0.0, deadline_s - time.monotonic()))
         except queue.Empty:
             break

@@ -1,4 +1,4 @@
-"""Leases that a person takes and gives back: the device's part, and the secret that is kept here."""
+"""Leases that a user takes and gives back: on the device, and the secret that is kept here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parse_lease_s(text: str) -> float:
     """Return '90s', '10m' or '2h' in seconds.
 
     Raises:
-        UsageError: it is no duration, or longer than a device accepts.
+        UsageError: it is not a duration, or longer than a device accepts.
     """
     duration_s = parse_duration_s(text)
     if duration_s > LONGEST_LEASE_S:
@@ -30,11 +30,11 @@ def parse_lease_s(text: str) -> float:
 def take_leases(
     reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, ttl_s: float, force: bool
 ) -> list[SlotLease]:
-    """Take all the slots or none; those that are ours already are renewed.
+    """Take all the slots or none; renew those that this user holds already.
 
     Args:
-        folder: where the secrets are kept.
-        force: take them from whoever holds them.
+        folder: the folder of the secrets.
+        force: take them from their current holder.
 
     Raises:
         DeviceError: someone else holds one, or the device or the folder cannot be used.
@@ -47,7 +47,7 @@ def take_leases(
             token = new_token() if known is None else known.token
             if known is None:
                 fresh.append(place)
-            # Kept first: whatever ends this program now, the lease can be given back.
+            # Kept first, so that the lease can be given back even if this program is killed.
             keep_token(folder, place, LeaseToken(token, ttl_s))
             taken.append(reached.take_lease(place.slot, token, ttl_s, force))
     except SdkError:
@@ -58,10 +58,10 @@ def take_leases(
 
 
 def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, force: bool) -> bool:
-    """Give the slots back; false when none was leased any more.
+    """Give the slots back; return False if none was leased any more.
 
     Args:
-        force: also those that someone else holds.
+        force: end the leases of other users, too.
 
     Raises:
         UsageError: none is leased by hand, and nothing is forced.
@@ -70,7 +70,8 @@ def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder
     tokens = {place.slot: read_token(folder, place) for place in places}
     if not force and not any(tokens.values()):
         raise UsageError(
-            "No lease of yours is kept here.", next_step="`sdk devices` says who holds it; --force ends anyone's lease."
+            "You have no lease on it from this machine.",
+            next_step="Run `sdk devices` to see who holds it, or end any lease with --force.",
         )
     held = {lease.slot for lease in reached.leases()}
     released = False
@@ -91,5 +92,5 @@ def _give_back(reached: ReachedDevice, place: RemotePlace, folder: Path) -> None
         if lease is not None:
             reached.release_lease(place.slot, lease.token)
     except SdkError:
-        pass  # it ends by itself; why it was not taken is what matters
+        pass  # it expires; the error that is being handled matters more
     forget_token(folder, place)

@@ -1,4 +1,4 @@
-"""Which `devices.toml` counts, and what is in it."""
+"""Finds the `devices.toml` that applies, and reads it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sdk.settings import Settings
 from targets.errors import UsageError
 from targets.profile.loader import profile_names
 
-_ADD_ONE = "Make it with `sdk devices add`, or give the path of another."
+_ADD_ONE = "Create it with `sdk devices add`, or give another path."
 
 
 def inventory_file(given: Path | None, project: Project, start: Path, config_folder: Path) -> Path:
-    """Return the file that holds the devices; it need not exist.
+    """Return the file of the devices, which may not exist.
 
-    That is the one given, else the one that `sdk.toml` names, else the nearest `devices.toml` in `start` or a
-    parent (and so beside `sdk.toml`), else the user's own.
+    It is the given one, else the one that `sdk.toml` names, else the nearest `devices.toml` in `start` or a parent,
+    else the user's own.
     """
     if given is not None:
         return given.absolute()
@@ -42,10 +42,10 @@ def find_inventory_file(given: Path | None, settings: Settings) -> Path:
 
 
 def open_inventory(given: Path | None, settings: Settings) -> Inventory:
-    """Return the devices that count in the current folder; none where there is no file and none was named.
+    """Return the devices for the current folder; none if there is no file.
 
     Raises:
-        UsageError: a file was named, by the command line or by `sdk.toml`, and does not exist; or `sdk.toml` is wrong.
+        UsageError: the command line or `sdk.toml` names a file that does not exist; or `sdk.toml` is wrong.
         DeviceError: the file is wrong.
         ProfileError: the user's profiles cannot be listed.
     """

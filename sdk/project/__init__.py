@@ -1,4 +1,4 @@
-"""A project: its `sdk.toml`, its run folders, what building its generators needs.
+"""A project: its `sdk.toml`, its run folders, and the tools that build its generators.
 
-Imports `sdk.settings`.
+May import `sdk.display`, `sdk.settings` and `sdk.output`.
 """

@@ -1,4 +1,4 @@
-"""From names to devices, targets, clocks, weights and farms.
+"""Turns the names that users give into devices, targets, clocks, weights and farms.
 
-Imports `sdk.inventory`, `sdk.project` and `sdk.display`.
+May import `sdk.inventory`, `sdk.project` and `sdk.display`, and what lies below them.
 """

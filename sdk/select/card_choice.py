@@ -1,4 +1,4 @@
-"""For a profile with a card: the cards of the devices that were chosen, asked for before anything is built."""
+"""The NVIDIA cards of chosen devices, which are asked before anything is built."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from targets.toolchain.c_toolchain import open_toolchain
 def fit_card(
     choice: DeviceChoice, parallelism: int | None, connections: ConnectionSettings | None, settings: Settings
 ) -> DeviceChoice:
-    """The choice with what its devices' card says in the profile's place; unchanged for a profile without a card.
+    """Return the choice with the facts of its devices' card; unchanged for a profile without a card.
 
-    Devices that do not answer are left to the run, which tries them again; one of them must.
+    At least one device must answer. The run tries the others again.
 
     Args:
-        parallelism: asked for; None takes the card's multiprocessors.
+        parallelism: as the user gave it; None takes the card's multiprocessors.
 
     Raises:
         DeviceError: a device has no card, or one too old for the profile's code; or none can be reached.
@@ -56,8 +56,8 @@ def fit_card(
     names = {state.card.name for state in found.values()}
     if len(names) > 1:
         raise UsageError(
-            f"The devices have different cards ({', '.join(sorted(names))}): their times do not compare.",
-            next_step="Tune for one card a run.",
+            f"The devices have different cards ({', '.join(sorted(names))}), whose times do not compare.",
+            next_step="Choose devices with the same card.",
         )
     card = next(iter(found.values())).card
     machine = replace(choice.profile.machine, gpu=card, parallelism=card.multiprocessors)
@@ -72,7 +72,7 @@ def fit_card(
 def card_of(
     device: Device, profile: TargetProfile, connections: ConnectionSettings | None, settings: Settings
 ) -> CardState:
-    """The card of a device.
+    """Return the card of a device.
 
     Raises:
         DeviceError: it has none, one too old for the profile's code, or cannot be reached.
@@ -93,7 +93,7 @@ def card_of(
 
 
 def describe_card(entry: InventoryDevice, settings: Settings) -> str:
-    """The card of a device of the inventory, or why it was not told; empty for one whose profile has none."""
+    """Return the card of a device of the inventory, or why it is unknown; empty if its profile has none."""
     try:
         profile = load_profile(entry.profile_name, settings.profile_folder)
         if profile.machine.gpu is None:
@@ -111,12 +111,12 @@ def _check_new_enough(name: str, state: CardState, profile: TargetProfile) -> No
         raise DeviceError(
             f"{state.card.name} on {name} has compute capability {state.card.capability_text}, and profile "
             f"{profile.name} compiles for {wanted / 10:.1f}.",
-            next_step="Use a profile for older cards; `sdk targets` lists them.",
+            next_step="Choose a profile for older cards; `sdk targets` lists them.",
         )
 
 
 def _note(note: str, found: dict[str, CardState]) -> str:
     uses = [f"{state.card.name} on {name} is {use}" for name, state in found.items() if (use := state.use_by_others)]
-    busy = f"{'; '.join(uses)}: times may be longer than they need be." if uses else ""
+    busy = f"{'; '.join(uses)}, so times may be too long." if uses else ""
     cards = "; ".join(dict.fromkeys(state.describe() for state in found.values())) + "."
     return " ".join(text for text in (note, f"The card is {cards}", busy) if text)

@@ -1,4 +1,4 @@
-"""Everything that a command needs to time on devices: which ones, how they are reached, who hears of their health."""
+"""The devices that a command times on, how they are reached, and where their health is recorded."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _DEFAULT_TARGET = "host"
 
 @dataclass(frozen=True)
 class ChosenDevices:
-    """A choice of devices with what goes with it.
+    """A choice of devices, and how to use them.
 
     Attributes:
-        connections: None where every device is this machine.
-        report_health: remembers that a device is unhealthy, or well again.
-        farm: the farm that they are of; None where this machine reaches them itself.
+        connections: None if the only device is this machine.
+        report_health: records that a device is unhealthy, or healthy again.
+        farm: the farm that has them; None if this machine reaches them itself.
     """
 
     choice: DeviceChoice
@@ -47,7 +47,7 @@ class ChosenDevices:
     farm: FarmUse | None = None
 
     def open_toolchain(self, settings: Settings) -> CToolchain:
-        """What links programs for them; a broken one is found out before anything is built.
+        """Return the toolchain that links programs for the devices, after checking that it works.
 
         Raises:
             ToolchainError: it is missing or broken.
@@ -102,7 +102,7 @@ def find_devices(
 
 
 def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str], None]) -> None:
-    """Connect once while a person can still be told to tap Allow; any other trouble shows when the run starts."""
+    """Connect once while the user can still be asked to tap Allow; the run reports any other trouble."""
     with contextlib.suppress(DeviceError):
         link = open_link(entry.name, entry.address, connection_settings(settings), tell=tell)
         try:
@@ -112,7 +112,7 @@ def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str],
 
 
 def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str], ...]:
-    """Slot name and password of each device whose inventory entry says that it is asked for."""
+    """Return the slot name and password of each device whose password is asked for."""
     secrets: list[tuple[str, str]] = []
     for entry in entries:
         if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
@@ -120,14 +120,14 @@ def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str],
                 password = ask_on_terminal(f"Password of {entry.name} ({entry.address.describe()}): ")
             except DeviceError as error:
                 raise UsageError(
-                    f"{entry.name} wants a password, and {error.message}.", next_step=error.next_step
+                    f"{entry.name} needs a password, and {error.message}.", next_step=error.next_step
                 ) from error
             secrets += [(name, password) for name, _ in entry.places()]
     return tuple(secrets)
 
 
 def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[str, str]:
-    """Ask devices, all at once, which of their slots cannot be had; the reason for each by its name."""
+    """Ask all devices at once; return a reason for each slot that cannot be used, by its name."""
     prepare_agents(entries, settings)
     folder = health_folder(settings)
     states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.address))
@@ -149,7 +149,7 @@ def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
     if state.trouble:
         return state.trouble
     owners = [lease.owner for lease in state.leases if lease.slot == slot]
-    # A lease that this user has taken by hand is for this user's runs.
+    # This user's runs may use a lease that this user has taken by hand.
     return f"leased by {owners[0]}" if owners and not taken_by_hand else ""
 
 
@@ -158,7 +158,7 @@ def _health_reporter(choice: DeviceChoice, settings: Settings) -> Callable[[str,
     folder = health_folder(settings)
 
     def report(name: str, trouble: DeviceTrouble | None) -> None:
-        # A record that cannot be kept is no reason to end a run.
+        # A run does not fail because its health record cannot be written.
         with contextlib.suppress(SdkError):
             if trouble is None:
                 clear_health(folder, addresses[name])

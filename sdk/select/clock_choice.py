@@ -1,4 +1,4 @@
-"""For a device that is emulated on this machine: the clock that its times are measured with."""
+"""The clock for a device that is emulated on this machine."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import TargetProfile
 
-# What one emulated program may take for images and for itself, before so many at once would want more than there is.
+# Memory for one emulated program and its images; it limits how many run at once.
 _PROGRAM_BYTES = 2 * 2**30
 EMULATOR_CLOCKS = (Clock.SIMULATED.value, Clock.EMULATED.value)
 
 
 def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> DeviceChoice:
-    """The choice with the clock of its emulator; unchanged where the devices are not emulated here.
+    """Return the choice with the clock of its emulator; unchanged if the devices are not emulated here.
 
     Args:
-        wanted: 'simulated' or 'emulated'; None takes the simulated clock where it can be had, and says so where not.
+        wanted: 'simulated' or 'emulated'; None takes the simulated clock if it works, else adds a note that says why.
 
     Raises:
-        UsageError: a clock is asked for that does not exist, or that the devices do not have.
-        ToolchainError, EmulatorError, ProfileError: the simulated clock is asked for and cannot be had.
+        UsageError: there is no such clock, or the devices do not have it.
+        ToolchainError, EmulatorError, ProfileError: the simulated clock was asked for and does not work.
     """
     if wanted is not None and wanted not in EMULATOR_CLOCKS:
-        raise UsageError(f"There is no clock {wanted!r}; there are: {', '.join(EMULATOR_CLOCKS)}.")
+        raise UsageError(f"There is no clock {wanted!r}.", next_step=f"Choose one of: {', '.join(EMULATOR_CLOCKS)}.")
     device = choice.devices[0]
     if device.kind != "qemu":
         if wanted is not None:
             raise UsageError(
-                f"--clock chooses the clock of this machine's emulator, and {device.name} is another device.",
+                f"--clock is for this machine's emulator only, and {device.name} is another device.",
                 next_step="Leave --clock out, or add --device qemu.",
             )
         return choice
@@ -53,14 +53,14 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
 
 
 def _programs_at_once() -> int:
-    """One for each core: simulated time stands while another program has the core."""
+    """Return one for each core: simulated time stops while another program has the core."""
     return max(1, min(probe_host().logical_cores, usable_memory_bytes() // _PROGRAM_BYTES))
 
 
 def _plugin(device: Device, profile: TargetProfile, settings: Settings) -> Path:
     check_emulator(emulator_command(profile)[0], settings.environment)
     plugin = build_simulated_clock(settings.environment, ContentCache(settings.cache_folder))
-    simulated_clock_arguments(plugin, profile.machine, device.threads)  # refuses what cannot be simulated
+    simulated_clock_arguments(plugin, profile.machine, device.threads)  # raises for what cannot be simulated
     return plugin
 
 

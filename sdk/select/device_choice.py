@@ -1,4 +1,4 @@
-"""From --device, the inventory and the profile to the devices that a command times on."""
+"""Chooses the devices that a command times on, from --device, the inventory and the profile."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ def choose_dsps(
     threads: int,
     sdk: HexagonSdk | None,
 ) -> tuple[Device, ...]:
-    """The DSPs of phones. A phone's own profile, and what was probed of it, are its processor's, and say nothing here.
+    """Return the DSPs of phones. The profile and the probe of a phone describe its processor, so they are not used.
 
     Args:
-        entries: the phones, each with the slot that is meant, if any. A phone has one DSP for all its slots: the first
-            that is meant stands for it.
-        sdk: whose run_main_on_hexagon runs programs on them.
+        entries: the phones, each with the slot that was named, if any. A phone has one DSP for all its slots.
+        sdk: the SDK whose run_main_on_hexagon runs programs on the DSPs.
 
     Raises:
-        UsageError: no SDK is named, one lacks what is needed, or a device is no phone.
+        UsageError: there is no SDK, it lacks a part, or a device is not a phone.
     """
     if sdk is None:
         raise UsageError(
-            f"{entries[0][0].name} has a DSP that only Qualcomm's Hexagon SDK reaches, and none is named.",
+            f"Qualcomm's Hexagon SDK is needed to reach the DSP of {entries[0][0].name}.",
             next_step=f"Name its folder with {HEXAGON_SDK_VARIABLE} or {HEXAGON_SDK_OPTION}, or use --device qemu.",
         )
     for entry, _ in entries:
         if entry.transport != "adb" or entry.emulated:
             what = "is emulated" if entry.emulated else "is reached over SSH"
             raise UsageError(
-                f"{entry.name} {what}: programs are run on the DSPs of Android phones, over ADB.",
+                f"{entry.name} {what}. A DSP must be an Android phone's, reached over ADB.",
                 next_step="Name a phone with --device, or use --device hexagon-sim.",
             )
     try:
@@ -57,14 +56,14 @@ def choose_dsps(
 
 
 def device_profile(profile: TargetProfile) -> TargetProfile:
-    """A Hexagon profile for devices, whose DSPs have a system."""
+    """Return a Hexagon profile for phones, whose DSPs run a system."""
     return replace(profile, halide_target=device_halide_target(profile.halide_target))
 
 
 LABEL_PREFIX = "label:"
 
 
-# Returns a reason for each slot, by its name, that cannot be had now.
+# Returns a reason for each slot that cannot be used now, by its name.
 FindBusy = Callable[[Sequence[InventoryDevice]], dict[str, str]]
 
 
@@ -73,11 +72,11 @@ class DeviceChoice:
     """What a command times on.
 
     Attributes:
-        devices: at least one, all with one clock.
-        profile: with the machine parameters that were probed on the first of them laid over it.
+        devices: at least one, all with the same clock.
+        profile: the target profile, with the machine parameters that were probed on the first device.
         parallelism: threads, or multiprocessors of a card, that schedules are made for.
         entries: the devices' entries of the inventory; none for this machine.
-        note: why these were chosen, where nobody asked for them; may be empty.
+        note: why these devices were chosen, if the user did not name them; may be empty.
     """
 
     devices: tuple[Device, ...]
@@ -88,7 +87,7 @@ class DeviceChoice:
 
 
 def profile_of_devices(names: Sequence[str], inventory: Inventory) -> str | None:
-    """The profile that the named devices have; None when they are kinds (local, qemu) or none is named.
+    """Return the profile of the named devices; None if they are kinds (local, qemu) or none is named.
 
     Raises:
         UsageError: a device or label is not in the inventory, or they have different profiles.
@@ -97,7 +96,7 @@ def profile_of_devices(names: Sequence[str], inventory: Inventory) -> str | None
     profiles = {entry.profile_name for entry, _ in entries}
     if len(profiles) > 1:
         each = ", ".join(f"{entry.name} has {entry.profile_name}" for entry, _ in entries)
-        raise UsageError(f"The devices are of different profiles ({each}).", next_step="Tune for one profile a run.")
+        raise UsageError(f"The devices have different profiles ({each}).", next_step="Choose devices of one profile.")
     return profiles.pop() if profiles else None
 
 
@@ -109,13 +108,13 @@ def choose_devices(
     busy: FindBusy,
     hexagon_sdk: HexagonSdk | None = None,
 ) -> DeviceChoice:
-    """The devices asked for; else the free ones of the inventory that have the profile; else the profile's own kind.
+    """Return the named devices, else the free ones of the inventory with the profile, else the profile's own kind.
 
     Args:
         names: 'local', 'qemu', 'hexagon-sim', names of devices, or label:LABEL.
         parallelism: threads; None takes the device's.
-        busy: asks devices which of their slots cannot be had.
-        hexagon_sdk: for a Hexagon profile, to time on its simulator unless a phone is named, and on that phone's DSP.
+        busy: asks devices which of their slots cannot be used.
+        hexagon_sdk: for a Hexagon profile, times on its simulator, or on the DSP of a named phone.
 
     Raises:
         UsageError: no such device; one with another profile or clock; or a parallelism below one.
@@ -126,7 +125,7 @@ def choose_devices(
     kinds = [name for name in names if name in DEVICE_KINDS]
     if kinds:
         if len(names) > 1:
-            raise UsageError(f"--device {kinds[0]} cannot be joined by another device: their times do not compare.")
+            raise UsageError(f"--device {kinds[0]} cannot be combined with another device: their times do not compare.")
         return _of_this_machine(kinds[0], profile, parallelism, hexagon_sdk)
     if names:
         return _remote(_named(names, inventory), profile, parallelism, hexagon_sdk)
@@ -140,7 +139,7 @@ def _free(
     busy: FindBusy,
     hexagon_sdk: HexagonSdk | None,
 ) -> DeviceChoice:
-    # Only an SDK reaches a DSP.
+    # A DSP is reached through the SDK only.
     reached = not profile.is_hexagon or hexagon_sdk is not None
     fitting = [entry for entry in inventory.devices if reached and entry.profile_name == profile.name]
     reasons = busy(fitting) if fitting else {}
@@ -156,7 +155,7 @@ def _free(
     if choice.devices[0].simulator is not None:
         place = choice.devices[0].name
     if slots:
-        why = f"the free devices of {profile.name} are partly emulated; name some with --device"
+        why = f"some free devices of {profile.name} are emulated and some are not; choose with --device"
     elif reasons:
         why = f"no device of {profile.name} is free: {left_out}"
     elif choice.devices[0].is_emulated:
@@ -167,7 +166,7 @@ def _free(
 
 
 def _named(names: Sequence[str], inventory: Inventory) -> list[tuple[InventoryDevice, str | None]]:
-    """The entries that are named, each once, with the slot where one is named."""
+    """Return the named entries, each once, with the slot if one is named."""
     found: dict[tuple[str, str | None], tuple[InventoryDevice, str | None]] = {}
     for name in names:
         if name in DEVICE_KINDS:
@@ -208,7 +207,7 @@ def _remote(
                 next_step=f"Use --target {entry.profile_name}, or another --device.",
             )
     if len({entry.emulated for entry, _ in entries}) > 1:
-        raise UsageError("Emulated devices and real ones cannot share a run: their times do not compare.")
+        raise UsageError("Emulated and real devices cannot share a run: their times do not compare.")
     fitted = machine_profile(profile, entries[0][0])
     plan_for = parallelism or fitted.machine.parallelism
     threads = device_threads(profile, plan_for)
@@ -225,7 +224,7 @@ def _remote(
 def _of_this_machine(
     kind: str | None, profile: TargetProfile, parallelism: int | None, hexagon_sdk: HexagonSdk | None
 ) -> DeviceChoice:
-    """On this machine its own cores count, not the profile's."""
+    """Return this machine or its emulator; on this machine its own cores count, not the profile's."""
     if parallelism is None:
         parallelism = profile.machine.parallelism
         if (kind or profile.device_kind) == "local" and profile.machine.gpu is None:
@@ -235,5 +234,5 @@ def _of_this_machine(
 
 
 def device_threads(profile: TargetProfile, parallelism: int) -> int:
-    """The processor beside a card only launches kernels, however many multiprocessors these run on."""
+    """Return the threads of the processor, which only launches kernels if there is a card."""
     return parallelism if profile.machine.gpu is None else 1

@@ -1,4 +1,4 @@
-"""Which farm is meant, and with which certificates."""
+"""Chooses the farm and this machine's certificate for it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FOLDER_NAME = "farm"
 
 
 def certificates_folder(given: Path | None, settings: Settings) -> Path:
-    """Return the folder of this machine's certificates: the one given, else `farm` in the user's settings."""
+    """Return the folder of this machine's certificates: the given one, else `farm` in the user's settings."""
     return (given or settings.config_folder / _FOLDER_NAME).absolute()
 
 
 def named_scheduler(given: str | None, settings: Settings) -> str | None:
-    """Return the address given, else that of SDK_SCHEDULER, else that of `sdk.toml`; None where there is none.
+    """Return the given address, else that of SDK_SCHEDULER, else that of `sdk.toml`; None if there is none.
 
     Raises:
         UsageError: `sdk.toml` is wrong.
@@ -29,10 +29,10 @@ def named_scheduler(given: str | None, settings: Settings) -> str | None:
 def choose_farm(
     given: str | None, certificates: Path | None, settings: Settings, *, allow_plain: bool = False
 ) -> FarmAddress:
-    """Return the farm that a command is about.
+    """Return the farm that a command uses.
 
     Raises:
-        UsageError: none is named, or it is no address.
+        UsageError: none is named, or it is not an address.
     """
     scheduler = named_scheduler(given, settings)
     if scheduler is None:
@@ -44,7 +44,7 @@ def choose_farm(
 
 
 def tls_files(certificates: Path | None, settings: Settings) -> TlsFiles:
-    """Return this machine's certificate; whether the files are there shows when they are used."""
+    """Return the files of this machine's certificate, which may not exist."""
     from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE
 
     folder = certificates_folder(certificates, settings)

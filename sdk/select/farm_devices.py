@@ -96,7 +96,7 @@ def find_farm_devices(
         )
     if len({device.clock for device in found}) > 1:
         raise UsageError(
-            "Emulated devices and real ones cannot share a run: their times do not compare.",
+            "Emulated and real devices cannot share a run: their times do not compare.",
             next_step="Name some with --device.",
         )
     profile = fitted_profile(profile, found[0].machine, found[0].core_count)

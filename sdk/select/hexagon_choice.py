@@ -1,4 +1,4 @@
-"""Qualcomm's Hexagon SDK: whether a command uses one, and what is said of that."""
+"""Chooses Qualcomm's Hexagon SDK for a command."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from targets.profile.profile import TargetProfile
 
 
 def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Settings) -> HexagonSdk | None:
-    """The SDK that is named, for a Hexagon profile; None where none is, and for every other profile.
+    """Return the SDK for a Hexagon profile; None if none is named, and for other profiles.
 
     Args:
         given: the SDK's folder; None takes the one that the variable names.
 
     Raises:
-        UsageError: the folder is no SDK, or none for the profile's DSP version; or one is given for another profile.
+        UsageError: the folder is not an SDK, or lacks the profile's DSP version; or it is given for another profile.
     """
     if not profile.is_hexagon:
         if given is None:
-            return None  # a variable is for all commands, not for this one
+            return None  # the variable applies to Hexagon profiles only
         raise UsageError(
             f"{HEXAGON_SDK_OPTION} is for Hexagon profiles, and {profile.name} is for {profile.halide_target}.",
             next_step="Leave it out, or choose a Hexagon --target; `sdk targets` lists them.",
@@ -40,26 +40,26 @@ def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Sett
 
 
 def tell_of_sdk(choice: DeviceChoice, given: Path | None) -> DeviceChoice:
-    """The choice with a message about Qualcomm's simulator or a phone's DSP, where that was chosen.
+    """Return the choice with a note, if it is Qualcomm's simulator or a phone's DSP.
 
     Args:
-        given: the SDK's folder that was asked for with the option.
+        given: the SDK's folder, if the option gave it.
 
     Raises:
-        UsageError: an SDK was asked for, and the devices are others than its simulator or a phone's DSP.
+        UsageError: the option gave an SDK, and the device is neither its simulator nor a phone's DSP.
     """
     device = choice.devices[0]
     if device.hexagon_sdk is None:
         if given is None:
             return choice
         raise UsageError(
-            f"{HEXAGON_SDK_OPTION} builds for the SDK's own simulator and phones' DSPs, and {device.name} is neither.",
-            next_step="Leave it or --device out.",
+            f"{HEXAGON_SDK_OPTION} is for the SDK's simulator and phones' DSPs, and {device.name} is neither.",
+            next_step="Leave out either it or --device.",
         )
     names_it = HEXAGON_SDK_OPTION if given is not None else HEXAGON_SDK_VARIABLE
-    sdk = f"the Hexagon SDK {device.hexagon_sdk.describe()}, which {names_it} names"
+    sdk = f"the Hexagon SDK {device.hexagon_sdk.describe()} (from {names_it})"
     if device.dsp is None:
-        message = f"{device.name} is that of {sdk}; a processor cycle counts as a nanosecond."
+        message = f"Timing on the simulator {device.name} of {sdk}; a processor cycle counts as a nanosecond."
     else:
         phones = ", ".join(each.name for each in choice.devices)
         message = f"Timing on the DSP of {phones} with {sdk}; a processor cycle counts as a nanosecond."

@@ -1,4 +1,4 @@
-"""From what the user calls weights to the weights: a registered name, a file, or `baseline`."""
+"""Finds weights by the name that a user gives: a registered name, a file, or `baseline`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weights.weights_file import Weights, read_weights, weights_sha256
 
 @dataclass(frozen=True)
 class NamedWeights:
-    """Weights with what is known of them.
+    """Weights, and what is known about them.
 
     Attributes:
         label: as the user called them.
@@ -39,12 +39,12 @@ class NamedWeights:
 
 
 def open_registry(settings: Settings) -> WeightsRegistry:
-    """The user's weights and the shipped ones."""
+    """Return the user's weights and the shipped ones."""
     return WeightsRegistry(settings.config_folder / "weights")
 
 
 def find_weights(text: str, settings: Settings, network: Network = Network.ADAMS2019) -> NamedWeights:
-    """The weights that `text` names.
+    """Return the weights that `text` names.
 
     Args:
         text: `baseline` (those inside the plug-in), a path that ends in .weights, or a registered name.
@@ -67,6 +67,6 @@ def find_weights(text: str, settings: Settings, network: Network = Network.ADAMS
         if not Path(text).exists():
             raise
         raise WeightsError(
-            f"{text} is no registered name, and no file whose name ends in .weights.", next_step=error.next_step
+            f"{text} is neither a registered name nor a file that ends in .weights.", next_step=error.next_step
         ) from error
     return NamedWeights(text, entry.path, read_weights(entry.path), entry.lineage, entry.is_shipped)

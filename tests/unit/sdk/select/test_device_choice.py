@@ -97,17 +97,17 @@ def test_this_machine_needs_no_message() -> None:
 def test_emulated_and_real_devices_are_not_mixed() -> None:
     fake = replace(PI_B, name="fake", emulated=True)
     inventory = Inventory(Path("devices.toml"), (PI, fake))
-    with pytest.raises(UsageError, match="Emulated devices and real ones cannot share a run"):
+    with pytest.raises(UsageError, match="Emulated and real devices cannot share a run"):
         choose("pi", "fake", inventory=inventory)
     assert chosen(choose(inventory=inventory)) == ["qemu"]
-    assert "partly emulated" in choose(inventory=inventory).note
+    assert "emulated" in choose(inventory=inventory).note and "--device" in choose(inventory=inventory).note
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         (["server"], "server has profile x86-64, not arm64"),
-        (["pi", "qemu"], "cannot be joined by another device"),
+        (["pi", "qemu"], "cannot be combined with another device"),
         (["pi-c"], "nearest is 'pi-b'"),
         (["label:garage"], "has the label 'garage'"),
     ],

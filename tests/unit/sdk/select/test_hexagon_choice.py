@@ -86,7 +86,7 @@ def test_its_simulator_is_the_device_where_an_sdk_is_named(root: Path, settings:
         assert (device.name, device.kind, device.clock) == ("hexagon-sim", "hexagon-sim", Clock.SIMULATED)
         assert device.hexagon_sdk is not None and device.hexagon_sdk.root == root
         assert device.measuring_cores == 0 and device.threads == 4
-        assert f"4.5.0.3 with tools {TOOLS_VERSION}" in choice.note and f"which {names_it} names" in choice.note
+        assert f"4.5.0.3 with tools {TOOLS_VERSION}" in choice.note and names_it in choice.note
         assert choice.note.endswith("a processor cycle counts as a nanosecond.")
 
 
@@ -101,16 +101,11 @@ def test_without_one_or_by_name_it_is_qemu(root: Path, settings: Settings) -> No
 @pytest.mark.parametrize(
     ("names", "target", "given", "message"),
     [
-        (
-            ("qemu",),
-            "hexagon-v66",
-            True,
-            "--hexagon-sdk-root builds for the SDK's own simulator and phones' DSPs, and qemu",
-        ),
+        (("qemu",), "hexagon-v66", True, "--hexagon-sdk-root is for the SDK's simulator and phones' DSPs, and qemu"),
         ((), "arm64", True, "--hexagon-sdk-root is for Hexagon profiles, and arm64 is for arm-64-linux"),
         (("hexagon-sim",), "hexagon-v66", False, "hexagon-sim is part of Qualcomm's Hexagon SDK"),
         (("hexagon-sim",), "arm64", False, "hexagon-sim runs code for Hexagon, and profile arm64 is for"),
-        (("hexagon-sim", "qemu"), "hexagon-v66", False, "cannot be joined by another device"),
+        (("hexagon-sim", "qemu"), "hexagon-v66", False, "cannot be combined with another device"),
     ],
 )
 def test_what_does_not_go_together(
@@ -189,20 +184,20 @@ def test_without_a_name_a_dsp_is_only_one_that_the_inventory_calls_so(root: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "with_sdk", "message"),
+    ("name", "with_sdk", "next_step"),
     [
-        ("phone", False, "phone has a DSP that only Qualcomm's Hexagon SDK reaches, and none is named."),
-        ("board", True, "board is reached over SSH: programs are run on the DSPs of Android phones, over ADB."),
-        ("avd", True, "avd is emulated: programs are run on the DSPs of Android phones, over ADB."),
+        ("phone", False, "--hexagon-sdk-root"),
+        ("board", True, "Name a phone with --device"),
+        ("avd", True, "Name a phone with --device"),
     ],
 )
 def test_devices_without_a_dsp_that_can_be_reached(
-    name: str, with_sdk: bool, message: str, root: Path, phones: Path
+    name: str, with_sdk: bool, next_step: str, root: Path, phones: Path
 ) -> None:
     sdk = find_hexagon_sdk(root) if with_sdk else None
     with pytest.raises(UsageError) as caught:
         choose_devices((name,), HEXAGON, None, load_inventory(phones), lambda entries: {}, sdk)
-    assert caught.value.message == message and caught.value.next_step
+    assert name in caught.value.message and next_step in caught.value.next_step
 
 
 def test_an_sdk_that_lacks_the_phones_part_is_one_message(
@@ -235,7 +230,7 @@ def test_a_folder_that_is_no_sdk_is_one_message(
     arguments = (command, examples / "separable_filter.py", "-t", "hexagon-v66", "--json", *option)
     code, out, errors = answer(*arguments, variable=None if by_option else nowhere)
     assert (code, out) == (2, "")
-    assert errors.startswith("sdk: The Hexagon SDK in /no/sdk cannot be used: there is no program ")
+    assert errors.startswith("sdk: The Hexagon SDK in /no/sdk cannot be used: ")
     assert "HEXAGON_SDK_ROOT or --hexagon-sdk-root" in errors and len(errors.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == [], "nothing was built"
 
