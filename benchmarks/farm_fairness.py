@@ -4,7 +4,7 @@
     python -m benchmarks.farm_fairness --full     longer windows, five minutes
 
 Two runs at once, whose schedules take different times; two of different priorities; and one that comes when another
-has had the farm to itself. Devices only wait; the scheduler, the members and the clients are real. A run's fair share
+has had the farm to itself. Devices only wait; the scheduler, the workers and the clients are real. A run's fair share
 of the device seconds is its priority's weight over the sum of all. Goal: each run within 10 % of its own.
 """
 

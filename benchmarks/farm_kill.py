@@ -1,9 +1,9 @@
-"""Members of a farm killed with SIGKILL in mid-run: no measurement may be lost, and none counted twice.
+"""Workers of a farm killed with SIGKILL in mid-run: no measurement may be lost, and none counted twice.
 
     python -m benchmarks.farm_kill             ten kills, about a minute
     python -m benchmarks.farm_kill --kills 100
 
-Four members with two devices each, which only wait; one of them after the other is killed while it measures, and is
+Four workers with two devices each, which only wait; one of them after the other is killed while it measures, and is
 started again. Every schedule must come back once, with one row in the run's database.
 """
 
@@ -20,15 +20,15 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.waiting_farm import WaitingFarm, WaitingRun, device_names, stand_in, start_member, waiting_farm
+from benchmarks.waiting_farm import WaitingFarm, WaitingRun, device_names, stand_in, start_worker, waiting_farm
 
 _DEVICES = 8
 _MEMBERS = 4
 _SCHEDULES_A_BATCH = 50
 
 
-def kill_members(kills: int, hold_s: float, seed: int) -> dict[str, object]:
-    """Measure until so many members were killed and started again; returns what came of it."""
+def kill_workers(kills: int, hold_s: float, seed: int) -> dict[str, object]:
+    """Measure until so many workers were killed and started again; returns what came of it."""
     with tempfile.TemporaryDirectory(prefix="sdk-farm-") as text:
         folder = Path(text)
         with (
@@ -61,7 +61,7 @@ def kill_members(kills: int, hold_s: float, seed: int) -> dict[str, object]:
 
 
 class _Killer(threading.Thread):
-    """Kills a member that is there, waits a little, starts it again.
+    """Kills a worker that is there, waits a little, starts it again.
 
     Attributes:
         done: kills so far.
@@ -78,13 +78,13 @@ class _Killer(threading.Thread):
         try:
             for _ in range(self._kills):
                 time.sleep(self._chance.uniform(0.5, 2.0))
-                name = self._chance.choice(sorted(self._farm.members))
-                process = self._farm.members[name]
+                name = self._chance.choice(sorted(self._farm.workers))
+                process = self._farm.workers[name]
                 process.kill()
                 process.wait()
                 self.done += 1
                 time.sleep(self._chance.uniform(0.0, 2.0))
-                start_member(self._farm, self._folder, name, self._farm.devices[name])
+                start_worker(self._farm, self._folder, name, self._farm.devices[name])
         except Exception as error:
             self.trouble = error
 
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     stand_in()
-    found = kill_members(arguments.kills, arguments.hold, arguments.seed)
+    found = kill_workers(arguments.kills, arguments.hold, arguments.seed)
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:

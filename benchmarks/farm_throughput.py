@@ -1,11 +1,11 @@
-"""How much of a farm's devices the engine leaves to their users: measurements a second against linear.
+"""How much of a farm's devices the executor leaves to their users: measurements a second against linear.
 
     python -m benchmarks.farm_throughput             1, 8 and 64 devices, two minutes
     python -m benchmarks.farm_throughput --full      256, too; its processes want some 3 cores at 1 s a measurement
     python -m benchmarks.farm_throughput --memory    resident memory over 100,000 measurements
 
-Devices only wait, for as long as timing a schedule takes; the scheduler, the members and the client are real, and every
-result goes into a run's database. Each device's turns are counted in a window in which all are busy. The engine's
+Devices only wait, for as long as timing a schedule takes; the scheduler, the workers and the client are real, and every
+result goes into a run's database. Each device's turns are counted in a window in which all are busy. The executor's
 overhead is the time by which a turn is longer than its measurement. Goals: 95 % of linear, and memory that is flat.
 """
 
@@ -38,7 +38,7 @@ _MEMORY_HOLD_S = 0.05
 _MEMORY_BATCH = 2_000
 
 
-def throughput(devices: int, hold_s: float, window_s: float, members: int, here: bool) -> dict[str, Any]:
+def throughput(devices: int, hold_s: float, window_s: float, workers: int, here: bool) -> dict[str, Any]:
     """Keep every device busy for a while, and see how many measurements each does in a window of that."""
     names = device_names(devices)
     with tempfile.TemporaryDirectory(prefix="sdk-farm-") as text, contextlib.ExitStack() as exits:
@@ -46,9 +46,9 @@ def throughput(devices: int, hold_s: float, window_s: float, members: int, here:
         processes = {"client": os.getpid()}
         address = None
         if not here:
-            farm = exits.enter_context(waiting_farm(folder, devices, min(members, devices)))
+            farm = exits.enter_context(waiting_farm(folder, devices, min(workers, devices)))
             processes["scheduler"] = farm.scheduler.pid
-            processes |= {name: process.pid for name, process in farm.members.items()}
+            processes |= {name: process.pid for name, process in farm.workers.items()}
             address = farm.address
         run = exits.enter_context(WaitingRun(folder / "run", names, address))
         cpu_ms = _watch(run, hold_s, window_s, processes)
@@ -74,7 +74,7 @@ def _watch(run: WaitingRun, hold_s: float, window_s: float, processes: dict[str,
     """Measure without end; what comes in the window stays in `run.ends_s`.
 
     Returns:
-        Processor time of one measurement in the client, the scheduler and the members, in milliseconds.
+        Processor time of one measurement in the client, the scheduler and the workers, in milliseconds.
     """
     over = threading.Event()
     symbols = [f"s{index}" for index in range(_MANY)]
@@ -96,15 +96,15 @@ def _watch(run: WaitingRun, hold_s: float, window_s: float, processes: dict[str,
         thread.join()
     run.ends_s = seen
     measurements = max(1, sum(map(len, seen.values())))
-    cpu_ms = {"client": 0.0, "scheduler": 0.0, "members": 0.0}
+    cpu_ms = {"client": 0.0, "scheduler": 0.0, "workers": 0.0}
     for name, seconds in used_s.items():
-        cpu_ms[name if name in cpu_ms else "members"] += 1e3 * seconds / measurements
+        cpu_ms[name if name in cpu_ms else "workers"] += 1e3 * seconds / measurements
     return cpu_ms
 
 
 def memory(measurements: int) -> dict[str, list[float]]:
-    """Resident memory of the client, the scheduler and a member after each batch, in MiB."""
-    seen: dict[str, list[float]] = {"client": [], "scheduler": [], "member": []}
+    """Resident memory of the client, the scheduler and a worker after each batch, in MiB."""
+    seen: dict[str, list[float]] = {"client": [], "scheduler": [], "worker": []}
     with tempfile.TemporaryDirectory(prefix="sdk-farm-") as text:
         folder = Path(text)
         names = device_names(_MEMORY_DEVICES)
@@ -112,7 +112,7 @@ def memory(measurements: int) -> dict[str, list[float]]:
             waiting_farm(folder, _MEMORY_DEVICES, 1) as farm,
             WaitingRun(folder / "run", names, farm.address) as run,
         ):
-            processes = {"client": os.getpid(), "scheduler": farm.scheduler.pid, "member": farm.members["m0"].pid}
+            processes = {"client": os.getpid(), "scheduler": farm.scheduler.pid, "worker": farm.workers["m0"].pid}
             for batch in range(measurements // _MEMORY_BATCH):
                 run.measure([f"b{batch}_{index}" for index in range(_MEMORY_BATCH)], _MEMORY_HOLD_S)
                 run.measured.clear()
@@ -143,7 +143,7 @@ def main() -> int:
     parser.add_argument("--devices", type=int, nargs="*", help="how many; 1, 8 and 64 without it")
     parser.add_argument("--hold", type=float, default=1.0, metavar="S", help="what one measurement takes")
     parser.add_argument("--window", type=float, default=20.0, metavar="S", help="how long is looked")
-    parser.add_argument("--members", type=int, default=4, help="lab hosts")
+    parser.add_argument("--workers", type=int, default=4, help="lab hosts")
     parser.add_argument("--here", action="store_true", help="all in one process, without a scheduler's port")
     parser.add_argument("--full", action="store_true", help="1, 8, 64 and 256 devices")
     parser.add_argument("--memory", action="store_true", help="resident memory instead")
@@ -159,7 +159,7 @@ def main() -> int:
     counts = arguments.devices or ([1, 8, 64, 256] if arguments.full else [1, 8, 64])
     rows = []
     for count in counts:
-        rows.append(throughput(count, arguments.hold, arguments.window, arguments.members, arguments.here))
+        rows.append(throughput(count, arguments.hold, arguments.window, arguments.workers, arguments.here))
         if not arguments.json:
             row = rows[-1]
             print(

@@ -1,7 +1,7 @@
-"""A farm whose devices only wait: everything is real but the measuring, so that what is left is the engine's own cost.
+"""A farm whose devices only wait: everything is real but the measuring, so that what is left is the executor's cost.
 
-The scheduler and the members are processes of their own, as in a lab, and talk over loopback. The benchmarks of the
-farm use it; `python -m benchmarks.waiting_farm member …` is how it starts a member.
+The scheduler and the workers are processes of their own, as in a lab, and talk over loopback. The benchmarks of the
+farm use it; `python -m benchmarks.waiting_farm worker …` is how it starts a worker.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
-from autotune_loop.execute.timing import ReferenceRun, Timing
-from autotune_loop.execute.worker import FarmMember, MemberPlace
+from autotune_loop.execute.device_session import Timing
+from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.farm_executor import FarmExecutor
+from autotune_loop.execute.local_executor import LocalExecutor
+from autotune_loop.execute.measure_tasks import Measure, OpenDevice
+from autotune_loop.execute.worker import FarmWorker, MemberPlace
+from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.device import FarmDevice, ServedDevice
 from autotune_loop.farm.fair_share import RunPriority
@@ -49,31 +52,24 @@ PROFILE = "x86-64"
 _START_LIMIT_S = 60.0
 
 
-def wait_to_measure(
-    device_name: str,
-    executable: Executable,
-    symbol: str,
-    settings: MeasureSettings,
-    reference: ReferenceRun | None,
-    tolerance: Tolerance,
-) -> Timing:
-    """Stands in for `tasks.measure`: holds the device for as long as the settings say."""
+def _wait_to_measure(task: Measure, state: WorkerState) -> Timing:
+    """Stands in for `Measure.run`: holds the device for as long as the settings say."""
     started_s = time.monotonic()
-    time.sleep(settings.max_time_s)
+    time.sleep(task.settings.max_time_s)
     held_s = time.monotonic() - started_s
-    measurement = Measurement(symbol, device_name, Clock.WALL, (settings.max_time_s,), "precision", True)
-    return Timing(measurement, held_s)
+    repetitions_s = (task.settings.max_time_s,)
+    return Timing(Measurement(task.symbol, task.device_name, Clock.WALL, repetitions_s, "precision", True), held_s)
 
 
-def open_waiting(device_name: str) -> str:
-    """Stands in for `tasks.open_device`."""
+def _open_waiting(task: OpenDevice, state: WorkerState) -> str:
+    """Stands in for `OpenDevice.run`."""
     return "boot"
 
 
 def stand_in() -> None:
-    """From now on the crews of this process wait instead of measuring."""
-    tasks.measure = wait_to_measure
-    tasks.open_device = open_waiting
+    """From now on the devices of this process wait instead of measuring."""
+    Measure.run = _wait_to_measure
+    OpenDevice.run = _open_waiting
 
 
 def device_names(count: int) -> list[str]:
@@ -133,11 +129,13 @@ class WaitingRun:
         with self._exits:
             self.database = RunDatabase(self.folder / "tuning.db")
             self._exits.callback(self.database.close)
-            engine = self._exits.enter_context(Engine(_context(self.folder, self.names), 1, farm))
+            context = _context(self.folder, self.names)
+            executor: Executor = LocalExecutor(context, 1) if farm is None else FarmExecutor(context, 1, farm)
+            self._exits.callback(executor.close)
             names = list(self.names)
             ahead_s = 0.0 if farm is None else FARM_AHEAD_S
             self._dispatcher = Dispatcher(
-                engine, names, self.database, lambda event: None, 60.0, lambda name, trouble: None, ahead_s
+                executor, names, self.database, lambda event: None, 60.0, lambda name, trouble: None, ahead_s
             )
             self._dispatcher.open(lambda: False)
             self._exits = self._exits.pop_all()
@@ -166,40 +164,40 @@ class WaitingFarm:
     """The processes of a farm.
 
     Attributes:
-        members: by name.
-        devices: each member's.
+        workers: by name.
+        devices: each worker's.
     """
 
     address: FarmAddress
     scheduler: subprocess.Popen[str]
-    members: dict[str, subprocess.Popen[str]]
+    workers: dict[str, subprocess.Popen[str]]
     devices: dict[str, list[str]]
 
 
 @contextlib.contextmanager
-def waiting_farm(folder: Path, devices: int, members: int) -> Iterator[WaitingFarm]:
-    """A scheduler and members on this machine; the devices are shared out among the members."""
+def waiting_farm(folder: Path, devices: int, workers: int) -> Iterator[WaitingFarm]:
+    """A scheduler and workers on this machine; the devices are shared out among the workers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = FarmAddress(f"tcp://127.0.0.1:{free.getsockname()[1]}")
     names = device_names(devices)
-    shares = {f"m{index}": names[index::members] for index in range(members)}
+    shares = {f"m{index}": names[index::workers] for index in range(workers)}
     farm = WaitingFarm(address, _start("scheduler", folder, address, "scheduler", []), {}, shares)
     try:
         _await_line(farm.scheduler, "ready")
         for name, share in shares.items():
-            start_member(farm, folder, name, share)
+            start_worker(farm, folder, name, share)
         yield farm
     finally:
-        for process in (*farm.members.values(), farm.scheduler):
+        for process in (*farm.workers.values(), farm.scheduler):
             process.send_signal(signal.SIGTERM)
-        for process in (*farm.members.values(), farm.scheduler):
+        for process in (*farm.workers.values(), farm.scheduler):
             process.communicate()
 
 
-def start_member(farm: WaitingFarm, folder: Path, name: str, devices: Sequence[str]) -> None:
-    """Start a member, also again after it was killed; returns when it is ready."""
-    farm.members[name] = _start("member", folder, farm.address, name, devices)
-    _await_line(farm.members[name], "ready")
+def start_worker(farm: WaitingFarm, folder: Path, name: str, devices: Sequence[str]) -> None:
+    """Start a worker, also again after it was killed; returns when it is ready."""
+    farm.workers[name] = _start("worker", folder, farm.address, name, devices)
+    _await_line(farm.workers[name], "ready")
 
 
 def _start(what: str, folder: Path, address: FarmAddress, name: str, devices: Sequence[str]) -> subprocess.Popen[str]:
@@ -233,8 +231,8 @@ def cpu_s(process_id: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _serve_member(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
-    from autotune_loop.execute.serve_worker import serve_member
+def _serve_worker(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
+    from autotune_loop.execute.serve_worker import serve_worker
 
     place = MemberPlace(
         cache_folder=folder / "cache",
@@ -248,7 +246,7 @@ def _serve_member(address: FarmAddress, folder: Path, names: Sequence[str], stop
     def open_remote(device: Device) -> AgentTransport:
         raise AssertionError(f"{device.name} only waits")
 
-    serve_member(FarmMember(folder.name, place, served, 0, open_remote), address, _say, stop)
+    serve_worker(FarmWorker(folder.name, place, served, 0, open_remote), address, _say, stop)
 
 
 def _say(line: str) -> None:
@@ -256,11 +254,11 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Be the scheduler or a member."""
+    """Be the scheduler or a worker."""
     from autotune_loop.farm.serve_scheduler import serve_scheduler
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["scheduler", "member"])
+    parser.add_argument("what", choices=["scheduler", "worker"])
     parser.add_argument("address")
     parser.add_argument("folder", type=Path)
     parser.add_argument("devices", nargs="*")
@@ -272,7 +270,7 @@ def main() -> int:
     if arguments.what == "scheduler":
         serve_scheduler(address, _say, stop)
     else:
-        _serve_member(address, arguments.folder, arguments.devices, stop)
+        _serve_worker(address, arguments.folder, arguments.devices, stop)
     return 0
 
 

@@ -24,16 +24,23 @@ _PATIENCE_S = 240.0
 _SAME_CODE = """
 import sys
 from autotune_loop.farm import versions
-code_sha256 = sys.argv.pop(1)
+code_sha256, tests = sys.argv.pop(1), sys.argv.pop(1)
 versions._code_sha256 = lambda: code_sha256
+if tests:
+    sys.path.insert(0, tests)
+    import tests.plain_tasks
 from sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def sdk_program() -> tuple[str, ...]:
-    """Python's arguments for `sdk` as a process of a farm."""
-    return ("-c", _SAME_CODE, versions._code_sha256())
+def sdk_program(tests: str = "") -> tuple[str, ...]:
+    """Python's arguments for `sdk` as a process of a farm.
+
+    Args:
+        tests: the folder with these tests, for a process that carries out tasks for tests, too.
+    """
+    return ("-c", _SAME_CODE, versions._code_sha256(), tests)
 
 
 class FarmProcess:
@@ -51,7 +58,7 @@ class FarmProcess:
             "SDK_PROFILE_DIR": str(settings.profile_folder),
         }
         self._process = subprocess.Popen(
-            [sys.executable, *sdk_program(), "farm", *arguments],
+            [sys.executable, *sdk_program(str(Path(__file__).parents[1])), "farm", *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -6,21 +6,19 @@ from typing import Any
 
 from distributed import Client, Worker
 from distributed import Future as DaskFuture
-from distributed.protocol import pickle
 
 # Dask's scheduler keeps the last hundred of a run in mind.
 _MOST_SENT_BYTES = 2**15
 
 
-def send_answer(worker: Worker, client_id: str, answer: object) -> None:
+def send_answer(worker: Worker, client_id: str, answer: bytes) -> None:
     """Called by a task before it returns `answer`: sends it to the client, unless it is large.
 
     It travels in the same messages as the task's state. Fetching it costs the scheduler two requests more, which is
     most of what it has to do for a measurement.
     """
-    content = pickle.dumps(answer)
-    if len(content) <= _MOST_SENT_BYTES:
-        worker.log_event(client_id, [worker.get_current_task(), content])
+    if len(answer) <= _MOST_SENT_BYTES:
+        worker.log_event(client_id, [worker.get_current_task(), answer])
 
 
 class Answers:
@@ -44,20 +42,21 @@ class Answers:
         if isinstance(message, list | tuple) and len(message) == 2 and message[0] in self._client.futures:
             self._sent[message[0]] = message[1]
 
-    async def of(self, submitted: DaskFuture[Any]) -> Any:
-        """Wait for a task's end; what it gave.
+    async def of(self, submitted: DaskFuture[Any]) -> bytes:
+        """Wait for a task's end; returns what it gave.
 
         Raises:
-            Exception: what the task has raised; or Dask, because its member or the scheduler is gone.
+            Exception: what the task has raised; or Dask, because its worker or the scheduler is gone.
         """
         state = self._client.futures.get(submitted.key)
         if state is not None:
             await state.wait()
         content = self._sent.pop(submitted.key, None)
         if content is not None:
-            return pickle.loads(content)
+            return content
         try:
-            return await self._client.gather(submitted)
+            fetched: bytes = await self._client.gather(submitted)
+            return fetched
         finally:
             # A scheduler that was started again knows of no subscriptions.
             self._subscribe()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.execute.timing import ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import LARGEST_DRIFT, CanaryWatch
@@ -27,6 +26,43 @@ _BASELINE_CANARIES = 3
 _REFERENCE_TURNS = 3
 _COOL_DOWN_POLL_S = 1.0
 _COOL_DOWN_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class ReferenceRun:
+    """How the outputs that all others are compared with get onto a device.
+
+    Attributes:
+        executable: has the reference's kernel; kept for the whole run, since a device may need it again.
+        symbol: that kernel.
+        file: the name that the outputs have on the device.
+        limit_s: how long one run of it may take.
+        others: further kernels of the executable, which several boards are compared by.
+    """
+
+    executable: Executable
+    symbol: str
+    file: str
+    limit_s: float
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A schedule's result on one device.
+
+    Attributes:
+        held_s: seconds that it held the device.
+        epoch: names a stretch of the device's life in which its times can be compared with each other.
+        reference: the reference's own time in that epoch; None where there is none.
+        others: those of the kernels that boards are compared by beside it.
+    """
+
+    result: Measurement | MeasureFailure
+    held_s: float
+    epoch: str = ""
+    reference: Measurement | None = None
+    others: tuple[Measurement, ...] = ()
 
 
 @dataclass
@@ -114,12 +150,12 @@ class DeviceSession:
             self._forget_connection(error)
             return None
 
-    def forget(self, executable: Executable) -> None:
+    def forget(self, file_name: str, sha256: str) -> None:
         """Delete an executable from the device; one that does not answer deletes it later with all the rest."""
-        self._pushed.discard(executable.sha256)
+        self._pushed.discard(sha256)
         if self._ready and self._transport is not None:
             with contextlib.suppress(DeviceError):
-                self._transport.remove(executable.path.name)
+                self._transport.remove(file_name)
 
     def close(self) -> None:
         """Give the device back."""

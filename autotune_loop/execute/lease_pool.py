@@ -1,4 +1,4 @@
-"""The connections and leases that a member holds, each shared by all runs that use the device."""
+"""The connections and leases that a worker holds, each shared by all runs that use the device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OpenRemote = Callable[[Device], AgentTransport]
 
 
 @dataclass
-class _Hold:
+class _Lease:
     """One device.
 
     Attributes:
@@ -28,8 +28,8 @@ class _Hold:
     unused_since_s: float = 0.0
 
 
-class DeviceHolds:
-    """Used by all threads of a member.
+class LeasePool:
+    """Used by all threads of a worker.
 
     Args:
         open_remote: makes a device's connection.
@@ -40,29 +40,29 @@ class DeviceHolds:
         self._open_remote = open_remote
         self._idle_lease_s = idle_lease_s
         self._lock = threading.Lock()
-        self._holds: dict[str, _Hold] = {}
+        self._leases: dict[str, _Lease] = {}
 
     def share(self, device: Device, run_id: str) -> AgentTransport:
         """A run's own transport over the device's connection, which is made when it is first used."""
         with self._lock:
-            hold = self._holds.get(device.name)
-            if hold is None:
-                hold = self._holds[device.name] = _Hold(self._open_remote(device))
-            hold.users.add(run_id)
-            return hold.transport.sharing()
+            lease = self._leases.get(device.name)
+            if lease is None:
+                lease = self._leases[device.name] = _Lease(self._open_remote(device))
+            lease.users.add(run_id)
+            return lease.transport.sharing()
 
     def users(self, device_name: str) -> list[str] | None:
         """The runs that use a device; None when it is not held."""
-        hold = self._holds.get(device_name)
-        return None if hold is None else sorted(hold.users)
+        lease = self._leases.get(device_name)
+        return None if lease is None else sorted(lease.users)
 
     def leave(self, run_id: str) -> None:
         """A run uses no device any more; its transports are closed."""
         with self._lock:
-            for hold in self._holds.values():
-                if run_id in hold.users:
-                    hold.users.discard(run_id)
-                    hold.unused_since_s = time.monotonic()
+            for lease in self._leases.values():
+                if run_id in lease.users:
+                    lease.users.discard(run_id)
+                    lease.unused_since_s = time.monotonic()
 
     def close_idle(self) -> None:
         """Give back the devices that no run has used for a while."""
@@ -75,7 +75,7 @@ class DeviceHolds:
     def _close_unused(self, for_s: float) -> None:
         with self._lock:
             now_s = time.monotonic()
-            idle = [n for n, hold in self._holds.items() if not hold.users and now_s - hold.unused_since_s >= for_s]
+            idle = [n for n, lease in self._leases.items() if not lease.users and now_s - lease.unused_since_s >= for_s]
             # Inside the lock: a run that comes now must not meet our own lease of a moment ago.
             for name in idle:
-                self._holds.pop(name).transport.close()
+                self._leases.pop(name).transport.close()

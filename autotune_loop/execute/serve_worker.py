@@ -10,7 +10,8 @@ from typing import Any
 from distributed import Worker
 from distributed.core import rpc
 
-from autotune_loop.execute.worker import FarmMember
+from autotune_loop.execute.worker import FarmWorker
+from autotune_loop.execute.worker_plugin import dask_worker_options
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
@@ -31,14 +32,14 @@ Tell = Callable[[str], None]
 
 
 class _TakenError(FarmError):
-    """The farm still has a member with one of these devices."""
+    """The farm still has a worker with one of these devices."""
 
 
 class _RefusedError(FarmError):
     """The scheduler does not want this machine."""
 
 
-def serve_member(member: FarmMember, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
+def serve_worker(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
     """Serve runs until `stop` is set, then give the devices back.
 
     Args:
@@ -50,19 +51,19 @@ def serve_member(member: FarmMember, address: FarmAddress, tell: Tell, stop: Sto
     """
     from dask import config as dask_config
 
-    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(member.place.work_folder)}):
+    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(farm_worker.place.work_folder)}):
         try:
-            asyncio.run(_serve(member, address, tell, stop))
+            asyncio.run(_serve(farm_worker, address, tell, stop))
         finally:
-            member.close()
+            farm_worker.close()
 
 
-async def _serve(member: FarmMember, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
+async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
     stopping = asyncio.create_task(stopped(stop))
     was_in, told, pause_s, waited_s = False, "", _FIRST_PAUSE_S, 0.0
     while not stopping.done():
         try:
-            workers = await _join(member, address)
+            dask_workers = await _join(farm_worker, address)
         except FarmError as error:
             taken = isinstance(error, _TakenError)
             may_pass = waited_s <= _TAKEN_LIMIT_S if taken else was_in and not isinstance(error, _RefusedError)
@@ -76,23 +77,23 @@ async def _serve(member: FarmMember, address: FarmAddress, tell: Tell, stop: Sto
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             continue
         was_in, told, pause_s, waited_s = True, "", _FIRST_PAUSE_S, 0.0
-        tell(f"{_described(member)} is ready, in the farm of {address.address}.")
-        left = [asyncio.create_task(worker.finished()) for worker in workers]
+        tell(f"{_described(farm_worker)} is ready, in the farm of {address.address}.")
+        left = [asyncio.create_task(worker.finished()) for worker in dask_workers]
         await asyncio.wait([stopping, *left], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.done():
             tell("The scheduler is gone. Trying again.")
-        await _leave(member, workers)
+        await _leave(farm_worker, dask_workers)
         for task in left:
             task.cancel()
-    tell(f"{member.name} has left the farm.")
+    tell(f"{farm_worker.name} has left the farm.")
 
 
-async def _join(member: FarmMember, address: FarmAddress) -> list[Worker]:
+async def _join(farm_worker: FarmWorker, address: FarmAddress) -> list[Worker]:
     await asyncio.to_thread(probe_scheduler, address)
     security = address.security()
-    options = member.worker_options()
-    versions = own_versions(builds=member.build_slots > 0).to_fields()
-    await _ask_admission(member.name, list(options), versions, address, security.get_connection_args("worker"))
+    options = dask_worker_options(farm_worker)
+    versions = own_versions(builds=farm_worker.build_slots > 0).to_fields()
+    await _ask_admission(farm_worker.name, list(options), versions, address, security.get_connection_args("worker"))
     workers: list[Worker] = []
     try:
         for each in options.values():
@@ -101,9 +102,9 @@ async def _join(member: FarmMember, address: FarmAddress) -> list[Worker]:
             workers.append(worker)
             await asyncio.wait_for(worker, _JOIN_LIMIT_S)
     except (OSError, ValueError, RuntimeError, TimeoutError) as error:  # Dask wraps what a worker's start raises
-        await _leave(member, workers)
+        await _leave(farm_worker, workers)
         raise FarmError(
-            f"{member.name} could not join the farm of {address.address}: {error.__cause__ or error}."
+            f"{farm_worker.name} could not join the farm of {address.address}: {error.__cause__ or error}."
         ) from error
     return workers
 
@@ -131,18 +132,18 @@ async def _ask_admission(
         raise _TakenError(str(answer["taken"]))
 
 
-async def _leave(member: FarmMember, workers: list[Worker]) -> None:
+async def _leave(farm_worker: FarmWorker, workers: list[Worker]) -> None:
     """Without waiting for tasks: what they were doing is done again by others."""
     for worker in workers:
         with contextlib.suppress(OSError, TimeoutError, asyncio.TimeoutError):
             await asyncio.wait_for(worker.close(executor_wait=False, timeout=_LEAVE_LIMIT_S), 2 * _LEAVE_LIMIT_S)
-    for run_id in member.runs:
-        await asyncio.to_thread(member.end_run, run_id)
+    for run_id in farm_worker.runs:
+        await asyncio.to_thread(farm_worker.end_run, run_id)
 
 
-def _described(member: FarmMember) -> str:
-    names = member.device_names
+def _described(farm_worker: FarmWorker) -> str:
+    names = list(farm_worker.devices)
     parts = [f"{'device' if len(names) == 1 else 'devices'} {', '.join(names)}"] if names else []
-    if member.build_slots:
-        parts.append(f"{member.build_slots} build slot{'' if member.build_slots == 1 else 's'}")
-    return f"{member.name} ({'; '.join(parts)})"
+    if farm_worker.build_slots:
+        parts.append(f"{farm_worker.build_slots} build slot{'' if farm_worker.build_slots == 1 else 's'}")
+    return f"{farm_worker.name} ({'; '.join(parts)})"

@@ -1,10 +1,11 @@
-"""What a machine puts into a farm: its devices and its cores. A run on one machine is a farm with one member."""
+"""What a machine puts into a farm: its devices and its cores."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
 import shutil
+import tempfile
 import threading
 import time
 from collections import deque
@@ -14,39 +15,48 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distributed.worker import DEFAULT_METRICS, DEFAULT_STARTUP_INFORMATION
-
-from autotune_loop.execute.lease_pool import DeviceHolds, OpenRemote
-from autotune_loop.execute.run_files import FilePart, RunFiles
-from autotune_loop.execute.run_ticket import RunTicket
-from autotune_loop.execute.run_worker import RunWorker
-from autotune_loop.execute.worker_plugin import MemberPlugin, told
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, ServedDevice
+# These define the kinds of tasks that can be asked for.
+from autotune_loop.execute import build_tasks  # noqa: F401
+from autotune_loop.execute.device_session import Timing
+from autotune_loop.execute.lease_pool import LeasePool, OpenRemote
+from autotune_loop.execute.measure_tasks import Forget
+from autotune_loop.execute.messages import (
+    FilePart,
+    MissingInput,
+    RemoteRun,
+    Reply,
+    TaskMessage,
+    TaskResult,
+    output_folder,
+    task_error,
+    task_result,
+)
+from autotune_loop.execute.run_files import MissingFileError, RunFiles
+from autotune_loop.execute.task import FileKey, MeasureTask, Task
+from autotune_loop.execute.worker_state import WorkerState
+from autotune_loop.farm.device import ServedDevice
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device
 from devices.local.cores import CorePlan
-from devices.local.open_device import open_transport
 from devices.remote_place import ConnectionSettings
+from devices.timing.measure_settings import KernelInputs
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from devices.transport import Transport
-from targets.errors import DeviceError, FarmError
+from targets.errors import DeviceError, FarmError, GeneratorError, SdkError
 
-# What a member tells the scheduler is under this name.
 _FAILURES_KEPT = 10
 _LONGEST_MESSAGE = 500
-
-
-def device_resource(device_name: str) -> str:
-    """The resource label of a device: a measurement holds one of it, of as many as the device times at once."""
-    return f"device:{device_name}"
+# Kernels and headers; far more than a batch's largest.
+_MOST_OUTPUT_BYTES = 2**30
 
 
 class RunNotKnownError(Exception):
-    """A task of a run whose ticket has not been sent to this member; the engine sends it and asks again."""
+    """A task of a run that this worker has not been told of; the executor tells it and sends the task again."""
 
 
 @dataclass(frozen=True)
 class MemberPlace:
-    """What of its machine a member works with.
+    """What of its machine a worker works with.
 
     Attributes:
         cache_folder: content-addressed files kept across runs.
@@ -84,20 +94,22 @@ class _Record:
     failures: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=_FAILURES_KEPT))
 
 
-@dataclass(frozen=True)
-class _Guest:
-    """A run of another machine.
+@dataclass
+class _Run:
+    """A run that this worker has been told of.
 
     Attributes:
         folder: everything of it here; deleted with its end.
+        state: what is open for it; None before its first task.
     """
 
-    ticket: RunTicket
+    remote: RemoteRun
     folder: Path
     files: RunFiles
+    state: WorkerState | None = None
 
 
-class FarmMember:
+class FarmWorker:
     """One process of a farm: it holds each device's lease, and what is open for each run.
 
     Args:
@@ -121,65 +133,19 @@ class FarmMember:
         self.id = secrets.token_hex(8)
         self.place = place
         self.build_slots = build_slots
-        self._devices = {served.announced.name: served for served in devices}
-        self._holds = DeviceHolds(open_remote, idle_lease_s)
+        self.devices = {served.announced.name: served for served in devices}
+        self._leases = LeasePool(open_remote, idle_lease_s)
         self._lock = threading.Lock()
-        self._runs: dict[str, RunWorker] = {}
-        self._guests: dict[str, _Guest] = {}
-        self._records = {name: _Record() for name in self._devices}
+        self._runs: dict[str, _Run] = {}
+        self._records = {name: _Record() for name in self.devices}
         self._closed = False
 
-    @property
-    def device_names(self) -> list[str]:
-        """The devices that it serves."""
-        return list(self._devices)
-
-    def worker_options(self) -> dict[str, dict[str, Any]]:
-        """Keyword arguments of a Dask worker for each device and one for builds, by the workers' names.
-
-        Each is a worker of its own, because a worker whose most urgent task waits for one resource lets tasks for all
-        others wait, too. A device's name is part of the worker's: a scheduler takes no second one.
-        """
-        shared: dict[str, Any] = {"local_directory": str(self.place.work_folder / "dask"), "memory_limit": 0}
-        keeper = MemberPlugin(self, keeps_house=True)
-        named = {
-            device_resource(name): (device_resource(name), served.device.at_once)
-            for name, served in self._devices.items()
-        }
-        if self.build_slots:
-            named[f"{BUILD_RESOURCE}:{self.name}"] = (BUILD_RESOURCE, self.build_slots)
-        return {
-            worker_name: {
-                **shared,
-                "name": worker_name,
-                "nthreads": slots,
-                "resources": {resource: slots},
-                "plugins": (keeper if position == 0 else MemberPlugin(self),),
-                "startup_information": {
-                    **DEFAULT_STARTUP_INFORMATION,
-                    ANNOUNCEMENT: partial(told, self.announcement, worker_name),
-                },
-                "metrics": {**DEFAULT_METRICS, ANNOUNCEMENT: partial(told, self.report, worker_name)},
-            }
-            for position, (worker_name, (resource, slots)) in enumerate(named.items())
-        }
-
-    def announcement(self, worker_name: str) -> dict[str, Any]:
-        """What the scheduler is told when a worker of this member joins: plain values only."""
-        device = self._devices.get(worker_name.removeprefix("device:"))
-        return {
-            "member": self.name,
-            "member_id": self.id,
-            "build_slots": 0 if device else self.build_slots,
-            "device": None if device is None else device.announced.to_fields(),
-        }
-
-    def report(self, worker_name: str) -> dict[str, Any]:
-        """How a worker's device is just now: plain values only; goes with every heartbeat."""
-        record = self._records.get(worker_name.removeprefix("device:"))
+    def report(self, device_name: str) -> dict[str, Any]:
+        """Return how a device is just now, in plain values; nothing for a device of others."""
+        record = self._records.get(device_name)
         if record is None:
             return {}
-        users = self._holds.users(worker_name.removeprefix("device:"))
+        users = self._leases.users(device_name)
         return {
             "run_id": record.run_id,
             "task": record.task,
@@ -189,126 +155,144 @@ class FarmMember:
             "failures": [list(failure) for failure in record.failures],
         }
 
-    def adopt_run(self, run_id: str, context: RunContext) -> None:
-        """Make ready for a run of this machine, whose files are used as they lie there."""
-        with self._lock:
-            self._runs[run_id] = self._run_worker(run_id, context, None)
+    def receive_run(self, remote: RemoteRun) -> None:
+        """Make ready for a run; nothing when it is known already.
 
-    def receive_ticket(self, ticket: RunTicket) -> None:
-        """Make ready for a run of another machine; nothing when it is known already."""
+        Raises:
+            FarmError: this worker ends.
+        """
         with self._lock:
             if self._closed:
                 raise FarmError(f"{self.name} is leaving the farm.")
-            if ticket.run_id not in self._guests:
-                folder = self.place.work_folder / "runs" / ticket.run_id
-                self._guests[ticket.run_id] = _Guest(ticket, folder, RunFiles(folder / "files"))
+            if remote.run_id not in self._runs:
+                folder = self.place.work_folder / "runs" / remote.run_id
+                self._runs[remote.run_id] = _Run(remote, folder, RunFiles(folder / "files"))
 
-    def receive_file(self, run_id: str, part: FilePart) -> None:
+    def receive_file(self, part: FilePart) -> None:
         """Take a piece of a file that a run's tasks need.
 
         Raises:
             RunNotKnownError: the run has ended here.
             FarmError: the file was damaged on the way.
         """
-        self.files_of(run_id).receive(part)
+        self._run(part.run_id).files.receive(part)
 
-    def files_of(self, run_id: str) -> RunFiles:
-        """The files that a run of another machine has sent here.
+    def perform(self, message: TaskMessage, address: str) -> Reply:
+        """Carry a task out.
 
-        Raises:
-            RunNotKnownError: its ticket has not come yet.
+        Args:
+            address: of the Dask worker that was given the task; what the task lacks is sent there.
         """
+        inputs: dict[Path, FileKey] = {}
+        with contextlib.ExitStack() as exits:
+            try:
+                run = self._run(message.run_id)
+                state = self._state(run)
+
+                def file_at(key: FileKey) -> Path:
+                    path = run.files.path(key)
+                    inputs[path] = key
+                    return path
+
+                folder = exits.enter_context(_scratch_folder(run.folder)) / "output" if message.builds else None
+                task = message.read_task(file_at, folder)
+            except RunNotKnownError:
+                return MissingInput(address, self.id, None)
+            except MissingFileError as missing:
+                return MissingInput(address, self.id, missing.key)
+            if isinstance(task, Forget):
+                run.files.drop(task.sha256)
+            return self._performed(task, state, message.run_id, inputs)
+
+    def _performed(
+        self, task: Task[Any], state: WorkerState, run_id: str, inputs: Mapping[Path, FileKey]
+    ) -> TaskResult:
+        started_s = time.monotonic()
+        with self._busy(task, run_id):
+            try:
+                result = task.run(state)
+                files = _files_made(output_folder(task))
+            except GeneratorError as error:
+                return task_error(_does_not_travel(error, state, self.name), time.monotonic() - started_s)
+            except SdkError as error:
+                return task_error(error, time.monotonic() - started_s)
+        if isinstance(task, MeasureTask):
+            self._note_failure(task.device_name, run_id, result)
+        return task_result(result, time.monotonic() - started_s, files, inputs, output_folder(task))
+
+    def _run(self, run_id: str) -> _Run:
         try:
-            return self._guests[run_id].files
+            return self._runs[run_id]
         except KeyError:
             raise RunNotKnownError(run_id) from None
 
-    def is_guest(self, run_id: str) -> bool:
-        """Whether a run is of another machine, whose paths mean nothing here."""
-        return run_id in self._guests
-
-    def run(self, run_id: str) -> RunWorker:
-        """What is open for a run.
+    def _state(self, run: _Run) -> WorkerState:
+        """Return what is open for a run.
 
         Raises:
-            RunNotKnownError: its ticket has not come yet.
             MissingFileError: a file that every task needs has not come yet.
         """
         with self._lock:
-            if run_id not in self._runs:
-                if run_id not in self._guests:
-                    raise RunNotKnownError(run_id)
-                guest = self._guests[run_id]
-                self._runs[run_id] = self._run_worker(run_id, self._guest_context(guest), guest.ticket.threads)
-            return self._runs[run_id]
+            if run.state is None:
+                run.state = WorkerState(self._context(run), partial(self._find_device, run.remote))
+            return run.state
 
-    def _guest_context(self, guest: _Guest) -> RunContext:
-        """The run's context with what is this machine's put in."""
-        context, place = guest.ticket.context, self.place
-        tasks, inputs = context.tasks, context.inputs
-        if self.build_slots:
-            tasks = tuple(
-                replace(task, reference=replace(task.reference, file=guest.files.path(key)))
-                for task, key in zip(tasks, guest.ticket.generators, strict=True)
-            )
-        if self._devices:
-            files = {name: guest.files.path(key) for name, key in guest.ticket.inputs.items()}
-            inputs = replace(inputs, files=files)
-        limits = context.limits
+    def _context(self, run: _Run) -> RunContext:
+        remote, place, file_at = run.remote, self.place, run.files.path
+        limits = remote.limits
         if place.memory_bytes is not None:
             limits = replace(limits, memory_bytes=min(limits.memory_bytes, place.memory_bytes))
-        return replace(
-            context,
-            tasks=tasks,
-            inputs=inputs,
-            limits=limits,
+        return RunContext(
+            tasks=remote.read_tuning_tasks(file_at) if self.build_slots else (),
+            profile=remote.profile,
+            parallelism=remote.parallelism,
+            devices=(),
+            inputs=remote.read_inputs(file_at) if self.devices else KernelInputs(),
             connections=place.connections,
             cores=place.cores,
+            limits=limits,
             cache_folder=place.cache_folder,
-            work_folder=guest.folder,
+            work_folder=run.folder,
             lock_folder=place.lock_folder,
             environment=place.environment,
             ndk_root=place.ndk_root,
         )
 
-    def _run_worker(self, run_id: str, context: RunContext, threads: int | None) -> RunWorker:
-        def find_device(name: str) -> tuple[Device, Callable[[], Transport]]:
-            device = self.device(name)
-            if threads is not None:
-                device = replace(device, threads=threads)
-            return device, lambda: self._open_transport(device, run_id, context)
+    def _find_device(self, remote: RemoteRun, name: str) -> tuple[Device, Callable[[], Transport]]:
+        """Return a device, and what makes the run's own transport to it over the connection that all runs share.
 
-        return RunWorker(context, find_device)
+        Raises:
+            DeviceError: it is not one of this worker's.
+        """
+        if name not in self.devices:
+            raise DeviceError(f"{name} is not a device of {self.name}.")
+        device = replace(self.devices[name].device, threads=remote.threads)
+        return device, lambda: self._leases.share(device, remote.run_id)
 
     @property
     def runs(self) -> list[str]:
         """The runs that are known here."""
-        return list({**self._runs, **self._guests})
-
-    @property
-    def guests(self) -> list[str]:
-        """Those of other machines."""
-        return list(self._guests)
+        return list(self._runs)
 
     def interrupt(self, run_id: str) -> None:
         """Kill what a run's tasks have started here; nothing when it is not known."""
         run = self._runs.get(run_id)
-        if run is not None:
-            run.interrupt()
+        if run is not None and run.state is not None:
+            run.state.interrupt()
 
     def end_run(self, run_id: str) -> None:
         """Stop what a run still does here, and close what is open for it; nothing when it is not known."""
         with self._lock:
-            run, guest = self._runs.pop(run_id, None), self._guests.pop(run_id, None)
+            run = self._runs.pop(run_id, None)
         if run is not None:
-            run.close()
-        if guest is not None:
-            shutil.rmtree(guest.folder, ignore_errors=True)
-        self._holds.leave(run_id)
+            if run.state is not None:
+                run.state.close()
+            shutil.rmtree(run.folder, ignore_errors=True)
+        self._leases.leave(run_id)
 
     def close_idle(self) -> None:
         """Give back the devices that no run has used for a while."""
-        self._holds.close_idle()
+        self._leases.close_idle()
 
     def close(self) -> None:
         """End every run and give every device back."""
@@ -316,41 +300,62 @@ class FarmMember:
             self._closed = True
         for run_id in self.runs:
             self.end_run(run_id)
-        self._holds.close()
+        self._leases.close()
         shutil.rmtree(self.place.work_folder / "dask", ignore_errors=True)
 
-    def device(self, name: str) -> Device:
-        """The device of that name.
-
-        Raises:
-            DeviceError: it is not one of this member's.
-        """
-        try:
-            return self._devices[name].device
-        except KeyError:
-            raise DeviceError(f"{name} is not a device of {self.name}.") from None
-
-    def _open_transport(self, device: Device, run_id: str, context: RunContext) -> Transport:
-        """A run's own transport to a device; all of a remote device share its connection and its lease."""
-        if device.remote is None:
-            folder, cores = context.work_folder / "device", context.cores.measure or None
-            return open_transport(device, context.profile, folder, context.environment, cores)
-        return self._holds.share(device, run_id)
-
     @contextlib.contextmanager
-    def busy(self, device_name: str | None, run_id: str, task: str) -> Iterator[None]:
+    def _busy(self, task: Task[Any], run_id: str) -> Iterator[None]:
         """Note that a task holds a device."""
-        record = None if device_name is None else self._records.get(device_name)
+        record = self._records.get(task.device_name) if isinstance(task, MeasureTask) else None
         if record is not None:
-            record.run_id, record.task, record.since_s = run_id, task, time.monotonic()
+            record.run_id, record.task, record.since_s = run_id, task.kind, time.monotonic()
         try:
             yield
         finally:
             if record is not None:
                 record.run_id = record.task = ""
 
-    def failed(self, device_name: str, run_id: str, message: str) -> None:
-        """Note that a device has failed."""
-        record = self._records.get(device_name)
-        if record is not None:
-            record.failures.append((time.time(), run_id, message[:_LONGEST_MESSAGE]))
+    def _note_failure(self, device_name: str, run_id: str, result: object) -> None:
+        failure = result.result if isinstance(result, Timing) else result
+        if isinstance(failure, MeasureFailure) and failure.reason is MeasureFailureReason.DEVICE:
+            message = failure.message
+        elif isinstance(failure, DeviceError):
+            message = str(failure)
+        else:
+            return
+        if device_name in self._records:
+            self._records[device_name].failures.append((time.time(), run_id, message[:_LONGEST_MESSAGE]))
+
+
+@contextlib.contextmanager
+def _scratch_folder(run_folder: Path) -> Iterator[Path]:
+    scratch = run_folder / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _files_made(folder: Path | None) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    size_bytes = 0
+    for path in sorted(folder.rglob("*")) if folder is not None and folder.is_dir() else ():
+        if path.is_file() and not path.is_symlink():
+            size_bytes += path.stat().st_size
+            if size_bytes > _MOST_OUTPUT_BYTES:
+                raise FarmError(f"A build made more than {_MOST_OUTPUT_BYTES} bytes.")
+            assert folder is not None
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
+
+
+def _does_not_travel(error: GeneratorError, state: WorkerState, worker_name: str) -> GeneratorError:
+    """Return what to say of a generator that works where the run has begun, and not on a worker."""
+    lines = error.message.splitlines()
+    message = " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]).rstrip(".")
+    for task in state.context.tasks:
+        message = message.replace(str(task.reference.file), task.reference.file.name)
+    return GeneratorError(
+        f"On the farm's worker {worker_name}, {message}. Only the generator's own file is sent to workers.",
+        next_step="Put what it imports or includes into that file, install it on every worker, use a built generator"
+        " executable, or tune without the farm: --scheduler none.",
+    )

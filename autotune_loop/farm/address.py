@@ -1,4 +1,4 @@
-"""Where a farm's scheduler is, and what makes its members and users known to each other."""
+"""Where a farm's scheduler is, and what makes its workers and users known to each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXAMPLE = f"tls://lab.example:{DEFAULT_PORT}"
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """One member's or user's certificate, and the authority that has signed everybody's. PEM files.
+    """One worker's or user's certificate, and the authority that has signed everybody's. PEM files.
 
     Attributes:
         key: the certificate's private key; never shown, never sent.
@@ -87,7 +87,7 @@ def farm_address(text: str, tls: TlsFiles | None, *, allow_plain: bool = False) 
     if not (allow_plain or _is_loopback(host)):
         raise UsageError(
             f"{shown} is another machine, and a tcp:// address protects nothing: whoever reaches its port runs"
-            " programs on every member.",
+            " programs on every worker.",
             next_step=f"Use tls://{host}:{port} (see `sdk farm certificates --help`).",
         )
     return FarmAddress(shown)

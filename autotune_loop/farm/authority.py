@@ -83,7 +83,7 @@ class Authority:
         check_time(folder / CA_FILE, authority.certificate)
         return authority
 
-    def make_member(self, folder: Path, names: Sequence[str], *, is_host: bool) -> None:
+    def make_certificate(self, folder: Path, names: Sequence[str], *, is_host: bool) -> None:
         """Put a new key, its certificate and a copy of the authority's certificate into the folder.
 
         Args:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-# The same names on every machine: a member's folder is copied there as it is.
+# The same names on every machine: a worker's folder is copied there as it is.
 CA_FILE = "ca.pem"
 CERTIFICATE_FILE = "certificate.pem"
 KEY_FILE = "key.pem"

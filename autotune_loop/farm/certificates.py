@@ -70,13 +70,13 @@ def make_certificates(
         elif not wanted and not renew:
             return read_certificates(folder)
         authority = Authority.read(folder)
-        members = [(folder / kind / names[0], kind, names) for kind, *names in wanted]
-        if not (folder / CERTIFICATE_FILE).exists() or (renew and not members):
-            members.insert(0, (folder, _HOSTS, _own_names()))
-        for place, kind, names in members:
+        wanted_places = [(folder / kind / names[0], kind, names) for kind, *names in wanted]
+        if not (folder / CERTIFICATE_FILE).exists() or (renew and not wanted_places):
+            wanted_places.insert(0, (folder, _HOSTS, _own_names()))
+        for place, kind, names in wanted_places:
             if renew or place == folder or not (place / CERTIFICATE_FILE).exists():
                 _make_folder(place)
-                authority.make_member(place, names, is_host=kind == _HOSTS)
+                authority.make_certificate(place, names, is_host=kind == _HOSTS)
                 new.add(place / CERTIFICATE_FILE)
     except OSError as error:
         raise FarmError(

@@ -11,7 +11,7 @@ from distributed import Client
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, quiet_logs
-from autotune_loop.farm.versions import MemberVersions, check_versions, own_versions
+from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
 
 _CLOSING_S = 5.0
@@ -49,6 +49,6 @@ def farm_client(address: FarmAddress) -> Iterator[Client]:
 
 
 def _check_versions(client: Client, address: FarmAddress) -> None:
-    """Refuse a scheduler that this SDK cannot work with; members of other versions it has refused itself."""
+    """Refuse a scheduler that this SDK cannot work with; workers of other versions it has refused itself."""
     fields = client.sync(client.scheduler.farm_versions)
-    check_versions(MemberVersions.from_fields(fields), own_versions(builds=True), "the scheduler", "this machine")
+    check_versions(FarmVersions.from_fields(fields), own_versions(builds=True), "the scheduler", "this machine")

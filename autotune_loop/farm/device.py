@@ -16,6 +16,11 @@ ANNOUNCEMENT = "sdk"
 BUILD_RESOURCE = "build"
 
 
+def device_resource(device_name: str) -> str:
+    """The resource label of a device: a measurement holds one of it, of as many as the device times at once."""
+    return f"device:{device_name}"
+
+
 @dataclass(frozen=True)
 class FarmDevice:
     """One slot of one device, as its host announces it; plain values, so that it can be sent as such.
@@ -77,11 +82,3 @@ def served_devices(entries: Sequence[InventoryDevice]) -> tuple[ServedDevice, ..
             )
             served.append(ServedDevice(announced, device))
     return tuple(served)
-
-
-def devices_of_this_run(devices: Sequence[Device]) -> tuple[ServedDevice, ...]:
-    """Devices that a run has brought itself."""
-    return tuple(
-        ServedDevice(FarmDevice(device.name, device.profile_name, device.kind, clock=device.clock), device)
-        for device in devices
-    )

@@ -48,7 +48,7 @@ class RunRow:
 
 
 class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type information
-    """Answers runs and members; forgets a run with its client. Lives on the scheduler's loop."""
+    """Answers runs and workers; forgets a run with its client. Lives on the scheduler's loop."""
 
     name = PLUGIN_NAME
 
@@ -76,15 +76,15 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         self.runs = {run_id: row for run_id, row in self.runs.items() if row.client != client}
 
     async def live_runs(self) -> list[str]:
-        """For members: the runs whose clients are there."""
+        """For workers: the runs whose clients are there."""
         return list(self.runs)
 
     async def beat(self, run: dict[str, Any], known: int) -> dict[str, Any]:
-        """For runs: what others have had, where this one stands in the queue, and the members when they changed.
+        """For runs: what others have had, where this one stands in the queue, and the workers when they changed.
 
         Args:
             run: the fields of its RunRow.
-            known: the version of the list of members that it has.
+            known: the version of the list of workers that it has.
         """
         forget_keys()
         row = self._written_down(run)
@@ -92,7 +92,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         if row.under_way:
             answer["position"], answer["start_s"] = self._place_in_queue(row)
         if known != self._version:
-            answer["members"] = {
+            answer["workers"] = {
                 address: worker.extra[ANNOUNCEMENT]
                 for address, worker in self._scheduler.workers.items()
                 if ANNOUNCEMENT in worker.extra

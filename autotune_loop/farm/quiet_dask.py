@@ -19,7 +19,7 @@ QUIET_CONFIG = {
     "distributed.admin.low-level-log-length": 0,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
-    # A task whose member dies comes back to the run that asked for it, which knows what to do.
+    # A task whose worker dies comes back to the run that asked for it, which knows what to do.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,

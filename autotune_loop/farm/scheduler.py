@@ -1,4 +1,4 @@
-"""A Dask scheduler that takes only members of its own versions."""
+"""A Dask scheduler that takes only workers of its own versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distributed.comm import Comm
 
 from autotune_loop.farm.ledger import FarmLedger
 from autotune_loop.farm.quiet_dask import PortlessScheduler
-from autotune_loop.farm.versions import MemberVersions, check_versions
+from autotune_loop.farm.versions import FarmVersions, check_versions
 from targets.errors import FarmError
 
 # What a worker says of itself when it registers has its versions under this name.
@@ -24,12 +24,12 @@ class FarmScheduler(PortlessScheduler):
     """Opens one port, for the farm alone, and keeps the ledger of runs.
 
     Args:
-        versions: its own; a member with others is refused.
+        versions: its own; a worker with others is refused.
         tell: a line for the log.
         options: as `distributed.Scheduler` takes them.
     """
 
-    def __init__(self, *, versions: MemberVersions, tell: Callable[[str], None], **options: Any) -> None:
+    def __init__(self, *, versions: FarmVersions, tell: Callable[[str], None], **options: Any) -> None:
         super().__init__(plugins=[FarmLedger()], **options)
         self._farm_versions = versions
         self._tell = tell
@@ -41,7 +41,7 @@ class FarmScheduler(PortlessScheduler):
         return self._farm_versions.to_fields()
 
     async def farm_admission(self, name: str, workers: list[str], versions: object) -> dict[str, str]:
-        """Before a member's workers register: a message on why they may not, or may not yet.
+        """Before a worker's Dask workers register: a message on why they may not, or may not yet.
 
         Returns:
             'refused' or 'taken' with a message; empty where they are welcome.
@@ -56,7 +56,7 @@ class FarmScheduler(PortlessScheduler):
 
     def _refusal(self, name: str, versions: object) -> str:
         try:
-            its = MemberVersions.from_fields(versions)
+            its = FarmVersions.from_fields(versions)
             check_versions(self._farm_versions, its, "the scheduler", f"worker {_shown(name)}")
         except FarmError as error:
             return str(error)

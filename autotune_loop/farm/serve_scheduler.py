@@ -12,7 +12,7 @@ from autotune_loop.farm.versions import own_versions
 from targets.errors import FarmError
 from targets.process.stop_signal import StopSignal
 
-# A member that is not heard of for so long is given up; one whose process died is noticed at once.
+# A worker that is not heard of for so long is given up; one whose process died is noticed at once.
 _SILENCE_LIMIT = "60s"
 
 

@@ -1,4 +1,4 @@
-"""What goes on in a farm: members, devices, runs and their queue. A snapshot, for people and for choosing devices."""
+"""What goes on in a farm: workers, devices, runs and their queue. A snapshot, for people and for choosing devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FarmDeviceState:
     """A device of the farm just now.
 
     Attributes:
-        member: the name of the member that has it.
+        worker: the name of the worker that has it.
         run_id, task, busy_s: what it does, and for how long; empty and 0 when it does nothing.
         is_held: its lease is the farm's just now.
         users: the runs that have it open.
@@ -42,7 +42,7 @@ class FarmDeviceState:
     """
 
     device: FarmDevice
-    member: str
+    worker: str
     run_id: str
     task: str
     busy_s: float
@@ -58,8 +58,8 @@ class FarmDeviceState:
 
 
 @dataclass(frozen=True)
-class FarmMemberState:
-    """A member of the farm.
+class FarmWorkerState:
+    """A worker of the farm.
 
     Attributes:
         address: where its scheduler reaches it.
@@ -67,7 +67,7 @@ class FarmMemberState:
     """
 
     name: str
-    member_id: str
+    worker_id: str
     address: str
     build_slots: int
     building: int
@@ -103,9 +103,9 @@ class FarmRunState:
 
 @dataclass(frozen=True)
 class FarmState:
-    """Members, devices and runs, each in the order of their names or of their joining."""
+    """Workers, devices and runs, each in the order of their names or of their joining."""
 
-    members: tuple[FarmMemberState, ...]
+    workers: tuple[FarmWorkerState, ...]
     devices: tuple[FarmDeviceState, ...]
     runs: tuple[FarmRunState, ...]
 
@@ -128,40 +128,38 @@ def farm_state(client: Client) -> FarmState:
 
 
 def _state(told: Mapping[str, Any]) -> FarmState:
-    members: dict[str, dict[str, Any]] = {}
+    workers: dict[str, dict[str, Any]] = {}
     devices = []
-    for address, worker in told["workers"].items():
-        announced = worker["announced"]
-        row = members.setdefault(
-            announced["member_id"],
-            {"name": announced["member"], "address": address, "build_slots": 0, "building": 0},
+    for address, dask_worker in told["workers"].items():
+        announced = dask_worker["announced"]
+        row = workers.setdefault(
+            announced["worker_id"],
+            {"name": announced["worker"], "address": address, "build_slots": 0, "building": 0},
         )
         if announced["device"]:
-            devices.append(_device(announced, worker))
+            devices.append(_device(announced, dask_worker))
         else:
             row["build_slots"] = announced["build_slots"]
-            row["building"] = len(worker["processing"])
-    builds = [
-        run for worker in told["workers"].values() if not worker["announced"]["device"] for run in worker["processing"]
-    ]
+            row["building"] = len(dask_worker["processing"])
+    builds = [run for row in told["workers"].values() if not row["announced"]["device"] for run in row["processing"]]
     runs = [_run(row, builds.count(row["run_id"])) for row in told["runs"]]
     return FarmState(
-        members=tuple(
-            sorted((FarmMemberState(member_id=key, **row) for key, row in members.items()), key=lambda row: row.name)
+        workers=tuple(
+            sorted((FarmWorkerState(worker_id=key, **row) for key, row in workers.items()), key=lambda row: row.name)
         ),
         devices=tuple(sorted(devices, key=lambda row: row.device.name)),
         runs=tuple(sorted(runs, key=lambda row: row.since_unix_s)),
     )
 
 
-def _device(announced: Mapping[str, Any], worker: Mapping[str, Any]) -> FarmDeviceState:
-    report = worker["report"]
-    waiting = list(worker["processing"])
+def _device(announced: Mapping[str, Any], dask_worker: Mapping[str, Any]) -> FarmDeviceState:
+    report = dask_worker["report"]
+    waiting = list(dask_worker["processing"])
     if report.get("run_id") in waiting:
         waiting.remove(report["run_id"])
     return FarmDeviceState(
         device=FarmDevice.from_fields(announced["device"]),
-        member=announced["member"],
+        worker=announced["worker"],
         run_id=report.get("run_id", ""),
         task=report.get("task", ""),
         busy_s=report.get("busy_s", 0.0),

@@ -49,7 +49,7 @@ class FarmUse:
     Attributes:
         user: who asks, for people: user@host.
         title: what is tuned, for people.
-        builds_here: candidates that the user's own machine builds at once, beside the farm's members.
+        builds_here: candidates that the user's own machine builds at once, beside the farm's workers.
     """
 
     address: FarmAddress

@@ -17,7 +17,7 @@ from targets.values.checks import matching, table_of
 from targets.values.records import Source, plain, record
 
 _PACKAGE = "halide-autotune-sdk"
-# The folders whose code runs on members; `sdk` is the command line's.
+# The folders whose code runs on workers; `sdk` is the command line's.
 _CODE = ("targets", "weights", "devices", "autotune_loop")
 _SHOWN_DIGITS = 12
 _MOST_PLUGINS = 50
@@ -25,12 +25,12 @@ _short_text = matching(r"[ -~]{0,120}", "a short text")
 
 
 @dataclass(frozen=True)
-class MemberVersions:
+class FarmVersions:
     """What a machine would build and time with.
 
     Attributes:
         sdk: the SDK's version and the hash of its code, since a checkout changes without a new version.
-        plugins: autoscheduler → SHA-256 of its plug-in; None for a member that builds nothing.
+        plugins: autoscheduler → SHA-256 of its plug-in; None for a worker that builds nothing.
     """
 
     sdk: Annotated[str, _short_text]
@@ -44,7 +44,7 @@ class MemberVersions:
         return dict(plain(self))
 
     @classmethod
-    def from_fields(cls, fields: object) -> MemberVersions:
+    def from_fields(cls, fields: object) -> FarmVersions:
         """Read what `to_fields` gave, on another machine and of whatever version.
 
         Raises:
@@ -58,7 +58,7 @@ class MemberVersions:
         return source.check(record(cls, passes_unknown=True), fields)
 
 
-def own_versions(*, builds: bool) -> MemberVersions:
+def own_versions(*, builds: bool) -> FarmVersions:
     """This machine's.
 
     Args:
@@ -68,7 +68,7 @@ def own_versions(*, builds: bool) -> MemberVersions:
         ToolchainError: Halide is not installed, or incomplete.
     """
     halide = find_halide_install()
-    return MemberVersions(
+    return FarmVersions(
         sdk=f"{_version(_PACKAGE)} (code {_code_sha256()[:_SHOWN_DIGITS]})",
         halide=halide.version,
         distributed=_version("distributed"),
@@ -101,7 +101,7 @@ def _plugins(halide: HalideInstall) -> dict[str, str]:
     return {name: halide.plugin_sha256(name) for name in halide.plugin_names()}
 
 
-def check_versions(mine: MemberVersions, its: MemberVersions, me: str, it: str) -> None:
+def check_versions(mine: FarmVersions, its: FarmVersions, me: str, it: str) -> None:
     """Refuse the other side where something that must be the same is not.
 
     Args:
@@ -117,7 +117,7 @@ def check_versions(mine: MemberVersions, its: MemberVersions, me: str, it: str) 
     raise FarmError(f"{it[:1].upper()}{it[1:]} differs from {me}. {each}.", next_step=found[0][3])
 
 
-def _differences(mine: MemberVersions, its: MemberVersions) -> Iterator[tuple[str, str, str, str]]:
+def _differences(mine: FarmVersions, its: FarmVersions) -> Iterator[tuple[str, str, str, str]]:
     """What differs, what each has, and what to do about it."""
     if mine.sdk != its.sdk:
         yield "SDK", mine.sdk, its.sdk, "Install the same SDK on both machines."

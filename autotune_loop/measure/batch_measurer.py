@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.events import Listener, SampleMeasured
-from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.failure_log import FailureLog

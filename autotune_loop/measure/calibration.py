@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from autotune_loop.execute.timing import Timing
+from autotune_loop.execute.device_session import Timing
 from autotune_loop.store.board_factor import LARGEST_SCATTER, BoardFactor, ReferenceTime, board_factor
 from autotune_loop.store.run_database import CalibrationRow, RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeGuard, TypeVar
 
 from autotune_loop.events import DeviceChanged, Listener
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
-from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.execute.device_session import ReferenceRun, Timing
+from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
 from autotune_loop.measure.device_state import DeviceState
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
@@ -76,7 +76,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         device_names: Sequence[str],
         database: RunDatabase,
         listen: Listener,
@@ -85,7 +85,7 @@ class Dispatcher:
         ahead_s: float = 0.0,
         at_once: int = 1,
     ) -> None:
-        self._engine = engine
+        self._executor = executor
         self._ahead_s = ahead_s
         self._states = {name: DeviceState(name, at_once=at_once, ahead_s=ahead_s) for name in device_names}
         self._database = database
@@ -115,8 +115,8 @@ class Dispatcher:
         Raises:
             DeviceError: none of them can be used; the first one's trouble is told.
         """
-        self._engine.arrivals()  # these are the states' own
-        futures = {name: self._engine.submit_measure(name, tasks.open_device, name) for name in self._states}
+        self._executor.arrivals()  # these are the states' own
+        futures = {name: self._executor.submit(OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
             answer = _opened(future)
@@ -137,14 +137,14 @@ class Dispatcher:
         A device that fails is replaced by another one, or waited for.
 
         Returns:
-            As `tasks.prepare_reference`: with trouble of a device only when no device is left, `stopped` says so, or
+            As `PrepareReference`: with trouble of a device only when no device is left, `stopped` says so, or
             it is twice trouble that waiting does not mend, such as a reference that takes devices down.
         """
         strikes = 0
         for _ in range(_MOST_TRIES):
             state = self._states[self.in_service[0]]
             boot = state.boot
-            future = self._engine.submit_measure(state.name, tasks.prepare_reference, state.name, run, settings)
+            future = self._executor.submit(PrepareReference(state.name, run, settings))
             timing = _timing(state, run.symbol, future)
             if timing is not None:
                 timing = self._calibrated(task_index, timing)
@@ -171,7 +171,7 @@ class Dispatcher:
 
     def sense(self, moment: str) -> None:
         """Write down what the devices' sensors say, 'before' or 'after' a batch."""
-        futures = {name: self._engine.submit_measure(name, tasks.sense, name) for name in self.in_service}
+        futures = {name: self._executor.submit(Sense(name)) for name in self.in_service}
         for name, future in futures.items():
             with contextlib.suppress(DeviceTrouble):
                 sensed = future.result()
@@ -180,7 +180,8 @@ class Dispatcher:
 
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
-        futures = [self._engine.submit_measure(name, tasks.forget, name, executable) for name in self.in_service]
+        forget = (executable.path.name, executable.sha256)
+        futures = [self._executor.submit(Forget(name, *forget)) for name in self.in_service]
         for future in futures:
             with contextlib.suppress(DeviceTrouble):
                 future.result()
@@ -250,8 +251,8 @@ class Dispatcher:
         state.in_flight += 1
         work.flying += 1
         job = retry.job
-        wanted = (job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
-        future = self._engine.submit_measure(state.name, tasks.measure, state.name, *wanted)
+        task = Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
+        future = self._executor.submit(task)
 
         def answered(done: Future[Timing]) -> None:
             self._answers.put(lambda: self._answered(work, retry, state, _timing(state, job.symbol, done)))
@@ -343,14 +344,14 @@ class Dispatcher:
 
     def _look_again(self) -> None:
         """Start a look at every device whose turn it is; one that has just joined the farm takes its state."""
-        for name in self._engine.arrivals():
+        for name in self._executor.arrivals():
             if name not in self._states:
                 self._states[name] = DeviceState(name, out_since_s=time.monotonic(), ahead_s=self._ahead_s)
             self._states[name].next_check_s = 0.0
         for state in self._states.values():
             if state.is_due:
                 state.checking = True
-                future = self._engine.submit_measure(state.name, tasks.open_device, state.name)
+                future = self._executor.submit(OpenDevice(state.name))
                 future.add_done_callback(self._looked(state))
 
     def _looked(self, state: DeviceState) -> Callable[[Future[Any]], None]:
@@ -371,7 +372,7 @@ class Dispatcher:
 
 
 def _timing(state: DeviceState, symbol: str, done: Future[_T]) -> _T | Timing:
-    """What timing gave; a device whose member of the farm is lost is one that failed, whatever the schedule."""
+    """What timing gave; a device whose worker is lost is one that failed, whatever the schedule."""
     try:
         return done.result()
     except DeviceTrouble as trouble:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
 from autotune_loop.measure.output_tolerance import output_tolerance
 from autotune_loop.specification.tune_request import Folders
 from autotune_loop.store.featurization import Featurization, read_featurization

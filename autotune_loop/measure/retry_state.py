@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.execute.device_session import ReferenceRun
 from devices.timing.measure_settings import Tolerance
 from targets.build.executable import Executable
 

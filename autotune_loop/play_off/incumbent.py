@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import BuildWithHeader
+from autotune_loop.execute.executor import Executor
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError, SdkError
@@ -33,7 +33,9 @@ class Incumbent:
     folder: Path
 
 
-def submit_incumbent(engine: Engine, store: RunStore, context: RunContext, index: int, header: Path) -> IncumbentBuild:
+def submit_incumbent(
+    executor: Executor, store: RunStore, context: RunContext, index: int, header: Path
+) -> IncumbentBuild:
     """Start to build the kernel that the header gives.
 
     Raises:
@@ -42,7 +44,7 @@ def submit_incumbent(engine: Engine, store: RunStore, context: RunContext, index
     text = read_schedule(header)
     symbol = _symbol(context, index)
     folder = store.objects / symbol
-    return engine.submit_build(tasks.build_with_header, index, text, folder, symbol)
+    return executor.submit(BuildWithHeader(folder, index, symbol, text))
 
 
 def keep_incumbent(

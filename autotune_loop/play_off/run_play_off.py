@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, PlayOff
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import Link
+from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
@@ -44,7 +44,7 @@ class PlayOffEntries:
 class RunPlayOff:
     """Holds the play-offs of a run."""
 
-    engine: Engine
+    executor: Executor
     dispatcher: Dispatcher
     store: RunStore
     settings: MeasureSettings
@@ -61,9 +61,8 @@ class RunPlayOff:
         Raises:
             SdkError: they cannot be linked.
         """
-        output = self.store.work / "executables" / f"play_off_{task_index}"
-        output.parent.mkdir(parents=True, exist_ok=True)
-        executable = self.engine.submit_here(tasks.link, list(entries.kernels), output).result()
+        link = Link(self.store.work / "executables", f"play_off_{task_index}", tuple(entries.kernels))
+        executable = self.executor.submit(link).result()
         if isinstance(executable, SdkError):
             raise executable
         everywhere = self.dispatcher.taking_part

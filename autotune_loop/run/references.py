@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.events import Listener, Notice
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
-from autotune_loop.execute.timing import ReferenceRun
+from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
+from autotune_loop.execute.device_session import ReferenceRun
+from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import output_tolerance
@@ -40,11 +40,11 @@ from targets.process.stop_signal import StopSignal
 _REFERENCE = "reference"
 _RIVAL = "rival"
 
-Built = tasks.BuiltReference | GeneratorFailure | None
+Built = BuiltReference | GeneratorFailure | None
 
 
 def prepare_references(
-    engine: Engine,
+    executor: Executor,
     dispatcher: Dispatcher,
     store: RunStore,
     context: RunContext,
@@ -59,16 +59,16 @@ def prepare_references(
         UsageError: sizes, scalars or inputs that its kernel has no arguments for.
     """
     preparations = [
-        _Preparation(engine, dispatcher, store, context, settings, index, listen, stop)
+        _Preparation(executor, dispatcher, store, context, settings, index, listen, stop)
         for index in range(len(context.tasks))
     ]
-    probes = [_submit_probe(engine, store, context, index) for index in range(len(context.tasks))]
+    probes = [_submit_probe(executor, store, context, index) for index in range(len(context.tasks))]
     references = [preparation.submit(_REFERENCE) for preparation in preparations]
     # What comes after the reference in plain loops, where that is the first.
     rivals = [p.submit(_RIVAL, skip=1) if context.profile.has_doubtful_vectors else None for p in preparations]
-    others = [submit_board_references(engine, store, context, index) for index in range(len(context.tasks))]
+    others = [submit_board_references(executor, store, context, index) for index in range(len(context.tasks))]
     submitted = [
-        None if task.incumbent is None else submit_incumbent(engine, store, context, index, task.incumbent)
+        None if task.incumbent is None else submit_incumbent(executor, store, context, index, task.incumbent)
         for index, task in enumerate(context.tasks)
     ]
     incumbents = [_incumbent(store, context, index, built, stop) for index, built in enumerate(submitted)]
@@ -79,7 +79,7 @@ def prepare_references(
         if features is None or stop.is_set():
             return []
         if uses_float(features):
-            check_hvx_floats(engine, store, context, index)
+            check_hvx_floats(executor, store, context, index)
         kernels = built_kernels(others[index])
         state, is_plain = preparations[index].state(features, built, kernels)
         rival = rivals[index]
@@ -101,12 +101,12 @@ def _incumbent(
 
 
 def _submit_probe(
-    engine: Engine, store: RunStore, context: RunContext, index: int
+    executor: Executor, store: RunStore, context: RunContext, index: int
 ) -> Future[SearchedSchedule | SearchFailure]:
     """A cheap search: fails at once where every search would, and gives the pipeline's features."""
     point = greedy_point(0, store.updated_weights)
     folder = context.work_folder / "probe" / str(index)
-    return engine.submit_build(tasks.search, point, index, folder)
+    return executor.submit(Search(folder, index, point))
 
 
 def _probe_features(
@@ -125,7 +125,7 @@ def _probe_features(
 class _Preparation:
     """Of one argument set."""
 
-    engine: Engine
+    executor: Executor
     dispatcher: Dispatcher
     store: RunStore
     context: RunContext
@@ -137,7 +137,7 @@ class _Preparation:
     def submit(self, kind: str, skip: int = 0) -> Future[Built]:
         """Begin to build the first of those that may make a reference, but for so many."""
         symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
-        return self.engine.submit_build(tasks.build_reference, self.index, self.store.objects / symbol, symbol, skip)
+        return self.executor.submit(BuildReference(self.store.objects / symbol, self.index, symbol, skip))
 
     def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[TaskState, bool]:
         """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
@@ -148,7 +148,7 @@ class _Preparation:
         reference = TaskReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
         state = TaskState(self.index, task, reference, autoscheduler=self.context.network.value)
         trouble = ""
-        while isinstance(built, tasks.BuiltReference):
+        while isinstance(built, BuiltReference):
             run = self._reference_run(built, others)
             timing = self.dispatcher.prepare(run, self.index, self.settings, self.stop.is_set)
             if timing is None or isinstance(timing.result, Measurement):
@@ -167,7 +167,7 @@ class _Preparation:
         self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
         return state, False
 
-    def _warn_of_vectors(self, built: tasks.BuiltReference, trouble: str) -> None:
+    def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (
             f"Outputs are compared with those of {built.autoscheduler}'s schedule, not of plain loops: where Halide's"
             f" vector code is wrong, that may be, too.{trouble}"
@@ -176,7 +176,7 @@ class _Preparation:
 
     def add_rival(self, state: TaskState, built: Built) -> None:
         """Time the first of those that are the reference elsewhere whose output is the reference's."""
-        while isinstance(built, tasks.BuiltReference) and not self.stop.is_set():
+        while isinstance(built, BuiltReference) and not self.stop.is_set():
             result = self._checked(built.kernel, state.reference)
             if isinstance(result, Measurement):
                 if built.ships:
@@ -199,7 +199,7 @@ class _Preparation:
         self.dispatcher.forget(executable)
         return results[0] if results else None
 
-    def _let_compete(self, kind: str, state: TaskState, built: tasks.BuiltReference, measurement: Measurement) -> None:
+    def _let_compete(self, kind: str, state: TaskState, built: BuiltReference, measurement: Measurement) -> None:
         self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
         folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
         time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
@@ -219,16 +219,15 @@ class _Preparation:
             )
         )
 
-    def _reference_run(self, built: tasks.BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
+    def _reference_run(self, built: BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
         """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
         executable = self._link(_REFERENCE, [built.kernel, *others])
         file, limit_s = f"reference_{self.index}.raw", self.context.limits.reference_run_s
         return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
 
     def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
-        output = self.context.work_folder / "executables" / f"{kind}_{self.index}"
-        output.parent.mkdir(parents=True, exist_ok=True)
-        executable = self.engine.submit_here(tasks.link, kernels, output).result()
+        link = Link(self.context.work_folder / "executables", f"{kind}_{self.index}", tuple(kernels))
+        executable = self.executor.submit(link).result()
         if isinstance(executable, SdkError):
             raise executable
         return executable

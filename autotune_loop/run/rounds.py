@@ -13,7 +13,7 @@ from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import BatchMeasurer
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
@@ -52,7 +52,7 @@ class Rounds:
     request: TuneRequest
     store: RunStore
     context: RunContext
-    engine: Engine
+    executor: Executor
     dispatcher: Dispatcher
     learner: Learner
     deadline: Deadline
@@ -81,7 +81,7 @@ class Rounds:
         while not self.finished.is_set():
             if self.stop.wait(_POLL_S):
                 self.builder_stop.set()
-                self.engine.interrupt()
+                self.executor.interrupt()
                 self.finished.wait(_POLL_S)
 
     def _run(self, started_s: float) -> TuneResult:
@@ -108,7 +108,7 @@ class Rounds:
         settings = measure_settings(self.request)
         self.dispatcher.open(self.stop.is_set)
         self.states = prepare_references(
-            self.engine, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
+            self.executor, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
         )
         if self.stop.is_set():
             return Outcome.INTERRUPTED
@@ -119,7 +119,7 @@ class Rounds:
             self._publish_first(state)
         measurer = BatchMeasurer(self.dispatcher, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
-            self.engine,
+            self.executor,
             self.store,
             self.context,
             self.request.sampling,
@@ -210,7 +210,7 @@ class Rounds:
         self.builder_stop.set()
         while not upcoming.done():
             # Again and again: tasks that waited for a core start when those before them are killed.
-            self.engine.interrupt()
+            self.executor.interrupt()
             wait([upcoming], _ABANDON_POLL_S)
 
     def _measured_enough(self, measured: int) -> bool:
@@ -287,7 +287,7 @@ class Rounds:
         if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
-            engine=self.engine,
+            executor=self.executor,
             dispatcher=self.dispatcher,
             store=self.store,
             settings=measure_settings(self.request),

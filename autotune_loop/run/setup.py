@@ -268,7 +268,7 @@ def run_context(request: TuneRequest, folders: Folders, work_folder: Path) -> tu
     cores = plan_cores(usable, min(here, len(usable)))
     build_slots = request.build_jobs or len(cores.build)
     share_bytes = int(usable_memory_bytes() * _MEMORY_SHARE / build_slots)
-    # A farm's members know their own memory.
+    # A farm's workers know their own memory.
     limits = _limits(request, share_bytes if request.farm is None else _MEMORY_LIMIT_BYTES)
     context = RunContext(
         tasks=request.tasks,

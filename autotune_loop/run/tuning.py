@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.engine import Engine
-from autotune_loop.farm.use import FARM_AHEAD_S
+from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.local_executor import LocalExecutor
+from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.run.result import TuneResult
 from autotune_loop.run.rounds import Rounds
@@ -22,6 +24,7 @@ from autotune_loop.run.setup import (
     start_weights,
     toolchain_notice,
 )
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tune_request import Folders, TuneRequest
 from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.store.run_store import RunStore
@@ -75,7 +78,7 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
                     own_weights(request),
                     is_transferred=request.is_transferred,
                 ) as learner,
-                Engine(context, build_slots, request.farm, listen) as engine,
+                contextlib.closing(_open_executor(context, build_slots, request.farm, listen)) as executor,
             ):
                 deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
                 names = [device.name for device in request.devices]
@@ -84,9 +87,9 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
                     store.database.trust_the_machine()
                 at_once = min(device.at_once for device in request.devices)
                 dispatcher = Dispatcher(
-                    engine, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
+                    executor, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
                 )
-                rounds = Rounds(request, store, context, engine, dispatcher, learner, deadline, listen, stop)
+                rounds = Rounds(request, store, context, executor, dispatcher, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:
             store.discard_if_unused()
@@ -99,3 +102,12 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
             + (f" ({error.filename})." if error.filename else "."),
             next_step="Mend that (free disk space, if the disk is full), then go on with --resume.",
         ) from error
+
+
+def _open_executor(context: RunContext, build_slots: int, farm: FarmUse | None, listen: Listener) -> Executor:
+    if farm is None:
+        return LocalExecutor(context, build_slots)
+    # Dask takes half a second that a run on this machine need not spend.
+    from autotune_loop.execute.farm_executor import FarmExecutor
+
+    return FarmExecutor(context, build_slots, farm, listen)

@@ -22,8 +22,8 @@ from autotune_loop.candidate import (
 )
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener, Notice
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import BuildObject, Link, SearchAndBuild
+from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
@@ -46,11 +46,11 @@ Predict = Callable[[Sequence[Path]], list[float | None]]
 
 
 class BatchBuilder:
-    """Builds one batch at a time, in the calling thread, with the work submitted to the engine."""
+    """Builds one batch at a time, in the calling thread, with the work submitted to the executor."""
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         store: RunStore,
         context: RunContext,
         sampling: SamplingOptions,
@@ -59,7 +59,7 @@ class BatchBuilder:
         listen: Listener,
         stop: StopSignal,
     ) -> None:
-        self._engine = engine
+        self._executor = executor
         self._store = store
         self._context = context
         self._sampling = sampling
@@ -68,7 +68,7 @@ class BatchBuilder:
         self._listen = listen
         self._stop = stop
         self._failures = FailureLog(store.database, listen)
-        self._pool_search = PoolSearch(engine, context, sampling.seed, self._failures, listen, stop)
+        self._pool_search = PoolSearch(executor, context, sampling.seed, self._failures, listen, stop)
 
     def build(
         self, round_index: int, task_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
@@ -122,7 +122,7 @@ class BatchBuilder:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
         folder = self._context.work_folder / "search" / label
         symbol = self._symbol(work, 0)
-        return self._engine.submit_build(tasks.search_and_build, point, work.task_index, folder, symbol)
+        return self._executor.submit(SearchAndBuild(folder, work.task_index, point, symbol))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
         if not pool or self._stop.is_set():
@@ -149,7 +149,8 @@ class BatchBuilder:
 
     def _submit_build(self, candidate: Candidate, work: BatchInProgress) -> Future[BuiltObject | GeneratorFailure]:
         folder = self._store.objects / candidate.symbol
-        return self._engine.submit_build(tasks.build_object, candidate, work.task_index, folder)
+        same = (candidate.point, candidate.symbol, candidate.schedule_sha256)
+        return self._executor.submit(BuildObject(folder, work.task_index, *same))
 
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
@@ -191,7 +192,7 @@ class BatchBuilder:
         while True:
             few = MIN_SCHEDULES if not self._deadline.within(0.0) else 1
             enough = self._stop.is_set() or (len(built) >= few and until.within(0.0))
-            while waiting and len(under_way) < 2 * self._engine.build_slots and not enough:
+            while waiting and len(under_way) < 2 * self._executor.build_slots and not enough:
                 under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
             if not under_way:
                 return built
@@ -209,11 +210,11 @@ class BatchBuilder:
     def _link(self, work: BatchInProgress, built: list[Built]) -> Executable | None:
         if not built or self._stop.is_set():
             return None
-        output = self._context.work_folder / "executables" / f"batch_{work.round_index}_{work.task_index}"
-        result = self._engine.submit_here(tasks.link, [one.kernel for one in built], output).result()
+        name = f"batch_{work.round_index}_{work.task_index}"
+        kernels = tuple(one.kernel for one in built)
+        result = self._executor.submit(Link(self._context.work_folder / "executables", name, kernels)).result()
         if isinstance(result, SdkError):
             raise result
-        assert isinstance(result, Executable)
         return result
 
 

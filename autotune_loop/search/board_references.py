@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import SearchAndBuild
+from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
@@ -21,7 +21,7 @@ _DROPOUT = 10
 Searched = Sequence[Future[SearchedSchedule | SearchFailure]]
 
 
-def submit_board_references(engine: Engine, store: RunStore, context: RunContext, task_index: int) -> Searched:
+def submit_board_references(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> Searched:
     """Begin to build them; none where the run has one device and always had."""
     if len(context.devices) < 2 and not store.database.calibrations():
         return ()
@@ -32,14 +32,9 @@ def submit_board_references(engine: Engine, store: RunStore, context: RunContext
     )
     # Of other weights it is another schedule: a resumed run does not take one for the other.
     prefix = f"{context.tasks[task_index].function_name}_board_a{task_index}_{file_sha256(weights)[:8]}"
+    folder = context.work_folder / "board_references"
     return [
-        engine.submit_build(
-            tasks.search_and_build,
-            point,
-            task_index,
-            context.work_folder / "board_references" / f"{prefix}_{position}",
-            f"{prefix}_{position}",
-        )
+        executor.submit(SearchAndBuild(folder / f"{prefix}_{position}", task_index, point, f"{prefix}_{position}"))
         for position, point in enumerate(points)
     ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import HasHvxFloats
+from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
@@ -19,7 +19,7 @@ _FIRST_VERSION_WITH_FLOATS = 68
 _NO_FAULT_OF_FLOATS = {GeneratorFailureReason.TIMED_OUT, GeneratorFailureReason.OUT_OF_MEMORY}
 
 
-def check_hvx_floats(engine: Engine, store: RunStore, context: RunContext, task_index: int) -> None:
+def check_hvx_floats(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> None:
     """Make sure that HVX can run what an autoscheduler makes of a pipeline that computes with floats, if only in part.
 
     A cheap schedule is compiled for that: floats that are outside the vectors are no trouble. Does nothing for other
@@ -35,7 +35,7 @@ def check_hvx_floats(engine: Engine, store: RunStore, context: RunContext, task_
     has_floats = max(versions, default=0) >= _FIRST_VERSION_WITH_FLOATS
     folder = context.work_folder / "floats" / str(task_index)
     point = greedy_point(0, store.updated_weights)
-    found = engine.submit_build(tasks.has_hvx_floats, point, task_index, folder).result()
+    found = executor.submit(HasHvxFloats(folder, task_index, point)).result()
     name = context.tasks[task_index].reference.name
     if isinstance(found, GeneratorFailure):
         if found.reason is GeneratorFailureReason.STOPPED:

@@ -12,8 +12,8 @@ from pathlib import Path
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, SearchProgress
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.build_tasks import Search
+from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import random_points
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.failure_log import FailureLog
@@ -46,14 +46,14 @@ class PoolSearch:
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         context: RunContext,
         seed: int,
         failures: FailureLog,
         listen: Listener,
         stop: StopSignal,
     ) -> None:
-        self._engine = engine
+        self._executor = executor
         self._context = context
         self._seed = seed
         self._failures = failures
@@ -105,12 +105,12 @@ class PoolSearch:
         submitted = 0
         while True:
             while (
-                len(under_way) < 2 * self._engine.build_slots
+                len(under_way) < 2 * self._executor.build_slots
                 and submitted < at_most
                 and not (enough() or self._stop.is_set())
             ):
                 folder = self._folder(work, str(submitted))
-                under_way.append(self._engine.submit_build(tasks.search, next(points), work.task_index, folder))
+                under_way.append(self._executor.submit(Search(folder, work.task_index, next(points))))
                 submitted += 1
             if not under_way:
                 return

@@ -37,7 +37,7 @@ def farm_fields(address: str, state: FarmState) -> dict[str, object]:
         devices.append(fields)
     return {
         "scheduler": address,
-        "members": [asdict(member) for member in state.members],
+        "workers": [asdict(worker) for worker in state.workers],
         "devices": devices,
         "runs": runs,
     }
@@ -48,9 +48,9 @@ def farm_text(address: str, state: FarmState) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    if not state.members:
-        return Text(f"The farm of {address} has no members yet. Start one with `sdk farm worker` on a lab host.")
-    parts: list[RenderableType] = [_members(state), Text()]
+    if not state.workers:
+        return Text(f"The farm of {address} has no workers yet. Start one with `sdk farm worker` on a lab host.")
+    parts: list[RenderableType] = [_workers(state), Text()]
     if state.devices:
         parts += [_devices(state), Text()]
     if state.runs:
@@ -70,18 +70,18 @@ def _table(*titles: str) -> Table:
     return table
 
 
-def _members(state: FarmState) -> Table:
+def _workers(state: FarmState) -> Table:
     from rich.text import Text
 
     table = _table("host", "address", "devices", "build slots")
-    for member in state.members:
-        names = [row.device.name for row in state.devices if row.member == member.name]
-        slots = f"{min(member.building, member.build_slots)} of {member.build_slots} in use"
+    for worker in state.workers:
+        names = [row.device.name for row in state.devices if row.worker == worker.name]
+        slots = f"{min(worker.building, worker.build_slots)} of {worker.build_slots} in use"
         table.add_row(
-            Text(member.name, style="cyan"),
-            Text(member.address),
+            Text(worker.name, style="cyan"),
+            Text(worker.address),
             Text(", ".join(names) or "none"),
-            Text(slots if member.build_slots else "none"),
+            Text(slots if worker.build_slots else "none"),
         )
     return table
 
@@ -96,7 +96,7 @@ def _devices(state: FarmState) -> Table:
             Text(row.device.name, style="cyan"),
             Text(row.device.profile_name),
             Text(", ".join(row.device.labels)),
-            Text(row.member),
+            Text(row.worker),
             Text(_doing(row, runs), style=_STYLES[row.state]),
             Text(_queue_text(row, runs)),
         )
@@ -153,4 +153,4 @@ def _failures(state: FarmState) -> Iterator[str]:
     found = [(failure, row) for row in state.devices for failure in row.failures]
     for failure, row in sorted(found, key=lambda pair: pair[0].unix_s)[-_FAILURES_SHOWN:]:
         ago = short_duration_text(time.time() - failure.unix_s)
-        yield f"  {row.device.name} on {row.member}, {ago} ago: {failure.message}"
+        yield f"  {row.device.name} on {row.worker}, {ago} ago: {failure.message}"

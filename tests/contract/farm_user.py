@@ -5,14 +5,15 @@ python -m tests.contract.farm_user ADDRESS CERTIFICATES DEVICE FOLDER
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.farm_executor import FarmExecutor
+from autotune_loop.execute.measure_tasks import OpenDevice
 from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.use import DeviceWish, FarmUse
 from autotune_loop.specification.run_context import BuildLimits, RunContext
@@ -52,8 +53,8 @@ def main() -> None:
     files = Path(certificates)
     tls = TlsFiles(files / "ca.pem", files / "certificate.pem", files / "key.pem")
     use = FarmUse(FarmAddress(address, tls), DeviceWish("x86-64", (), Clock.EMULATED))
-    with Engine(context_for(Path(folder)), 1, use) as engine:
-        engine.submit_measure(device, tasks.open_device, device).result()
+    with contextlib.closing(FarmExecutor(context_for(Path(folder)), 1, use)) as executor:
+        executor.submit(OpenDevice(device)).result()
         print("open", flush=True)
         time.sleep(3600)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.device_trouble import TroubleKind
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance

@@ -33,7 +33,7 @@ def lease_of(board: SshBoard) -> str:
     return (Path(board.place.lease_folder) / "slot-0").read_text()
 
 
-def test_a_member_is_killed_and_another_joins(
+def test_a_worker_is_killed_and_another_joins(
     tune: Tune, settings: Settings, cache: ContentCache, examples: Path, tmp_path: Path
 ) -> None:
     agent_for("x86_64", cache)

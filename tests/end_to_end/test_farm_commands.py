@@ -25,9 +25,9 @@ _SOON_S = 120.0
 # A worker of another Halide: everything of it is real but what it says of itself.
 _OTHER_HALIDE = """
 import dataclasses, sys
-import autotune_loop.execute.serve_worker as member
-own = member.own_versions
-member.own_versions = lambda builds: dataclasses.replace(own(builds=builds), halide="20.0.0")
+import autotune_loop.execute.serve_worker as service
+own = service.own_versions
+service.own_versions = lambda builds: dataclasses.replace(own(builds=builds), halide="20.0.0")
 from sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -68,7 +68,7 @@ def test_status_shows_who_is_there_and_a_scheduler_that_was_away_is_found_again(
     code, out, err = sdk("farm", "status", "--json", *who, SDK_SCHEDULER=farm.url)
     assert code == 0, err
     told = json.loads(out)
-    assert [(member["name"], member["build_slots"]) for member in told["members"]] == [("lab1", 2)]
+    assert [(worker["name"], worker["build_slots"]) for worker in told["workers"]] == [("lab1", 2)]
     assert told["devices"] == [] and told["runs"] == [] and told["scheduler"] == farm.url
     farm.scheduler.kill()
     farm.workers["lab1"].wait_for("The scheduler is gone.")

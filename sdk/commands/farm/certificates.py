@@ -1,4 +1,4 @@
-"""`sdk farm certificates`: what the members and users of a farm know each other by."""
+"""`sdk farm certificates`: what the workers and users of a farm know each other by."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def certificates(
     """Make a farm's certificates, or show them: an authority, this machine's, and one for each host and user.
 
     What is there is never overwritten without --renew. Each host or user gets a folder of their own, which goes to
-    their machine as ~/.config/halide-autotune-sdk/farm. Whoever has one of them can run programs on the members.
+    their machine as ~/.config/halide-autotune-sdk/farm. Whoever has one of them can run programs on the workers.
 
     Example: sdk farm certificates --host lab1,192.168.1.5 --host lab2 --user ana
     """
@@ -94,4 +94,4 @@ def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
         )
     console = make_console()
     console.print(table)
-    console.print(Text(f"They are in {place}. Keep ca-key.pem there: whoever has it can add members.", style="dim"))
+    console.print(Text(f"They are in {place}. Keep ca-key.pem there: whoever has it can add workers.", style="dim"))

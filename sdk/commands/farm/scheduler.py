@@ -1,4 +1,4 @@
-"""`sdk farm scheduler`: what all members and users of a farm connect to."""
+"""`sdk farm scheduler`: what all workers and users of a farm connect to."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def scheduler(
     certificates: CertificatesOption = None,
     plain: PlainOption = False,
 ) -> None:
-    """Run a farm's scheduler until Ctrl-C or SIGTERM; one line in the log for each member that comes or goes.
+    """Run a farm's scheduler until Ctrl-C or SIGTERM; one line in the log for each worker that comes or goes.
 
-    Members of another Halide, another SDK or other plug-ins are refused.
+    Workers of another Halide, another SDK or other plug-ins are refused.
 
     Example: sdk farm scheduler --listen tls://:8786
     """

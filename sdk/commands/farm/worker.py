@@ -38,7 +38,7 @@ def worker(
     from sdk.inventory.lookup import open_inventory
     from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import choose_farm
-    from sdk.service.farm_membership import open_membership
+    from sdk.service.farm_worker import open_farm_worker
     from sdk.service.interrupts import stop_on_interrupt
     from sdk.service.service_log import log_to_stderr
     from sdk.settings import read_settings
@@ -49,9 +49,9 @@ def worker(
     entries = () if no_devices else open_inventory(inventory, settings).devices
     stop = StopSignal()
     log_to_stderr()
-    with open_membership(name, entries, build_slots, settings, log_line) as member:
+    with open_farm_worker(name, entries, build_slots, settings, log_line) as farm_worker:
         # Imported here: Dask costs half a second that a wrong argument need not pay.
-        from autotune_loop.execute.serve_worker import serve_member
+        from autotune_loop.execute.serve_worker import serve_worker
 
-        with stop_on_interrupt(stop, lambda: log_line(f"{member.name} leaves the farm.")):
-            serve_member(member, address, log_line, stop)
+        with stop_on_interrupt(stop, lambda: log_line(f"{farm_worker.name} leaves the farm.")):
+            serve_worker(farm_worker, address, log_line, stop)

@@ -31,7 +31,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
             yield made
 
 
-def _send(client_id: str, sent: object, returned: object) -> object:
+def _send(client_id: str, sent: bytes, returned: bytes) -> bytes:
     send_answer(get_worker(), client_id, sent)
     return returned
 
@@ -44,13 +44,13 @@ def test_a_small_answer_comes_by_itself_and_others_are_fetched(client: Client) -
         waiting = asyncio.run_coroutine_threadsafe(answers.of(submitted), client.loop.asyncio_loop)
         return waiting.result(120)
 
-    assert asked(_send, client.id, {"took_s": 0.5}, "fetched") == {"took_s": 0.5}
-    assert asked(_send, client.id, b"large" * 10_000, "fetched") == "fetched"
+    assert asked(_send, client.id, b"took 0.5 s", b"fetched") == b"took 0.5 s"
+    assert asked(_send, client.id, b"large" * 10_000, b"fetched") == b"fetched"
     assert asked(abs, -1) == 1
     with pytest.raises(ZeroDivisionError):
         asked(divmod, 1, 0)
     # A scheduler that is started again knows nothing of who wants which answers.
     client.unsubscribe_topic(client.id)
-    assert asked(_send, client.id, "sent", "fetched") == "fetched"
-    assert asked(_send, client.id, "sent", "fetched") == "sent"
+    assert asked(_send, client.id, b"sent", b"fetched") == b"fetched"
+    assert asked(_send, client.id, b"sent", b"fetched") == b"sent"
     answers.close()

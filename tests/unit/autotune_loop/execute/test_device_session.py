@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement

@@ -81,7 +81,7 @@ def test_no_name_leads_out_of_the_folder(farm: Path, name: str) -> None:
     assert all(path.parent.parent == farm for path in farm.rglob("*/*") if path.is_dir())
 
 
-def test_a_member_cannot_make_members(farm: Path) -> None:
+def test_a_worker_cannot_make_workers(farm: Path) -> None:
     assert [one.name for one in make_certificates(farm / "hosts" / "lab1", [], [])][1:] == ["lab1"], "but can look"
     with pytest.raises(FarmError, match="not the key of its authority"):
         make_certificates(farm / "hosts" / "lab1", ["lab3"], [])

@@ -18,7 +18,7 @@ _WINDOW = 2
 
 
 class Queue:
-    """One device that serves the waiting task with the least start tag, as a member does."""
+    """One device that serves the waiting task with the least start tag, as a worker does."""
 
     def __init__(self, lengths_s: list[float], weights: list[float]) -> None:
         self.shares = [FairShare(weight) for weight in weights]

@@ -43,7 +43,7 @@ def test_a_beat_names_the_run_and_lets_go_of_what_is_over(tmp_path: Path) -> Non
         answer, live = asyncio.run(beat())
     assert key_split.cache_info().currsize < 10
     assert list(live) == ["a1b2c3"]
-    assert answer == {"floor_s": 3.0, "version": 0, "members": {}}
+    assert answer == {"floor_s": 3.0, "version": 0, "workers": {}}
 
 
 def test_a_key_names_its_run() -> None:

@@ -1,4 +1,4 @@
-"""A farm's scheduler takes members of its own versions and nobody else."""
+"""A farm's scheduler takes workers of its own versions and nobody else."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from distributed.core import rpc
 
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
 from autotune_loop.farm.scheduler import VERSIONS_KEY, FarmScheduler
-from autotune_loop.farm.versions import MemberVersions
+from autotune_loop.farm.versions import FarmVersions
 
-MINE = MemberVersions("1.0 (code ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64})
+MINE = FarmVersions("1.0 (code ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64})
 
 
 def test_who_does_not_say_or_says_something_else_is_not_registered(

@@ -1,20 +1,18 @@
-"""Which devices a run takes, what members are told, and what a user hears of the queue."""
+"""Which devices a run takes, what workers are told, and what a user hears of the queue."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autotune_loop.events import Event, FarmQueue
-from autotune_loop.execute import queue_watch
-from autotune_loop.execute.queue_watch import QueueWatch
-from autotune_loop.execute.run_files import FileKey
-from autotune_loop.execute.run_ticket import run_ticket
+from autotune_loop.execute.messages import RemoteRun, decode, encode_run
+from autotune_loop.farm import worker_registry
 from autotune_loop.farm.device import FarmDevice, served_devices
 from autotune_loop.farm.use import DeviceWish
+from autotune_loop.farm.worker_registry import QueueWatch
 from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock
@@ -62,7 +60,7 @@ def test_slots_are_devices_of_their_own() -> None:
     assert all("pi" not in str(each.announced.to_fields().get("machine")) for each in served)
 
 
-def test_a_ticket_keeps_the_users_machine_to_itself(tmp_path: Path) -> None:
+def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path) -> None:
     secret = "a word that nobody else may read"
     connections = ConnectionSettings(tmp_path, tmp_path, (), tmp_path, "ann@here", tmp_path, (("pi", secret),))
     generator = tmp_path / "blur.py"
@@ -81,16 +79,22 @@ def test_a_ticket_keeps_the_users_machine_to_itself(tmp_path: Path) -> None:
         environment={"PASSWORD": secret},
         ndk_root=tmp_path,
     )
-    ticket = run_ticket("run", context, [FileKey("blur.py", "ab")], {"input": FileKey("input.raw", "cd")})
-    shown = repr(ticket) + repr(ticket.context.connections) + repr(dict(ticket.context.environment))
-    assert secret not in shown
-    assert str(tmp_path) not in shown
-    assert replace(ticket.context, profile=context.profile).parallelism == 4
+    generator.write_text("import halide")
+    (tmp_path / "input.raw").write_text("pixels")
+    message, files = encode_run("run", context)
+    assert secret.encode() not in message
+    assert str(tmp_path).encode() not in message
+    assert sorted(path.name for path in files.values()) == ["blur.py", "input.raw"]
+    run = decode(message, RemoteRun)
+    assert (run.parallelism, run.threads, run.profile) == (4, 4, context.profile)
+    here = {key: Path("/srv") / key.name for key in files}
+    assert run.read_tuning_tasks(here.__getitem__)[0].reference.file == Path("/srv/blur.py")
+    assert run.read_inputs(here.__getitem__).files == {"input": Path("/srv/input.raw")}
 
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr(queue_watch.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(worker_registry.time, "monotonic", lambda: now_s)
     events: list[Event] = []
     watch = QueueWatch(events.append)
     for position in (3, 3, 3, 3, 3, 3, 2, 0, 0, 1, 0):

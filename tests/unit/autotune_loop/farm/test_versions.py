@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm.versions import MemberVersions, check_versions, own_versions
+from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
 
-MINE = MemberVersions("1.2.3 (code 12ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64, "li2018": "b" * 64})
+MINE = FarmVersions("1.2.3 (code 12ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64, "li2018": "b" * 64})
 
 
 def test_this_machine_agrees_with_itself() -> None:
     own = own_versions(builds=True)
     assert own.plugins and {"adams2019", "mullapudi2016"} <= set(own.plugins)
-    check_versions(own, MemberVersions.from_fields(own.to_fields()), "the scheduler", "worker lab1")
+    check_versions(own, FarmVersions.from_fields(own.to_fields()), "the scheduler", "worker lab1")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ anything = st.recursive(
 @given(st.dictionaries(st.sampled_from(["sdk", "halide", "distributed", "python", "plugins"]), anything) | anything)
 def test_whatever_is_sent_is_versions_or_a_message(fields: object) -> None:
     try:
-        read = MemberVersions.from_fields(fields)
+        read = FarmVersions.from_fields(fields)
     except FarmError:
         return
     assert all(text.isprintable() and len(text) < 200 for text in (read.sdk, read.halide, *(read.plugins or ())))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.execute.timing import Timing
+from autotune_loop.execute.device_session import Timing
 from autotune_loop.measure.calibration import Calibration
 from autotune_loop.store.board_factor import LARGEST_SCATTER, ReferenceTime, board_factor
 from autotune_loop.store.run_database import RunDatabase

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.events import DeviceChanged, Event
-from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.measure import device_state as state
 from autotune_loop.measure import dispatcher as dispatcher_module
 from autotune_loop.measure.dispatcher import Dispatcher
@@ -25,7 +25,7 @@ from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable
 from targets.errors import DeviceError
-from tests.unit.autotune_loop.scripted_engine import Measure, Open, ScriptedEngine, lost, timed
+from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor, lost, timed
 
 EXECUTABLE = Executable(Path("batch"), (), "", 0)
 
@@ -34,15 +34,16 @@ class Bench:
     """A dispatcher on scripted devices, with what it said and what came out."""
 
     def __init__(
-        self, database: RunDatabase, devices: list[str], measure: Measure, open_device: Open, at_once: int
+        self, database: RunDatabase, devices: list[str], measure: MeasureScript, open_device: OpenScript, at_once: int
     ) -> None:
-        self.engine = ScriptedEngine(measure, open_device, at_once)
+        self.devices = ScriptedDevices(measure, open_device)
+        self.executor = ScriptedExecutor(self.devices.answer, at_once)
         self.events: list[Event] = []
         self.health: list[tuple[str, str | None]] = []
         self.results: dict[str, Measurement | MeasureFailure] = {}
         self.database = database
         self.dispatcher = Dispatcher(
-            self.engine,
+            self.executor,
             devices,
             database,
             self.events.append,
@@ -75,7 +76,10 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     database = RunDatabase(tmp_path / "tuning.db")
 
     def make(
-        devices: list[str], measure: Measure, open_device: Open = lambda device, times: "boot", at_once: int = 1
+        devices: list[str],
+        measure: MeasureScript,
+        open_device: OpenScript = lambda device, times: "boot",
+        at_once: int = 1,
     ) -> Bench:
         bench = Bench(database, devices, measure, open_device, at_once)
         made.append(bench)
@@ -84,7 +88,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
 
     yield make
     for bench in made:
-        bench.engine.close()
+        bench.executor.close()
     database.close()
 
 
@@ -106,8 +110,8 @@ def test_all_are_timed_by_several_devices_one_at_a_time(make_bench: MakeBench) -
     bench = make_bench(["a", "b", "c"], always_timed)
     assert bench.run(SYMBOLS) == 0
     assert bench.reasons() == {"timed": 12} and set(bench.results) == set(SYMBOLS)
-    assert {device for device, _ in bench.engine.measured} == {"a", "b", "c"}
-    assert set(bench.engine.most_at_once.values()) == {1}
+    assert {device for device, _ in bench.devices.measured} == {"a", "b", "c"}
+    assert set(bench.executor.most_at_once.values()) == {1}
 
 
 def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBench) -> None:
@@ -119,14 +123,14 @@ def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBe
 
     bench = make_bench(["emulator"], measure, at_once=3)
     assert bench.run(SYMBOLS) == 0
-    assert bench.reasons() == {"timed": 12} and bench.engine.most_at_once == {"emulator": 3}
+    assert bench.reasons() == {"timed": 12} and bench.executor.most_at_once == {"emulator": 3}
 
 
 def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: MakeBench) -> None:
     bench = make_bench(["a", "b"], lambda d, s, n: lost(d, s) if (d, n) == ("a", 0) else timed(d, s))
     assert bench.run(SYMBOLS) == 0
     assert bench.reasons() == {"timed": 12}
-    victim = bench.engine.measured[0][1] if bench.engine.measured[0][0] == "a" else bench.engine.measured[1][1]
+    victim = bench.devices.measured[0][1] if bench.devices.measured[0][0] == "a" else bench.devices.measured[1][1]
     assert bench.results[victim].device == "b"
     assert bench.database.incident_counts() == {"a: connection lost": 1}
     states = [(event.device, event.state) for event in bench.events if isinstance(event, DeviceChanged)]
@@ -148,8 +152,8 @@ def test_a_schedule_that_restarts_devices_is_tried_once_more_and_then_never_agai
     )
     assert bench.run(["killer", *SYMBOLS]) == 0
     assert bench.reasons() == {"timed": 12, MeasureFailureReason.KILLS_DEVICE.value: 1}
-    assert len([s for _, s in bench.engine.measured if s == "killer"]) == 2
-    assert {d for d, s in bench.engine.measured if s == "killer"} == {"a", "b"}
+    assert len([s for _, s in bench.devices.measured if s == "killer"]) == 2
+    assert {d for d, s in bench.devices.measured if s == "killer"} == {"a", "b"}
 
 
 def test_a_device_that_never_comes_back_is_blamed_on_the_schedule_in_the_end(
@@ -178,7 +182,7 @@ def test_a_drift_costs_no_service(make_bench: MakeBench) -> None:
 def test_what_is_the_schedules_own_fault_is_final(make_bench: MakeBench) -> None:
     failure = MeasureFailure("s0", "a", MeasureFailureReason.WRONG_OUTPUT, "wrong", "")
     bench = make_bench(["a"], lambda d, s, n: Timing(failure, 0.1))
-    assert bench.run(["s0"]) == 0 and bench.results["s0"] == failure and len(bench.engine.measured) == 1
+    assert bench.run(["s0"]) == 0 and bench.results["s0"] == failure and len(bench.devices.measured) == 1
 
 
 def test_a_device_that_fails_again_and_again_is_reported_and_the_rest_goes_on(make_bench: MakeBench) -> None:
@@ -195,7 +199,7 @@ def test_a_device_that_fails_again_and_again_is_reported_and_the_rest_goes_on(ma
 def test_somebody_elses_lease_is_no_fault_of_the_device(make_bench: MakeBench) -> None:
     leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: leased if device == "b" else "boot")
-    while bench.engine.opened.count("b") < 4:
+    while bench.devices.opened.count("b") < 4:
         assert bench.run([f"s{len(bench.results)}"]) == 0
     assert bench.health == [("a", None)]
 
@@ -204,8 +208,8 @@ def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) 
     refused = DeviceTrouble(TroubleKind.REFUSED, "wrong key")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: refused if device == "b" else "boot")
     assert bench.run(SYMBOLS) == 0
-    assert {device for device, _ in bench.engine.measured} == {"a"}
-    assert bench.engine.opened.count("b") == 1
+    assert {device for device, _ in bench.devices.measured} == {"a"}
+    assert bench.devices.opened.count("b") == 1
 
 
 def test_no_device_at_the_start_is_an_error(make_bench: MakeBench) -> None:
@@ -296,14 +300,14 @@ def test_the_wait_before_the_first_batch_ends_with_the_patience_or_a_stop(make_b
 def test_a_reference_that_restarts_the_device_is_not_tried_for_ever(make_bench: MakeBench) -> None:
     bench = make_bench(["a"], lambda d, s, n: lost(d, s), lambda device, times: f"boot {times}")
     assert isinstance(prepared(bench).result, MeasureFailure)
-    assert bench.engine.measured == [("a", "reference")] * 2
+    assert bench.devices.measured == [("a", "reference")] * 2
 
 
 def test_trouble_that_waiting_does_not_mend_ends_the_preparation(make_bench: MakeBench) -> None:
     bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
     failure = prepared(bench).result
     assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.FULL
-    assert bench.engine.measured == [("a", "reference")] * 2
+    assert bench.devices.measured == [("a", "reference")] * 2
 
 
 def test_a_device_that_is_lost_while_it_is_opened_is_waited_for(make_bench: MakeBench) -> None:
@@ -318,14 +322,14 @@ def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -
     bench = make_bench(["a"], always_timed)
     undone = bench.run(SYMBOLS, lambda: len(bench.results) >= 3)
     assert len(bench.results) + undone == 12 and 3 <= len(bench.results) <= 5
-    assert len(bench.engine.measured) == len(bench.results)
+    assert len(bench.devices.measured) == len(bench.results)
 
 
 def test_a_job_for_a_device_that_stays_out_ends_while_others_serve(make_bench: MakeBench) -> None:
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
     assert bench.run(["s0"], device="b") == 0
-    assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.engine.measured == []
+    assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.devices.measured == []
     assert bench.dispatcher.taking_part == ["a"]
 
 
@@ -334,7 +338,7 @@ def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench:
         ["a", "b"], lambda device, symbol, times: lost(device, symbol) if times == 0 else timed(device, symbol)
     )
     assert bench.run(SYMBOLS, device="b") == 0
-    assert bench.reasons() == {"timed": 12} and {device for device, _ in bench.engine.measured} == {"b"}
+    assert bench.reasons() == {"timed": 12} and {device for device, _ in bench.devices.measured} == {"b"}
 
 
 def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench: MakeBench) -> None:
@@ -342,7 +346,7 @@ def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench:
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
     bench.run(["s0"], device="a")
     bench.run(["s1"], device="b")
-    bench.engine.answer_with(lambda device, symbol, times: lost(device, symbol))
+    bench.devices.measure = lambda device, symbol, times: lost(device, symbol)
     bench.run(["s2"], device="b")
     assert bench.dispatcher.in_service == ["a"] and bench.dispatcher.taking_part == ["a", "b"]
 
@@ -412,17 +416,17 @@ def test_a_device_that_joins_in_mid_run_takes_its_share(make_bench: MakeBench) -
 
     def measure(device: str, symbol: str, times: int) -> Timing:
         if (device, times) == ("a", 1):
-            bench.engine.arriving.append("b")
+            bench.executor.arriving.append("b")
         elif device == "b":
             joined.set()
         elif times > 1:
             assert joined.wait(60), "it never gets a schedule"
         return timed(device, symbol)
 
-    bench.engine.answer_with(measure)
+    bench.devices.measure = measure
     assert bench.run([f"s{index}" for index in range(40)]) == 0
     assert bench.reasons() == {"timed": 40}
-    assert {device for device, _ in bench.engine.measured} == {"a", "b"}
+    assert {device for device, _ in bench.devices.measured} == {"a", "b"}
     assert [(e.device, e.state) for e in bench.events if isinstance(e, DeviceChanged)] == [("b", "in service")]
 
 

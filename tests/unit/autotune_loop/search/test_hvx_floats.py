@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,24 +13,19 @@ from autotune_loop.search.hvx_floats import check_hvx_floats
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.profile.loader import load_profile
+from tests.scripted_executor import ScriptedExecutor
 
 
 def check(profile: str, found: bool | GeneratorFailure, device: str = "qemu") -> None:
     """As for a run of that profile whose schedule compiles so."""
-
-    def submit_build(*arguments: Any) -> Future[bool | GeneratorFailure]:
-        built = Future[bool | GeneratorFailure]()
-        built.set_result(found)
-        return built
-
     context = SimpleNamespace(
         profile=load_profile(profile),
         tasks=[SimpleNamespace(reference=SimpleNamespace(name="blend"))],
         devices=[SimpleNamespace(kind=device)],
         work_folder=Path("work"),
     )
-    engine, store = SimpleNamespace(submit_build=submit_build), SimpleNamespace(updated_weights=Path("w"))
-    check_hvx_floats(cast(Any, engine), cast(Any, store), cast(Any, context), 0)
+    with contextlib.closing(ScriptedExecutor(lambda task: found)) as executor:
+        check_hvx_floats(executor, cast(Any, SimpleNamespace(updated_weights=Path("w"))), cast(Any, context), 0)
 
 
 def failed(reason: str) -> GeneratorFailure:

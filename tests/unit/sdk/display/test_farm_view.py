@@ -9,7 +9,7 @@ import time
 from rich.console import Console
 
 from autotune_loop.farm.device import FarmDevice
-from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmMemberState, FarmRunState, FarmState
+from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmRunState, FarmState, FarmWorkerState
 from sdk.display.farm_view import farm_fields, farm_text
 
 _ANA = FarmRunState("11aa", "ana@laptop", "blur", "high", 12.0, 3, 0, 0.0, 2, time.time(), 0.1)
@@ -19,13 +19,13 @@ _BOB = FarmRunState("22bb", "bob@desk", "[red]corner", "normal", 30.0, 4, 3, 95.
 def _state() -> FarmState:
     return FarmState(
         (
-            FarmMemberState("lab1", "m1", "tls://192.168.1.5:40000", 4, 2),
-            FarmMemberState("lab2", "m2", "tls://b:1", 0, 0),
+            FarmWorkerState("lab1", "m1", "tls://192.168.1.5:40000", 4, 2),
+            FarmWorkerState("lab2", "m2", "tls://b:1", 0, 0),
         ),
         (
             FarmDeviceState(
                 device=FarmDevice("pi5", "arm64", "ssh", ("desk",)),
-                member="lab2",
+                worker="lab2",
                 run_id="11aa",
                 task="measure",
                 busy_s=4.0,
@@ -59,7 +59,7 @@ def test_who_measures_what_and_who_comes_next_is_told() -> None:
 
 
 def test_an_empty_farm_says_how_to_fill_it_and_json_is_complete() -> None:
-    assert "no members yet. Start one with `sdk farm worker`" in shown(FarmState((), (), ()))
+    assert "no workers yet. Start one with `sdk farm worker`" in shown(FarmState((), (), ()))
     fields = json.loads(json.dumps(farm_fields("tls://lab1:8786", _state())))
     assert [device["state"] for device in fields["devices"]] == ["busy", "free"]
     assert fields["devices"][0]["labels"] == ["desk"] and fields["runs"][1]["position"] == 3

@@ -12,7 +12,7 @@ import pytest
 
 from sdk.project.file import find_project
 from sdk.select.farm_choice import choose_farm
-from sdk.service.farm_membership import open_membership
+from sdk.service.farm_worker import open_farm_worker
 from sdk.settings import Settings, read_settings
 from targets.errors import FarmError, UsageError
 
@@ -44,20 +44,20 @@ def test_a_wrong_table_is_named(tmp_path: Path, text: str) -> None:
 
 def test_one_worker_of_a_name_and_something_to_serve_with(settings: Settings, tmp_path: Path) -> None:
     own = replace(settings, cache_folder=tmp_path / "cache")
-    with pytest.raises(UsageError, match="nothing to serve a farm with"), open_membership("lab1", (), 0, own, print):
+    with pytest.raises(UsageError, match="nothing to serve a farm with"), open_farm_worker("lab1", (), 0, own, print):
         pass
-    with pytest.raises(UsageError, match="cannot name a member"), open_membership("../lab1", (), 1, own, print):
+    with pytest.raises(UsageError, match="cannot name a worker"), open_farm_worker("../lab1", (), 1, own, print):
         pass
-    with open_membership("lab1", (), 1, own, print) as member:
-        left = member.place.work_folder / "left behind"
+    with open_farm_worker("lab1", (), 1, own, print) as farm_worker:
+        left = farm_worker.place.work_folder / "left behind"
         left.mkdir()
         with (
             pytest.raises(FarmError, match="A worker called lab1 runs on this machine already"),
-            open_membership("lab1", (), 1, own, print),
+            open_farm_worker("lab1", (), 1, own, print),
         ):
             pass
-    with open_membership("lab1", (), 3, own, print) as member:
-        assert not left.exists() and member.build_slots == 3 and member.device_names == []
+    with open_farm_worker("lab1", (), 3, own, print) as farm_worker:
+        assert not left.exists() and farm_worker.build_slots == 3 and not farm_worker.devices
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")

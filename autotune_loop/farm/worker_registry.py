@@ -1,4 +1,4 @@
-"""Who is in the farm just now, as a run sees it, and where the run stands in the queue."""
+"""Which workers are in the farm, as a run sees it, and where the run stands in the queue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from distributed import Client
 
+from autotune_loop.events import FarmQueue, Listener
 from autotune_loop.farm.device import FarmDevice
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.use import FarmUse
@@ -23,13 +24,15 @@ _ANSWER_S = 5.0
 # A scheduler that does not answer for so long is taken for gone, and so are the devices.
 _SILENCE_S = 15.0
 
-# Told the names of devices that no member has any more, and None when nobody builds; runs on the client's loop.
+# Told the names of devices that no worker has any more, and None when nobody builds; runs on the client's loop.
 ResourcesLeft = Callable[[set[str | None]], Awaitable[None]]
 # Told how many tasks come before the run's next one, and the seconds until that begins.
 Queued = Callable[[int, float], None]
 
+_WORTH_TELLING_S = 2.0
 
-class Roster:
+
+class WorkerRegistry:
     """Asks the scheduler's ledger twice a second, on the client's loop.
 
     Args:
@@ -54,7 +57,7 @@ class Roster:
         self._lock = threading.Lock()
         self._version = -1
         self._devices: dict[str, FarmDevice] = {}
-        self._workers: dict[str, str] = {}
+        self._dask_workers: dict[str, str] = {}
         self._arrived: list[str] = []
         self._heard_s = time.monotonic()
         self._task: Any = None
@@ -71,7 +74,7 @@ class Roster:
             asyncio.run_coroutine_threadsafe(self._beat(), loop).result(_FIRST_BEAT_S)
         except (OSError, TimeoutError, AttributeError, KeyError, ValueError) as error:
             raise FarmError(
-                f"The scheduler at {self._farm.address.address} is none of `sdk farm scheduler`: {error}.",
+                f"The scheduler at {self._farm.address.address} is not one of `sdk farm scheduler`: {error}.",
                 next_step="Start one with `sdk farm scheduler`, of the same version as this SDK.",
             ) from error
         self._task = asyncio.run_coroutine_threadsafe(self._beat_on(), loop)
@@ -82,7 +85,7 @@ class Roster:
             self._task.cancel()
 
     def has(self, device_name: str) -> bool:
-        """Whether a member has the device."""
+        """Whether a worker has the device."""
         return device_name in self._devices
 
     def arrivals(self) -> list[str]:
@@ -96,9 +99,9 @@ class Roster:
         """Whether the scheduler answers."""
         return time.monotonic() - self._heard_s < _HEARD_S
 
-    def workers_by_member(self) -> dict[str, str]:
-        """The address of one worker of each member, by the members' ids."""
-        return dict(self._workers)
+    def dask_workers(self) -> dict[str, str]:
+        """The address of one Dask worker of each worker, by the workers' ids."""
+        return dict(self._dask_workers)
 
     async def _beat_on(self) -> None:
         while True:
@@ -127,24 +130,54 @@ class Roster:
         answer = await asyncio.wait_for(beat, _ANSWER_S)
         self._heard_s = time.monotonic()
         share.others_are_at(answer["floor_s"])
-        if "members" in answer:
+        if "workers" in answer:
             self._version = answer["version"]
-            await self._take(answer["members"])
+            await self._take(answer["workers"])
         if "position" in answer:
             with contextlib.suppress(Exception):  # who shows it is not part of the run
                 self._queued(answer["position"], answer["start_s"])
 
-    async def _take(self, members: Mapping[str, Mapping[str, Any]]) -> None:
-        """Put the members that are there in the place of those that were."""
-        devices = [FarmDevice.from_fields(told["device"]) for told in members.values() if told.get("device")]
+    async def _take(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put the workers that are there in the place of those that were."""
+        devices = [FarmDevice.from_fields(told["device"]) for told in workers.values() if told.get("device")]
         wanted = {device.name: device for device in devices if self._farm.wish.takes(device)}
         with self._lock:
             gone: set[str | None] = {name for name in self._devices if name not in wanted}
             self._arrived += [name for name in wanted if name not in self._devices]
             self._devices = wanted
-            self._workers = {told["member_id"]: address for address, told in members.items()}
-            had_slots, self.build_slots = self.build_slots, sum(int(told["build_slots"]) for told in members.values())
+            self._dask_workers = {told["worker_id"]: address for address, told in workers.items()}
+            had_slots, self.build_slots = self.build_slots, sum(int(told["build_slots"]) for told in workers.values())
         if had_slots and not self.build_slots:
             gone.add(None)
         if gone:
             await self._resources_left(gone)
+
+
+class QueueWatch:
+    """Tells a run's listener when it has to wait in its farm's queue:
+
+    after two seconds of waiting, then when the position changes, and when it is over.
+    """
+
+    def __init__(self, listen: Listener) -> None:
+        self._listen = listen
+        self._since_s: float | None = None
+        self._told: int | None = None
+
+    def stands_at(self, position: int, start_s: float) -> None:
+        """The run's place just now; called twice a second.
+
+        Args:
+            start_s: seconds until its next measurement begins.
+        """
+        now_s = time.monotonic()
+        if position == 0:
+            self._since_s = None
+            if self._told is not None:
+                self._told = None
+                self._listen(FarmQueue(0, 0.0))
+            return
+        self._since_s = now_s if self._since_s is None else self._since_s
+        if now_s - self._since_s >= _WORTH_TELLING_S and position != self._told:
+            self._told = position
+            self._listen(FarmQueue(position, start_s))

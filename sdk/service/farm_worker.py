@@ -23,21 +23,21 @@ from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import usable_memory_bytes
 
 if TYPE_CHECKING:
-    from autotune_loop.execute.worker import FarmMember
+    from autotune_loop.execute.worker import FarmWorker
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _MEMORY_SHARE = 0.8
 
 
 @contextlib.contextmanager
-def open_membership(
+def open_farm_worker(
     name: str | None,
     entries: Sequence[InventoryDevice],
     build_slots: int | None,
     settings: Settings,
     tell: Callable[[str], None],
-) -> Iterator[FarmMember]:
-    """A member with the inventory's devices, and a scratch folder that is its own.
+) -> Iterator[FarmWorker]:
+    """A worker with the inventory's devices, and a scratch folder that is its own.
 
     Args:
         name: what the farm calls it; None takes the host's name.
@@ -51,14 +51,14 @@ def open_membership(
     """
     name = socket.gethostname() if name is None else name
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name[:80]!r} cannot name a member of a farm.", next_step="Give --name, such as lab1.")
+        raise UsageError(f"{name[:80]!r} cannot name a worker of a farm.", next_step="Give --name, such as lab1.")
     usable = frozenset(os.sched_getaffinity(0))
     slots = max(1, len(usable) - 1) if build_slots is None else build_slots
     _check(entries, slots)
     with _own_folder(settings.cache_folder / "farm" / name) as folder:
         if entries:
             _prepare(entries, settings, tell)
-        yield _member(name, entries, slots, folder, usable, settings)
+        yield _made(name, entries, slots, folder, usable, settings)
 
 
 def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
@@ -110,15 +110,15 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _member(
+def _made(
     name: str,
     entries: Sequence[InventoryDevice],
     build_slots: int,
     folder: Path,
     usable: frozenset[int],
     settings: Settings,
-) -> FarmMember:
-    from autotune_loop.execute.worker import FarmMember, MemberPlace
+) -> FarmWorker:
+    from autotune_loop.execute.worker import FarmWorker, MemberPlace
     from autotune_loop.farm.device import served_devices
     from devices.device import Device
     from devices.remote.open import open_remote
@@ -142,4 +142,4 @@ def _member(
     def open_device(device: Device) -> AgentTransport:
         return open_remote(device, connections, cache, token)
 
-    return FarmMember(name, place, served_devices(entries), build_slots, open_device)
+    return FarmWorker(name, place, served_devices(entries), build_slots, open_device)

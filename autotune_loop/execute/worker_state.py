@@ -1,4 +1,4 @@
-"""What a member keeps open for a run: the generator, the caches, the devices."""
+"""What is open for a run on one machine: the generator, the caches, the devices."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ from targets.schedule.plugins import build_search_plugin
 from targets.toolchain.c_toolchain import CToolchain, open_toolchain
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
-_THREAD = threading.local()
-
-# From a device's name to the device and what makes its transport, not yet connected where it is a remote one.
+# From a device's name to the device and a function that makes its transport, not yet connected where it is remote.
 FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]
 
 
-class RunWorker:
-    """Opened lazily; shared by the threads that work for the run."""
+class WorkerState:
+    """Everything is opened when it is first needed. Shared by the threads that work for the run."""
 
     def __init__(self, context: RunContext, find_device: FindDevice) -> None:
         self.context = context
@@ -71,13 +69,13 @@ class RunWorker:
 
     @property
     def card_check(self) -> CardCheck | None:
-        """What kernels for a card are checked against; None where they run on a processor."""
+        """The check of kernels for a card; None where they run on a processor."""
         card = self.context.profile.machine.gpu
         return None if card is None else CardCheck(card, find_ptxas(self.context.environment))
 
     @property
     def search_plugin(self) -> Path | None:
-        """What ends a generator right after its search; None on a machine without a C++ compiler."""
+        """The plug-in that ends a generator right after its search; None on a machine without a C++ compiler."""
         with self._lock:
             return self._find_search_plugin()
 
@@ -102,7 +100,7 @@ class RunWorker:
         return self._search_plugin
 
     def device_session(self, device_name: str) -> DeviceSession:
-        """A device in this run's service, not yet opened at first.
+        """The run's session with a device; a new one is not open yet.
 
         Raises:
             DeviceError: there is no such device here.
@@ -132,20 +130,3 @@ class RunWorker:
         stop = self.stop
         with self._turns.measuring() if self.context.cores.take_turns else contextlib.nullcontext():
             yield stop
-
-
-@contextlib.contextmanager
-def working_for(worker: RunWorker) -> Iterator[None]:
-    """Within it, `current_run_worker` gives `worker` in this thread."""
-    _THREAD.worker = worker
-    try:
-        yield
-    finally:
-        del _THREAD.worker
-
-
-def current_run_worker() -> RunWorker:
-    """What is open for the run that the calling task works for."""
-    worker = _THREAD.worker
-    assert isinstance(worker, RunWorker)
-    return worker

@@ -1,4 +1,4 @@
-"""What the engine promises, on this machine alone and over a farm of real processes with certificates."""
+"""What an executor promises: in this process, on a farm of real processes with certificates, and by a script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,28 +13,33 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint
-from autotune_loop.execute import tasks
-from autotune_loop.execute.engine import Engine
-from autotune_loop.execute.timing import ReferenceRun, Timing
+from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.execute.build_tasks import Link, Search, SearchAndBuild
+from autotune_loop.execute.device_session import ReferenceRun, Timing
+from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.farm_executor import FarmExecutor
+from autotune_loop.execute.local_executor import LocalExecutor
+from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.state import farm_state
 from autotune_loop.farm.use import DeviceWish, FarmUse
 from devices.agent.program import agent_for
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import Measurement
 from sdk.settings import Settings
-from targets.build.executable import Executable
-from targets.errors import GeneratorError
+from targets.build.executable import Executable, KernelObject
+from targets.errors import FarmError, GeneratorError
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
 from tests.contract.conftest import SEARCH_PATH
 from tests.contract.farm_user import context_for
 from tests.loopback_farm import LoopbackFarm, loopback_farm
 from tests.loopback_lab import LoopbackLab
+from tests.plain_tasks import Divide, Meet, Nap
 from tests.remote_board import SshBoard, ssh_board
+from tests.scripted_executor import ScriptedExecutor
 from weights.baseline import baseline_weights
 from weights.weights_file import write_weights
 
@@ -49,7 +53,7 @@ _LIMIT_S = 240.0
 
 @dataclass(frozen=True)
 class Farm:
-    """A farm with one board, and one more member that builds."""
+    """A farm with one board, and one more worker that builds."""
 
     processes: LoopbackFarm
     lab: LoopbackLab
@@ -62,7 +66,7 @@ class Farm:
         )
 
     def start_lab(self) -> None:
-        """The member with the board."""
+        """The worker with the board."""
         self.processes.start_worker("lab", self.lab.settings, self.lab.inventory)
 
 
@@ -80,56 +84,95 @@ def farm(tmp_path_factory: pytest.TempPathFactory, settings: Settings, cache: Co
         yield made
 
 
-@pytest.fixture(params=["in-process", "farm"])
-def engine(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Engine]:
-    """An engine with one device, `board`."""
-    context = replace(context_for(tmp_path), cache_folder=settings.cache_folder, environment=settings.environment)
-    use = None
-    if request.param == "farm":
-        use = request.getfixturevalue("farm").use()
-    else:
-        context = replace(context, devices=(Device("board", "local", "x86-64", Clock.WALL, 1, uses_host_cores=True),))
-    with Engine(context, 1, use) as opened:
+@contextlib.contextmanager
+def farm_executor(folder: Path, farm: Farm) -> Iterator[FarmExecutor]:
+    """An executor of a user of the farm."""
+    with contextlib.closing(FarmExecutor(context_for(folder), 1, farm.use())) as opened:
         yield opened
 
 
-def test_a_schedule_is_searched_built_linked_and_timed(engine: Engine, halide: HalideInstall, tmp_path: Path) -> None:
+def _opened(kind: str, request: pytest.FixtureRequest, settings: Settings, folder: Path) -> Executor:
+    if kind == "scripted":
+        return ScriptedExecutor()
+    context = replace(context_for(folder), cache_folder=settings.cache_folder, environment=settings.environment)
+    if kind == "farm":
+        return FarmExecutor(context, 1, request.getfixturevalue("farm").use())
+    board = Device("board", "local", "x86-64", Clock.WALL, 1, uses_host_cores=True)
+    return LocalExecutor(replace(context, devices=(board,)), 1)
+
+
+@pytest.fixture(params=["in-process", "farm", "scripted"])
+def executor(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Executor]:
+    """An executor with one device, `board`."""
+    with contextlib.closing(_opened(request.param, request, settings, tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["in-process", "farm"])
+def working(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Executor]:
+    """One that does real work."""
+    with contextlib.closing(_opened(request.param, request, settings, tmp_path)) as opened:
+        yield opened
+
+
+def test_a_schedule_is_searched_built_linked_and_timed(
+    working: Executor, halide: HalideInstall, tmp_path: Path
+) -> None:
     weights = tmp_path / "used.weights"
     write_weights(baseline_weights(halide.plugin_path("Adams2019")), weights)
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, weights)
     folder = tmp_path / "run" / "0"
-    found = engine.submit_build(tasks.search_and_build, point, 0, folder, "kernel").result(_LIMIT_S)
+    found = working.submit(SearchAndBuild(folder, 0, point, "kernel")).result(_LIMIT_S)
     assert isinstance(found, SearchedSchedule)
     assert found.point == point
     assert found.built is not None
-    # What a member has made lies where the run wants it.
+    # What a worker has made lies where the run wants it.
     assert {found.featurization_path.parent, found.built.object_path.parent} == {folder}
     assert found.built.schedule_path.read_text().startswith("#ifndef")
-    kernels = [tasks.KernelObject("kernel", found.built.object_path)]
-    linked = engine.submit_here(tasks.link, kernels, tmp_path / "run" / "batch").result(_LIMIT_S)
+    kernels = (KernelObject("kernel", found.built.object_path),)
+    linked = working.submit(Link(tmp_path / "run", "batch", kernels)).result(_LIMIT_S)
     assert isinstance(linked, Executable)
     run = ReferenceRun(linked, "kernel", "reference.raw", 60.0)
     quick = MeasureSettings(max_time_s=0.02)
-    timing = engine.submit_measure("board", tasks.prepare_reference, "board", run, quick).result(_LIMIT_S)
+    timing = working.submit(PrepareReference("board", run, quick)).result(_LIMIT_S)
     assert isinstance(timing, Timing)
     assert isinstance(timing.result, Measurement)
-    again = engine.submit_measure("board", tasks.measure, "board", linked, "kernel", quick, run, tasks.Tolerance())
-    timed = again.result(_LIMIT_S).result
+    timed = working.submit(Measure("board", linked, "kernel", quick, run, Tolerance())).result(_LIMIT_S).result
     assert isinstance(timed, Measurement)
     assert timed.output_checked
-    engine.submit_measure("board", tasks.forget, "board", linked).result(_LIMIT_S)
+    working.submit(Forget("board", "batch", linked.sha256)).result(_LIMIT_S)
 
 
-def test_a_failure_is_a_result_and_a_fault_an_exception(engine: Engine, tmp_path: Path) -> None:
+def test_a_failure_is_a_result(working: Executor, tmp_path: Path) -> None:
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, tmp_path / "used.weights")
     point.weights_path.write_bytes(b"")
-    found = engine.submit_build(tasks.search, point, 1, tmp_path / "0").result(_LIMIT_S)
-    assert isinstance(found, tasks.SearchFailure)
+    found = working.submit(Search(tmp_path / "0", 1, point)).result(_LIMIT_S)
+    assert isinstance(found, SearchFailure)
     assert "nonsense" in found.failure.message
     assert found.point == point
     assert not (tmp_path / "0").exists()
+
+
+def test_a_fault_is_an_exception(executor: Executor, tmp_path: Path) -> None:
+    assert executor.submit(Divide(tmp_path, 7, 2)).result(_LIMIT_S) == 3
     with pytest.raises(ZeroDivisionError):
-        engine.submit_build(divmod, 1, 0).result(_LIMIT_S)
+        executor.submit(Divide(tmp_path, 1, 0)).result(_LIMIT_S)
+
+
+def test_an_executor_has_slots_and_no_news(executor: Executor) -> None:
+    assert executor.build_slots >= 1
+    executor.arrivals()
+    assert executor.arrivals() == []
+    executor.interrupt()
+    assert executor.submit(Nap("board", 0.01)).result(_LIMIT_S) == 0.01, "what comes later is not interrupted"
+
+
+def test_what_has_not_begun_when_the_run_ends_fails(executor: Executor) -> None:
+    executor.submit(Nap("board", 0.0)).result(_LIMIT_S)
+    under_way = [executor.submit(Nap("board", 0.5)) for _ in range(3)]
+    executor.close()
+    with pytest.raises(FarmError, match="The run has ended"):
+        under_way[-1].result(_LIMIT_S)
 
 
 def test_a_generator_that_does_not_travel_is_told_so(farm: Farm, tmp_path: Path) -> None:
@@ -140,27 +183,24 @@ def test_a_generator_that_does_not_travel_is_told_so(farm: Farm, tmp_path: Path)
     context = replace(context, tasks=(replace(context.tasks[0], reference=reference),))
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, tmp_path / "used.weights")
     point.weights_path.write_bytes(b"")
-    with Engine(context, 1, farm.use()) as engine, pytest.raises(GeneratorError) as caught:
-        engine.submit_build(tasks.search, point, 0, tmp_path / "0").result(_LIMIT_S)
+    with (
+        contextlib.closing(FarmExecutor(context, 1, farm.use())) as executor,
+        pytest.raises(GeneratorError) as caught,
+    ):
+        executor.submit(Search(tmp_path / "0", 0, point)).result(_LIMIT_S)
     assert caught.value.message == (
-        "On the farm's member cores, needy.py cannot be imported: ModuleNotFoundError: No module named 'beside_it'."
-        " Only a generator's own file travels to members."
+        "On the farm's worker cores, needy.py cannot be imported: ModuleNotFoundError: No module named 'beside_it'."
+        " Only the generator's own file is sent to workers."
     )
+    assert "--scheduler none" in caught.value.next_step
 
 
-def test_one_at_a_time_on_a_device(engine: Engine) -> None:
+def test_one_at_a_time_on_a_device(executor: Executor) -> None:
     started_s = time.monotonic()
-    futures = [engine.submit_measure("board", time.sleep, 0.2) for _ in range(4)]
+    futures = [executor.submit(Nap("board", 0.2)) for _ in range(4)]
     for future in futures:
         future.result(_LIMIT_S)
     assert time.monotonic() - started_s >= 0.8
-
-
-_TOGETHER = threading.Barrier(3)
-
-
-def _meet() -> int:
-    return _TOGETHER.wait(timeout=_LIMIT_S)
 
 
 def test_several_at_once_on_a_device_whose_clock_nothing_disturbs(settings: Settings, tmp_path: Path) -> None:
@@ -168,8 +208,8 @@ def test_several_at_once_on_a_device_whose_clock_nothing_disturbs(settings: Sett
     context = replace(
         context_for(tmp_path), cache_folder=settings.cache_folder, environment=settings.environment, devices=(device,)
     )
-    with Engine(context, 1) as engine:
-        futures = [engine.submit_measure("emulator", _meet) for _ in range(6)]
+    with contextlib.closing(LocalExecutor(context, 1)) as executor:
+        futures = [executor.submit(Meet("emulator")) for _ in range(6)]
         assert sorted(future.result(_LIMIT_S) for future in futures) == [0, 0, 1, 1, 2, 2]
 
 
@@ -186,17 +226,17 @@ def _until(condition: object) -> None:
 
 
 def test_two_users_share_a_device_and_its_lease(farm: Farm, tmp_path: Path) -> None:
-    with Engine(context_for(tmp_path / "a"), 1, farm.use()) as first:
-        boot = first.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S)
-        with Engine(context_for(tmp_path / "b"), 1, farm.use()) as second:
-            assert second.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S) == boot
+    with farm_executor(tmp_path / "a", farm) as first:
+        boot = first.submit(OpenDevice("board")).result(_LIMIT_S)
+        with farm_executor(tmp_path / "b", farm) as second:
+            assert second.submit(OpenDevice("board")).result(_LIMIT_S) == boot
             with farm_client(farm.processes.address) as client:
                 _until(lambda: len(farm_state(client).devices[0].users) == 2)
                 state = farm_state(client)
             assert [run.user for run in state.runs] == ["tester@here", "tester@here"]
-            assert {member.name for member in state.members} == {"lab", "cores"}
+            assert {worker.name for worker in state.workers} == {"lab", "cores"}
         assert len(_leases(farm.board)) == 1
-        assert first.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S) == boot
+        assert first.submit(OpenDevice("board")).result(_LIMIT_S) == boot
 
 
 def test_the_devices_of_a_killed_user_are_given_back(farm: Farm, tmp_path: Path) -> None:
@@ -210,30 +250,30 @@ def test_the_devices_of_a_killed_user_are_given_back(farm: Farm, tmp_path: Path)
     _until(lambda: not _leases(farm.board))
 
 
-def test_a_killed_member_takes_its_lease_back(farm: Farm, tmp_path: Path) -> None:
-    with Engine(context_for(tmp_path), 1, farm.use()) as engine:
-        boot = engine.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S)
-        under_way = engine.submit_measure("board", time.sleep, 60)
+def test_a_killed_worker_takes_its_lease_back(farm: Farm, tmp_path: Path) -> None:
+    with farm_executor(tmp_path, farm) as executor:
+        boot = executor.submit(OpenDevice("board")).result(_LIMIT_S)
+        under_way = executor.submit(Nap("board", 60.0))
         time.sleep(0.5)
-        engine.arrivals()
+        executor.arrivals()
         farm.processes.workers["lab"].kill()
         with pytest.raises(DeviceTrouble, match="serves board is gone") as caught:
             under_way.result(_LIMIT_S)
         assert caught.value.kind is TroubleKind.LOST
-        _until(lambda: not _is_there(engine))
+        _until(lambda: not _is_there(executor))
         with pytest.raises(DeviceTrouble):
-            engine.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S)
-        assert len(_leases(farm.board)) == 1, "the dead member's"
+            executor.submit(OpenDevice("board")).result(_LIMIT_S)
+        assert len(_leases(farm.board)) == 1, "the dead worker's"
         farm.start_lab()
         arrived: list[str] = []
-        _until(lambda: arrived.extend(engine.arrivals()) or arrived)
+        _until(lambda: arrived.extend(executor.arrivals()) or arrived)
         assert arrived == ["board"]
-        assert engine.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S) == boot
+        assert executor.submit(OpenDevice("board")).result(_LIMIT_S) == boot
 
 
-def _is_there(engine: Engine) -> bool:
-    """Whether the engine still takes the board for one that a member serves."""
-    future = engine.submit_measure("board", time.monotonic)
+def _is_there(executor: Executor) -> bool:
+    """Whether the executor still takes the board for one that a worker serves."""
+    future = executor.submit(Nap("board", 0.0))
     with contextlib.suppress(DeviceTrouble):
         future.result(_LIMIT_S)
         return True
@@ -241,21 +281,21 @@ def _is_there(engine: Engine) -> bool:
 
 
 def test_a_scheduler_that_is_started_again_is_found_again(farm: Farm, tmp_path: Path) -> None:
-    with Engine(context_for(tmp_path), 1, farm.use()) as engine:
-        boot = engine.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S)
-        timed = engine.submit_measure("board", time.sleep, 60)
-        built = engine.submit_build(abs, -1)
+    with farm_executor(tmp_path, farm) as executor:
+        boot = executor.submit(OpenDevice("board")).result(_LIMIT_S)
+        timed = executor.submit(Nap("board", 60.0))
+        built = executor.submit(Divide(tmp_path, 1, 1))
         farm.processes.scheduler.kill()
         with pytest.raises(DeviceTrouble):
             timed.result(_LIMIT_S)
         farm.processes.start_scheduler()
         # A build waits for the scheduler; a measurement is for who measures to ask for again.
         assert built.result(_LIMIT_S) == 1
-        assert engine.submit_build(abs, -2).result(_LIMIT_S) == 2
+        assert executor.submit(Divide(tmp_path, 2, 1)).result(_LIMIT_S) == 2
 
         def opened() -> bool:
             with contextlib.suppress(DeviceTrouble):
-                return engine.submit_measure("board", tasks.open_device, "board").result(_LIMIT_S) == boot
+                return executor.submit(OpenDevice("board")).result(_LIMIT_S) == boot
             return False
 
         _until(opened)

@@ -1,14 +1,15 @@
-"""The engine of one machine talks to nobody: no port is opened, nothing is left in the temporary folder."""
+"""The executor of one machine talks to nobody: no port is opened, nothing is left in the temporary folder."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.engine import Engine
+from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock, Device
@@ -16,6 +17,7 @@ from devices.local.cores import plan_cores
 from devices.timing.measure_settings import KernelInputs
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.profile.loader import load_profile
+from tests.plain_tasks import Divide, Nap
 
 _LISTENING = "0A"
 
@@ -63,9 +65,9 @@ def test_no_port_is_opened_and_no_file_is_left(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     before = _listening_sockets()
 
-    with Engine(_context(tmp_path), build_slots=2) as engine:
-        assert engine.submit_build(abs, -3).result() == 3
-        assert engine.submit_measure("local", abs, -4).result() == 4
+    with contextlib.closing(LocalExecutor(_context(tmp_path), build_slots=2)) as executor:
+        assert executor.submit(Divide(tmp_path, 6, 2)).result() == 3
+        assert executor.submit(Nap("local", 0.004)).result() == 0.004
         assert _listening_sockets() == before
 
     assert list(temporary.iterdir()) == []

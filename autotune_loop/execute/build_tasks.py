@@ -1,0 +1,312 @@
+"""What is done in a build slot: search for schedules, generate code, link."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.execute.task import BuildTask, FileKey, R_co, key_of
+from autotune_loop.execute.worker_state import WorkerState
+from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.store.featurization import read_featurization
+from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from targets.cuda.device_code import run_checked_generator
+from targets.errors import SdkError
+from targets.generator.run import (
+    EMITTED_SUFFIXES,
+    AutoschedulerRequest,
+    GeneratedFiles,
+    GeneratorFailure,
+    GeneratorFailureReason,
+    GeneratorRequest,
+    plain_folder,
+)
+from targets.process.limited_process import ProcessLimits
+from targets.process.stop_signal import StopSignal
+from targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
+from targets.schedule.header import read_schedule
+from targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
+from weights.arithmetic import perturb_weights
+from weights.network import Network
+from weights.weights_file import read_weights, write_weights
+
+_WITH_CODE = ("object", "schedule", "featurization")
+_FROM_HEADER = ("object", "schedule")
+
+
+@dataclass(frozen=True)
+class BuiltReference:
+    """The independent schedule that outputs are compared with.
+
+    Attributes:
+        autoscheduler: which one made it.
+        ships: its schedule header can be shipped, once what Halide 21 leaves out of it is mended.
+        position: its place among those that may.
+    """
+
+    autoscheduler: str
+    kernel: KernelObject
+    schedule_path: Path
+    ships: bool
+    position: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is in plain loops, which the other autoschedulers' are independent of."""
+        return self.autoscheduler == ALL_AT_ROOT
+
+
+@dataclass(frozen=True)
+class _SearchTask(BuildTask[R_co]):
+    """Runs the autoscheduler's search.
+
+    Attributes:
+        task_index: the place of its pipeline among the run's tuning tasks.
+    """
+
+    task_index: int
+    point: SearchPoint
+
+    def inputs(self) -> dict[Path, FileKey]:
+        """See `Task.inputs`."""
+        return {self.point.weights_path: key_of(self.point.weights_path)}
+
+    def _search(self, state: WorkerState, symbol: str, emit: tuple[str, ...]) -> GeneratedFiles | GeneratorFailure:
+        with state.building() as stop:
+            return _run_search(state, self.point, self.task_index, self.output_folder, symbol, emit, stop)
+
+    def _searched(
+        self, state: WorkerState, generated: GeneratedFiles | GeneratorFailure, built: BuiltObject | None
+    ) -> SearchedSchedule | SearchFailure:
+        if isinstance(generated, GeneratorFailure):
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+            return SearchFailure(self.point, generated)
+        path = generated.files["featurization"]
+        sha256 = read_featurization(path, state.context.network).schedule_sha256
+        return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built)
+
+
+@dataclass(frozen=True)
+class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
+    """Sample one schedule; no code is generated for it."""
+
+    def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
+        """See `Task.run`."""
+        return self._searched(state, self._search(state, "search", ("featurization",)), None)
+
+
+@dataclass(frozen=True)
+class SearchAndBuild(_SearchTask[SearchedSchedule | SearchFailure], kind="search_and_build"):
+    """Sample one schedule and generate its code at once, for a search that would be too dear to repeat."""
+
+    symbol: str
+
+    def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
+        """See `Task.run`."""
+        generated = self._search(state, self.symbol, _WITH_CODE)
+        built = None if isinstance(generated, GeneratorFailure) else _built(self.symbol, generated)
+        return self._searched(state, generated, built)
+
+
+@dataclass(frozen=True)
+class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_object"):
+    """Generate a candidate's code by repeating its search, and make sure that it is the same schedule."""
+
+    symbol: str
+    schedule_sha256: str
+
+    def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
+        """See `Task.run`."""
+        generated = self._search(state, self.symbol, _WITH_CODE)
+        if isinstance(generated, GeneratorFailure):
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+            return generated
+        again = read_featurization(generated.files["featurization"], state.context.network).schedule_sha256
+        if again != self.schedule_sha256:
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+            message = "The search gave another schedule when it was repeated with the same seed."
+            return GeneratorFailure(GeneratorFailureReason.FAILED, message, "", generated.duration_s)
+        return _built(self.symbol, generated)
+
+
+@dataclass(frozen=True)
+class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
+    """Compile one schedule for Hexagon; returns whether it has HVX's instructions for floats."""
+
+    def run(self, state: WorkerState) -> bool | GeneratorFailure:
+        """See `Task.run`."""
+        generated = self._search(state, "floats_probe", ("object", "assembly"))
+        try:
+            if isinstance(generated, GeneratorFailure):
+                return generated
+            assembly = generated.files["assembly"].read_text(encoding="utf-8", errors="replace")
+            return re.search(r"\.(qf16|qf32|hf|sf)\b", assembly) is not None
+        finally:
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class BuildReference(BuildTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
+    """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
+
+    All at root is the first where vectors are in doubt.
+
+    Attributes:
+        task_index: the place of its pipeline among the run's tuning tasks.
+        skip: leaves out so many of these; the result is None when that leaves none.
+    """
+
+    task_index: int
+    symbol: str
+    skip: int = 0
+
+    def run(self, state: WorkerState) -> BuiltReference | GeneratorFailure | None:
+        """See `Task.run`."""
+        context = state.context
+        choices = reference_autoschedulers(state.halide, context.parallelism, context.profile, state.compiler)
+        first_failure: GeneratorFailure | None = None
+        for position, choice in enumerate(choices):
+            if position < self.skip:
+                continue
+            generated = _apply(state, choice, self.task_index, self.output_folder, self.symbol)
+            if isinstance(generated, GeneratedFiles):
+                kernel = KernelObject(self.symbol, generated.files["object"])
+                header = generated.files["schedule"]
+                return BuiltReference(choice.name, kernel, header, _ships(state, header), position)
+            first_failure = first_failure or generated
+            if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
+                break
+        return first_failure
+
+
+@dataclass(frozen=True)
+class BuildWithHeader(BuildTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
+    """Generate the code that a schedule header gives.
+
+    Attributes:
+        task_index: the place of its pipeline among the run's tuning tasks.
+    """
+
+    task_index: int
+    symbol: str
+    header_text: str
+
+    def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure | SdkError:
+        """See `Task.run`."""
+        try:
+            choice = schedule_autoscheduler(
+                mend_header(self.header_text, state.context.sample_file_name), state.compiler
+            )
+        except SdkError as error:
+            return error
+        generated = _apply(state, choice, self.task_index, self.output_folder, self.symbol)
+        return generated if isinstance(generated, GeneratorFailure) else _built(self.symbol, generated)
+
+
+@dataclass(frozen=True)
+class Link(BuildTask[Executable | SdkError], kind="link"):
+    """Link kernels, the runner and Halide's runtime into one executable."""
+
+    runs_here = True
+
+    file_name: str
+    kernels: tuple[KernelObject, ...]
+
+    def run(self, state: WorkerState) -> Executable | SdkError:
+        """See `Task.run`."""
+        output = self.output_folder / self.file_name
+        try:
+            with state.building():
+                tools = BuildTools(state.halide, state.cache, state.toolchain)
+                return link_executable(self.kernels, state.context.profile.halide_target, tools, output)
+        except SdkError as error:
+            return error
+
+
+def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
+    return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s)
+
+
+def _apply(
+    state: WorkerState, choice: AutoschedulerRequest, task_index: int, folder: Path, symbol: str
+) -> GeneratedFiles | GeneratorFailure:
+    """Generate the code of a schedule that needs no search."""
+    with state.building() as stop:
+        time_s = state.context.limits.reference_s
+        return _generate(state, choice, task_index, folder, symbol, _FROM_HEADER, time_s, stop)
+
+
+def _run_search(
+    state: WorkerState,
+    point: SearchPoint,
+    task_index: int,
+    folder: Path,
+    symbol: str,
+    emit: tuple[str, ...],
+    stop: StopSignal,
+) -> GeneratedFiles | GeneratorFailure:
+    folder.mkdir(parents=True, exist_ok=True)
+    weights_path = point.weights_path
+    if point.weights_noise > 0:
+        weights_path = folder / "noisy.weights"
+        noisy = perturb_weights(read_weights(point.weights_path), point.weights_noise, point.seed)
+        write_weights(noisy, weights_path)
+    limits = state.context.limits
+    time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
+    context = state.context
+    with plain_folder(weights_path.parent) as weights_folder, plain_folder(folder) as output_folder:
+        parameters = {
+            "beam_size": str(point.beam_size),
+            "random_dropout": str(point.random_dropout),
+            "random_dropout_seed": str(point.seed),
+            "weights_path": str(weights_folder / weights_path.name),
+        }
+        if point.origin is Origin.RANDOM and context.network is Network.ANDERSON2021:
+            # Dropout alone gives the same few schedules again and again, at several times the cost.
+            parameters["randomize_tilings"] = "1"
+        autoscheduler = profile_autoscheduler(state.halide, context.profile, context.parallelism, parameters)
+        if "object" not in emit and state.search_plugin is not None:
+            path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
+            autoscheduler = search_only(autoscheduler, state.search_plugin, path)
+        return _generate(state, autoscheduler, task_index, folder, symbol, emit, time_s, stop)
+
+
+def _generate(
+    state: WorkerState,
+    autoscheduler: AutoschedulerRequest,
+    task_index: int,
+    folder: Path,
+    symbol: str,
+    emit: tuple[str, ...],
+    time_s: float,
+    stop: StopSignal,
+) -> GeneratedFiles | GeneratorFailure:
+    context = state.context
+    task = context.tasks[task_index]
+    request = GeneratorRequest(
+        generator_name=task.generator_name,
+        function_name=symbol,
+        base_name=context.sample_file_name,
+        output_folder=folder,
+        emit=emit,
+        halide_target=context.kernel_target,
+        parameters=task.parameters,
+        autoscheduler=autoscheduler,
+    )
+    limits = ProcessLimits(time_s, context.limits.memory_bytes, context.cores.build)
+    return run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
+
+
+def _ships(state: WorkerState, header: Path) -> bool:
+    """Whether a schedule header may win: it compiles (a compiler must be there to tell), and on a GPU uses it."""
+    if state.context.profile.machine.gpu is not None and ".gpu_" not in header.read_text():
+        return False
+    try:
+        with state.building():
+            schedule_autoscheduler(mend_header(read_schedule(header), state.context.sample_file_name), state.compiler)
+    except SdkError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""What is done on a device: open it, run the reference, time a schedule, read the sensors, delete a batch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.execute.device_session import ReferenceRun, Timing
+from autotune_loop.execute.task import FileKey, MeasureTask
+from autotune_loop.execute.worker_state import WorkerState
+from devices.health.probe import DeviceSense
+from devices.timing.measure import device_failure
+from devices.timing.measure_settings import MeasureSettings, Tolerance
+from devices.timing.measurement import Measurement
+from targets.build.executable import Executable
+from targets.errors import DeviceError
+
+
+def _file_of(executable: Executable) -> dict[Path, FileKey]:
+    return {executable.path: FileKey(executable.path.name, executable.sha256)}
+
+
+@dataclass(frozen=True)
+class OpenDevice(MeasureTask[str | DeviceError], kind="open_device"):
+    """Connect to a device, again after trouble; returns the ID of its boot."""
+
+    is_brief = True
+
+    def run(self, state: WorkerState) -> str | DeviceError:
+        """See `Task.run`."""
+        try:
+            session = state.device_session(self.device_name)
+            session.open()
+        except DeviceError as error:
+            return error
+        return session.epoch.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class PrepareReference(MeasureTask[Timing | None], kind="prepare_reference"):
+    """Run the reference once; its outputs stay on the device for every candidate of the run.
+
+    Returns its time, or why there are no outputs; None when there are outputs and timing it failed.
+    """
+
+    reference: ReferenceRun
+    settings: MeasureSettings
+
+    def inputs(self) -> dict[Path, FileKey]:
+        """See `Task.inputs`."""
+        return _file_of(self.reference.executable)
+
+    def run(self, state: WorkerState) -> Timing | None:
+        """See `Task.run`."""
+        session = state.device_session(self.device_name)
+        try:
+            session.open()
+            with state.measuring() as stop:
+                started_s = time.monotonic()
+                result = session.reference(self.reference, self.settings, stop)
+                held_s = time.monotonic() - started_s
+        except DeviceError as error:
+            return Timing(device_failure(self.reference.symbol, self.device_name, error, under_way=False), 0.0)
+        if result is None:
+            return None
+        timed = result if isinstance(result, Measurement) else None
+        return Timing(result, held_s, session.epoch, timed, session.others(self.reference))
+
+
+@dataclass(frozen=True)
+class Measure(MeasureTask[Timing], kind="measure"):
+    """Check and time one kernel."""
+
+    executable: Executable
+    symbol: str
+    settings: MeasureSettings
+    reference: ReferenceRun | None
+    tolerance: Tolerance
+
+    def inputs(self) -> dict[Path, FileKey]:
+        """See `Task.inputs`."""
+        reference = {} if self.reference is None else _file_of(self.reference.executable)
+        return _file_of(self.executable) | reference
+
+    def run(self, state: WorkerState) -> Timing:
+        """See `Task.run`."""
+        with state.measuring() as stop:
+            return state.device_session(self.device_name).measure(
+                self.executable, self.symbol, self.settings, self.reference, self.tolerance, stop
+            )
+
+
+@dataclass(frozen=True)
+class Sense(MeasureTask[DeviceSense | None], kind="sense"):
+    """Read the device's sensors; returns None where there are none, or where it does not answer."""
+
+    is_brief = True
+
+    def run(self, state: WorkerState) -> DeviceSense | None:
+        """See `Task.run`."""
+        return state.device_session(self.device_name).sense()
+
+
+@dataclass(frozen=True)
+class Forget(MeasureTask[None], kind="forget"):
+    """Delete a measured batch's executable from the device.
+
+    Attributes:
+        file_name: as it was pushed.
+        sha256: of its content.
+    """
+
+    is_brief = True
+
+    file_name: str
+    sha256: str
+
+    def run(self, state: WorkerState) -> None:
+        """See `Task.run`."""
+        state.device_session(self.device_name).forget(self.file_name, self.sha256)

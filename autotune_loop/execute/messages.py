@@ -1,0 +1,353 @@
+"""What a run and its farm's workers send each other: msgpack, read by the types of these records.
+
+A path is sent as the key of an input file, or as a place in the task's output folder; each side puts its own in its
+place as it reads the message. A path that is neither is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from autotune_loop.execute.device_session import Timing
+from autotune_loop.execute.task import BuildTask, FileKey, R_co, Task, key_of
+from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
+from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.measure_settings import KernelInputs
+from devices.timing.measurement import MeasureFailure, Measurement
+from targets.errors import FarmError, SdkError
+from targets.profile.profile import TargetProfile
+
+_T = TypeVar("_T")
+
+# Where a file with that key is.
+FileAt = Callable[[FileKey], Path]
+
+
+class RemoteRun(msgspec.Struct, frozen=True):
+    """A run as a worker on another machine sees it; nothing in it is a secret or a device of the user's machine.
+
+    Attributes:
+        run_id: unique.
+        tuning_tasks: what is tuned; their generators are files to send.
+        inputs: of every kernel; a build needs none of them.
+        threads: Halide threads that a kernel runs with.
+    """
+
+    run_id: str
+    profile: TargetProfile
+    parallelism: int
+    threads: int
+    limits: BuildLimits
+    tuning_tasks: msgspec.Raw
+    inputs: msgspec.Raw
+
+    def read_tuning_tasks(self, file_at: FileAt) -> tuple[TuningTask, ...]:
+        """Return what is tuned, with the generators where they are on this machine."""
+        tasks: tuple[TuningTask, ...] = _decode(self.tuning_tasks, tuple[TuningTask, ...], file_at, None)
+        return tasks
+
+    def read_inputs(self, file_at: FileAt) -> KernelInputs:
+        """Return the kernels' inputs, with the files where they are on this machine."""
+        inputs: KernelInputs = _decode(self.inputs, KernelInputs, file_at, None)
+        return inputs
+
+
+class FilePart(msgspec.Struct, frozen=True):
+    """A piece of a file on its way to a worker.
+
+    Attributes:
+        offset, size_bytes: where it begins, and of the whole file.
+        executable: the file's mode.
+    """
+
+    run_id: str
+    key: FileKey
+    offset: int
+    size_bytes: int
+    executable: bool
+    content: bytes
+
+
+class TaskMessage(msgspec.Struct, frozen=True):
+    """A task for a worker.
+
+    Attributes:
+        kind: the task's.
+        task: its record.
+    """
+
+    run_id: str
+    kind: str
+    task: msgspec.Raw
+
+    @property
+    def builds(self) -> bool:
+        """Whether the task makes files."""
+        return issubclass(Task.kinds.get(self.kind, Task), BuildTask)
+
+    def read_task(self, file_at: FileAt, folder: Path | None) -> Task[Any]:
+        """Return the task with this machine's paths.
+
+        Args:
+            folder: where its files belong here; None for one that makes none.
+
+        Raises:
+            FarmError: it is of no kind that this process knows, or not what its kind wants.
+        """
+        if self.kind not in Task.kinds:
+            raise FarmError(f"This worker knows no task of kind {self.kind[:80]!r}.")
+        task: Task[Any] = _decode(self.task, Task.kinds[self.kind], file_at, folder)
+        return task
+
+
+class MissingInput(msgspec.Struct, frozen=True, tag=True):
+    """A worker cannot begin a task, because something has not been sent to it yet.
+
+    Attributes:
+        address: of the Dask worker that has the task.
+        worker_id: of the process, whose Dask workers share what they are sent.
+        key: the file; None for the run itself.
+    """
+
+    address: str
+    worker_id: str
+    key: FileKey | None
+
+
+class TaskResult(msgspec.Struct, frozen=True, tag=True):
+    """What a task gave.
+
+    Attributes:
+        result_type: the name of the result's type.
+        took_s: seconds that it held its device or its build slot.
+        files: those that it made, by their paths below its output folder.
+        is_raised: the result is an error that the task has raised.
+    """
+
+    result_type: str
+    result: msgspec.Raw
+    took_s: float
+    files: dict[str, bytes]
+    is_raised: bool = False
+
+    def read_result(self, task: Task[R_co], inputs: Mapping[Path, FileKey]) -> R_co:
+        """Return the result with the paths of who has asked.
+
+        Raises:
+            SdkError: the task has raised it.
+            FarmError: it is not what the task gives.
+        """
+        if self.is_raised:
+            raise decode(self.result, _Error).unwrapped()
+        types = _result_types(type(task))
+        if self.result_type not in types:
+            raise FarmError(f"A worker has answered a {task.kind!r} task with {self.result_type[:80]!r}.")
+        places = {key: path for path, key in inputs.items()}
+        value: Any = _decode(self.result, types[self.result_type], places.__getitem__, output_folder(task))
+        if isinstance(value, _Error | _Timing):
+            value = value.unwrapped()
+        result: R_co = value
+        return result
+
+    def unpack(self, folder: Path | None) -> None:
+        """Write the files.
+
+        Raises:
+            FarmError: a name leads out of the folder.
+            OSError: it cannot be written.
+        """
+        for name, content in self.files.items():
+            path = None if folder is None else _below(folder, name)
+            if path is None or path == folder:
+                raise FarmError(f"A worker of the farm has sent a file {name[:200]!r} that nobody asked for.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+Reply = TaskResult | MissingInput
+
+
+def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, Path]]:
+    """Return the message about a run, and the files that its workers will ask for.
+
+    Raises:
+        FarmError: a generator or an input file cannot be read.
+    """
+    tasks = tuple(replace(task, incumbent=None) for task in context.tasks)
+    paths = [*(task.reference.file for task in tasks), *context.inputs.files.values()]
+    keys = {path: key_of(path) for path in paths}
+    run = RemoteRun(
+        run_id=run_id,
+        profile=context.profile,
+        parallelism=context.parallelism,
+        threads=context.devices[0].threads if context.devices else context.parallelism,
+        limits=context.limits,
+        tuning_tasks=msgspec.Raw(_encode(tasks, keys, None)),
+        inputs=msgspec.Raw(_encode(context.inputs, keys, None)),
+    )
+    return encode(run), {key: path for path, key in keys.items()}
+
+
+def encode_task(run_id: str, task: Task[Any], inputs: Mapping[Path, FileKey]) -> bytes:
+    """Return the message that has a worker carry out a task."""
+    return encode(TaskMessage(run_id, task.kind, msgspec.Raw(_encode(task, inputs, output_folder(task)))))
+
+
+def task_result(
+    result: object, took_s: float, files: dict[str, bytes], inputs: Mapping[Path, FileKey], folder: Path | None
+) -> TaskResult:
+    """Return what a task gave, as its worker sends it.
+
+    Args:
+        result: an instance of one of the types that the task's `run` says.
+        inputs, folder: of the task, on this machine.
+    """
+    name, value = type(result).__name__, result
+    if isinstance(result, SdkError):
+        name, value = _ERROR, _Error.of(result)
+    elif isinstance(result, Timing):
+        value = _Timing.of(result)
+    return TaskResult(name, msgspec.Raw(_encode(value, inputs, folder)), took_s, files)
+
+
+def task_error(error: SdkError, took_s: float) -> TaskResult:
+    """Return the error that a task has raised, as its worker sends it."""
+    return TaskResult(_ERROR, msgspec.Raw(encode(_Error.of(error))), took_s, {}, is_raised=True)
+
+
+def output_folder(task: Task[Any]) -> Path | None:
+    """Return where a task's files belong; None where it makes none."""
+    return task.output_folder if isinstance(task, BuildTask) else None
+
+
+def encode(message: object) -> bytes:
+    """Return a message that has no paths in it."""
+    return _encode(message, {}, None)
+
+
+def decode(content: bytes | msgspec.Raw, message_type: type[_T]) -> _T:
+    """Read such a message.
+
+    Raises:
+        FarmError: it is not one of that type.
+    """
+    message: _T = _decode(content, message_type, _no_file, None)
+    return message
+
+
+# msgspec tells two dataclasses of a union apart by their place in a record only, and knows no exceptions.
+
+
+class _Timing(msgspec.Struct, frozen=True):
+    measurement: Measurement | None
+    failure: MeasureFailure | None
+    held_s: float
+    epoch: str
+    reference: Measurement | None
+    others: tuple[Measurement, ...]
+
+    @classmethod
+    def of(cls, timing: Timing) -> _Timing:
+        result = timing.result
+        measurement = result if isinstance(result, Measurement) else None
+        failure = result if isinstance(result, MeasureFailure) else None
+        return cls(measurement, failure, timing.held_s, timing.epoch, timing.reference, timing.others)
+
+    def unwrapped(self) -> Timing:
+        result = self.measurement or self.failure
+        if result is None:
+            raise FarmError("A worker has sent a timing without a result.")
+        return Timing(result, self.held_s, self.epoch, self.reference, self.others)
+
+
+_ERROR = "SdkError"
+_ERROR_KINDS: tuple[type[SdkError], ...] = (SdkError, *SdkError.__subclasses__())
+_ERRORS = {kind.__name__: kind for kind in _ERROR_KINDS}
+
+
+class _Error(msgspec.Struct, frozen=True):
+    kind: str
+    message: str
+    next_step: str
+    trouble: TroubleKind | None
+
+    @classmethod
+    def of(cls, error: SdkError) -> _Error:
+        kind = next(each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS)
+        trouble = error.kind if isinstance(error, DeviceTrouble) else None
+        return cls(kind, error.message, error.next_step, trouble)
+
+    def unwrapped(self) -> SdkError:
+        if self.trouble is not None:
+            return DeviceTrouble(self.trouble, self.message, next_step=self.next_step)
+        return _ERRORS.get(self.kind, SdkError)(self.message, next_step=self.next_step)
+
+
+def read_reply(content: bytes) -> Reply:
+    """Read a worker's reply to a task.
+
+    Raises:
+        FarmError: it is none.
+    """
+    reply: Reply = _decode(content, Reply, _no_file, None)
+    return reply
+
+
+@cache
+def _result_types(task_type: type[Task[Any]]) -> dict[str, Any]:
+    """The types that a task's `run` returns, as they are sent, by their names."""
+    returned = get_type_hints(task_type.run)["return"]
+    types = get_args(returned) or (returned,)
+    named: dict[str, Any] = {}
+    for each in types:
+        if issubclass(each, SdkError):
+            named[_ERROR] = _Error
+        else:
+            named[each.__name__] = _Timing if each is Timing else each
+    return named
+
+
+def _encode(value: object, inputs: Mapping[Path, FileKey], folder: Path | None) -> bytes:
+    def sent(part: object) -> object:
+        if not isinstance(part, Path):
+            raise NotImplementedError(f"{type(part).__name__} is not sent")
+        if part in inputs:
+            return inputs[part]
+        assert folder is not None, f"{part} is no input of its task"
+        return part.relative_to(folder).as_posix()
+
+    return msgspec.msgpack.encode(value, enc_hook=sent)
+
+
+def _decode(content: bytes | msgspec.Raw, message_type: Any, file_at: FileAt, folder: Path | None) -> Any:
+    def read(wanted: type, part: object) -> object:
+        if wanted is not Path:
+            raise NotImplementedError(f"{wanted.__name__} is not sent")
+        if isinstance(part, Mapping):
+            return file_at(msgspec.convert(part, FileKey))
+        path = None if folder is None or not isinstance(part, str) else _below(folder, part)
+        if path is None:
+            raise ValueError(f"a path that nobody asked for: {str(part)[:200]!r}")
+        return path
+
+    try:
+        return msgspec.msgpack.decode(content, type=message_type, dec_hook=read)
+    except (msgspec.MsgspecError, KeyError) as error:
+        raise FarmError(f"A message of the farm cannot be read: {error}.") from error
+
+
+def _below(folder: Path, name: str) -> Path | None:
+    """The place of that name in a folder; None where it leads out of it."""
+    parts = PurePosixPath(name).parts
+    return None if "/" in parts or ".." in parts else folder.joinpath(*parts)
+
+
+def _no_file(key: FileKey) -> Path:
+    raise KeyError(f"no file {key.name} belongs to it")
