@@ -245,6 +245,9 @@ class FarmExecutor:
 
     async def _lost(self, flight: _Flight) -> None:
         """A task's worker is gone: a build is done again; who measures decides about a measurement."""
+        if not self._is_open:
+            self._land(flight, error=FarmError("The run has ended."))
+            return
         if flight.device is not None:
             self._land(flight, error=_worker_lost(flight.device))
             return
@@ -254,19 +257,17 @@ class FarmExecutor:
             message = f"{flight.losses} workers of the farm were lost during the same build, one after the other."
         elif not await self._scheduler_is_back():
             message = "The farm's scheduler is gone."
-        if message or not self._is_open:
+        if message:
             step = "Read the log of the farm's scheduler, then continue the run with --resume."
-            self._land(flight, error=FarmError(message or "The run has ended.", next_step=step))
+            self._land(flight, error=FarmError(message, next_step=step))
         else:
             self._launch(flight)
 
     async def _scheduler_is_back(self) -> bool:
         until_s = time.monotonic() + _PATIENCE_S
-        while self._is_open and not self._registry.is_heard:
-            if time.monotonic() > until_s:
-                return False
+        while self._is_open and not self._registry.is_heard and time.monotonic() < until_s:
             await asyncio.sleep(_LOOK_S)
-        return True
+        return self._registry.is_heard
 
     async def _resources_left(self, devices: set[str | None]) -> None:
         """No worker has these devices any more, as far as the scheduler knows: nothing of theirs is waited for.

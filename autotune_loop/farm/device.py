@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from devices.device import Clock, Device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from targets.errors import FarmError
-from targets.values.records import Source, plain, record
 
 # The key under which a worker tells the scheduler of itself, and the resource that builds take.
 ANNOUNCEMENT = "sdk"
@@ -41,7 +42,8 @@ class FarmDevice:
 
     def to_fields(self) -> dict[str, Any]:
         """As a message carries it."""
-        return dict(plain(self))
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> FarmDevice:
@@ -50,7 +52,10 @@ class FarmDevice:
         Raises:
             FarmError: it is not that.
         """
-        return Source("A worker's device", FarmError).check(record(cls, passes_unknown=True), fields)
+        try:
+            return msgspec.convert(fields, cls)
+        except msgspec.ValidationError as error:
+            raise FarmError(f"A worker describes one of its devices in a way that cannot be read: {error}.") from error
 
 
 @dataclass(frozen=True)

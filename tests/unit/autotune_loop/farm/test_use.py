@@ -28,6 +28,7 @@ PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceM
 
 def test_a_device_is_the_same_after_its_message() -> None:
     assert FarmDevice.from_fields(PI.to_fields()) == PI
+    assert FarmDevice.from_fields({**PI.to_fields(), "labels": PI.labels}) == PI, "Dask reads lists as tuples"
 
 
 @pytest.mark.parametrize(
