@@ -40,7 +40,7 @@ def check_run_folder(result: TuneResult, name: str, clock: str, network: Network
         assert sample.featurization.schedule_sha256 == features.schedule_sha256
         check_header(beside / f"{name}.schedule.h", name)
         assert written_clock == clock and checked == 1
-    hashes = rows(folder, "SELECT argset, schedule_sha256 FROM candidates WHERE origin = 'random search'")
+    hashes = rows(folder, "SELECT task, schedule_sha256 FROM candidates WHERE origin = 'random search'")
     assert len(hashes) == len(set(hashes)), "a schedule was built twice"
     for path in (*(folder / "samples").glob("batch_*/used.weights"), folder / "samples" / "updated.weights"):
         read_weights(path)
