@@ -1,8 +1,8 @@
 """What a single value of a TOML or JSON file may be.
 
 A check takes a value as the file's parser gives it, and returns it as the program holds it, or raises `Unfit`.
-Plain functions do this, because neither msgspec nor cattrs names the file, the nearest valid name and what to do next,
-or keeps quiet about a value that may be a password.
+These are plain functions, because neither msgspec nor cattrs names the file, the nearest valid name and what to do
+next, or keeps quiet about a value that may be a password.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ Check: TypeAlias = Callable[[object], T]
 _LONGEST_LINE_CHARACTERS = 1024
 _LONGEST_WORD_CHARACTERS = 64
 _SHOWN_CHARACTERS = 80
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,80}|\[[0-9]+\]")
 _MUST_BE = "key '{0}' must be {text}."
-_SAYS = "key '{0}': {text}"
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (str, "a string"),
+    (int, "an integer"),
+    (float, "a float"),
+    (list, "a list"),
+    (Mapping, "a table"),
+    (type(None), "null"),
+)
 
 
 class Unfit(Exception):
-    """A value is not what its key wants.
+    """A value is not what its key expects.
 
     Attributes:
         expected: what the value must be.
-        keys: the dotted key of the value, and further keys that the sentence names.
+        keys: the dotted key of the value, and further keys that the message names.
         next_step: what to do about it; may be empty.
     """
 
@@ -46,7 +54,7 @@ class Unfit(Exception):
         self.next_step = ""
         self._form = form
 
-    def sentence(self, where: str) -> str:
+    def message(self, where: str) -> str:
         """Say what is wrong, and where: the file, then the key."""
         return f"{where}: {self._form.format(*self.keys, text=self)}".replace("key '' must", "it must")
 
@@ -57,27 +65,23 @@ def check_at(key: str, check: Check[T], value: object) -> T:
     Raises:
         Unfit: it is not right; the error has the key.
     """
+    outer = shown_key(key)
     try:
         return check(value)
     except Unfit as error:
-        error.keys = tuple(_joined(shown_key(key), inner) for inner in error.keys)
+        error.keys = tuple(
+            outer + (inner if not inner or inner.startswith("[") else f".{inner}") for inner in error.keys
+        )
         raise
     except SdkError as error:  # of a parser that is used as a check
-        outer = Unfit(error.message, keys=(shown_key(key),), form=_SAYS)
-        outer.next_step = error.next_step
-        raise outer from error
+        unfit = Unfit(error.message, keys=(outer,), form="key '{0}': {text}")
+        unfit.next_step = error.next_step
+        raise unfit from error
 
 
 def kind_of(value: object) -> str:
     """Say in TOML's words what a value is."""
-    if isinstance(value, bool):
-        return "true or false"
-    for kind, words in ((str, "a string"), (int, "an integer"), (float, "a float"), (list, "a list")):
-        if isinstance(value, kind):
-            return words
-    if value is None:
-        return "null"
-    return "a table" if isinstance(value, Mapping) else "a date or time"
+    return next((words for kind, words in _KINDS if isinstance(value, kind)), "a date or time")
 
 
 def shown(value: object) -> str:
@@ -92,7 +96,7 @@ def shown(value: object) -> str:
 
 def shown_key(key: str) -> str:
     """Show a key in a message, in quotes where the file needs them."""
-    if _PLAIN_KEY.fullmatch(key) or (key.startswith("[") and key.endswith("]")):
+    if _PLAIN_KEY.fullmatch(key):
         return key
     cut = key[:_SHOWN_CHARACTERS]
     return f'"{cut}"' if cut.isprintable() else '"' + ascii(cut)[1:-1] + '"'
@@ -100,21 +104,26 @@ def shown_key(key: str) -> str:
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """Return the valid word that looks most like `word`, or None where none does."""
-    close = get_close_matches(word[:_SHOWN_CHARACTERS], sorted(valid), n=1)
-    return close[0] if close else None
+    return next(iter(get_close_matches(word[:_SHOWN_CHARACTERS], sorted(valid), n=1)), None)
 
 
 def nearest_hint(word: str, valid: Iterable[str]) -> str:
-    """Return `; the nearest is 'WORD'` for the end of a sentence, or nothing."""
+    """Return `; the nearest is 'WORD'` for the end of a message, or nothing."""
     close = nearest(word, valid)
     return "" if close is None else f"; the nearest is '{close}'"
 
 
-def any_text(value: object) -> str:
-    """A string, whatever is in it."""
-    if not isinstance(value, str):
-        raise Unfit("a string", kind_of(value))
-    return value
+def _of_type(kind: type[T], expected: str) -> Check[T]:
+    def check(value: object) -> T:
+        if not isinstance(value, kind):
+            raise Unfit(expected, kind_of(value))
+        return value
+
+    return check
+
+
+any_text = _of_type(str, "a string")
+true_or_false = _of_type(bool, "true or false")
 
 
 def one_line(value: object) -> str:
@@ -138,9 +147,7 @@ def matching(pattern: str, expected: str) -> Check[str]:
     compiled = re.compile(pattern, re.ASCII)
 
     def check(value: object) -> str:
-        if not isinstance(value, str):
-            raise Unfit(expected, kind_of(value))
-        if not compiled.fullmatch(value):
+        if not isinstance(value, str) or not compiled.fullmatch(value):
             raise Unfit(expected, shown(value))
         return value
 
@@ -152,11 +159,9 @@ def one_of(valid: Iterable[str]) -> Check[str]:
     words = tuple(valid)
 
     def check(value: object) -> str:
-        expected = f"one of {', '.join(words)}"
-        if not isinstance(value, str):
-            raise Unfit(expected, kind_of(value))
-        if value not in words:
-            raise Unfit(expected, shown(value) + nearest_hint(value, words))
+        if not isinstance(value, str) or value not in words:
+            hint = nearest_hint(value, words) if isinstance(value, str) else ""
+            raise Unfit(f"one of {', '.join(words)}", shown(value) + hint)
         return value
 
     return check
@@ -181,41 +186,37 @@ def member_of(kind: type[E]) -> Check[E]:
 
 def whole_number(least: int | None = None, most: int | None = None) -> Check[int]:
     """A check for an integer of a range, its ends included."""
-
-    def check(value: object) -> int:
-        expected = "an integer" + _range(least, most)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise Unfit(expected, kind_of(value))
-        if (least is not None and value < least) or (most is not None and value > most):
-            raise Unfit(expected, shown(value))
-        return value
-
-    return check
+    return _in_range("an integer", int, least, most)
 
 
 def number(least: float | None = None, most: float | None = None) -> Check[float]:
     """A check for a finite number of a range, its ends included; integers are numbers, too."""
+    check = _in_range("a number", (int, float), least, most, sys.float_info.max)
+    return lambda value: float(check(value))
 
-    def check(value: object) -> float:
-        expected = "a number" + _range(least, most)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+
+def _in_range(
+    what: str,
+    kinds: type | tuple[type, ...],
+    least: float | None,
+    most: float | None,
+    largest: float = math.inf,
+) -> Check[Any]:
+    if least is None:
+        expected = what if most is None else f"{what} of at most {most}"
+    else:
+        expected = f"{what} of at least {least}" if most is None else f"{what} from {least} to {most}"
+    lowest, highest = -largest if least is None else least, largest if most is None else most
+
+    def check(value: object) -> Any:
+        found: Any = value
+        if isinstance(value, bool) or not isinstance(value, kinds):
             raise Unfit(expected, kind_of(value))
-        try:
-            found = float(value)
-        except OverflowError:
-            found = math.inf
-        if not math.isfinite(found) or (least is not None and found < least) or (most is not None and found > most):
+        if not lowest <= found <= highest or abs(found) > largest:  # NaN is in no range
             raise Unfit(expected, shown(value))
         return found
 
     return check
-
-
-def true_or_false(value: object) -> bool:
-    """A truth value."""
-    if not isinstance(value, bool):
-        raise Unfit("true or false", kind_of(value))
-    return value
 
 
 def plain_value(value: object) -> str | int | float | bool:
@@ -226,7 +227,7 @@ def plain_value(value: object) -> str | int | float | bool:
 
 
 def path(value: object) -> Path:
-    """A path, absolute or not; whether it is there is not asked."""
+    """A path, absolute or not, which need not exist."""
     return Path(one_line(value))
 
 
@@ -239,8 +240,8 @@ def list_of(check: Check[T], *, most: int = sys.maxsize, distinct: bool = False)
     """A check for a list whose items pass `check`; it is held as a tuple.
 
     Args:
-        most: items there may be.
-        distinct: none may be there twice.
+        most: how many items it may have.
+        distinct: no item may be in it twice.
     """
 
     def check_list(value: object) -> tuple[T, ...]:
@@ -274,7 +275,7 @@ def table_of(check: Check[T], *, names: Check[str] = any_text, most: int = sys.m
 
     Args:
         names: what its keys must be.
-        most: keys there may be.
+        most: how many keys it may have.
     """
 
     def check_table(value: object) -> dict[str, T]:
@@ -290,13 +291,3 @@ def table_of(check: Check[T], *, names: Check[str] = any_text, most: int = sys.m
         return {name: check_at(name, check, item) for name, item in value.items()}
 
     return check_table
-
-
-def _range(least: float | None, most: float | None) -> str:
-    if least is None:
-        return "" if most is None else f" of at most {most}"
-    return f" of at least {least}" if most is None else f" from {least} to {most}"
-
-
-def _joined(outer: str, inner: str) -> str:
-    return outer + (inner if not inner or inner.startswith("[") else f".{inner}")

@@ -25,7 +25,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from targets.errors import SdkError
 from targets.values.checks import (
@@ -111,18 +111,13 @@ class Source:
         except UnicodeDecodeError as error:
             raise self.refuse(f"byte {error.start} is not UTF-8.") from error
 
-    def toml(self, text: str) -> dict[str, object]:
+    def toml(self, text: str) -> dict[str, Any]:
         """Return the tables of a TOML text.
 
         Raises:
             SdkError: of this source's kind: it is not TOML; the message has the line.
         """
-        try:
-            return tomllib.loads(text)
-        except RecursionError as error:
-            raise self.refuse("the file is nested too deeply.") from error
-        except ValueError as error:  # with the line, or a number too long for Python
-            raise self.refuse(f"not valid TOML: {error}.") from error
+        return self._parsed(tomllib.loads, text, "TOML")
 
     def json(self, text: str) -> object:
         """Return the value of a JSON text.
@@ -130,13 +125,15 @@ class Source:
         Raises:
             SdkError: of this source's kind: it is not JSON; the message has the line.
         """
+        return self._parsed(json.loads, text, "JSON")
+
+    def _parsed(self, parse: Callable[[str], T], text: str, form: str) -> T:
         try:
-            value: object = json.loads(text)
+            return parse(text)
         except RecursionError as error:
             raise self.refuse("the file is nested too deeply.") from error
-        except ValueError as error:
-            raise self.refuse(f"not valid JSON: {error}.") from error
-        return value
+        except ValueError as error:  # with the line, or a number too long for Python
+            raise self.refuse(f"not valid {form}: {error}.") from error
 
     def check(self, check: Check[T], value: object, *, key: str = "") -> T:
         """Return a value as `check` gives it.
@@ -151,7 +148,7 @@ class Source:
             return check_at(key, check, value) if key else check(value)
         except Unfit as error:
             next_step = error.next_step or self.next_step
-            raise self.error(error.sentence(str(self.name)), next_step=next_step) from error
+            raise self.error(error.message(str(self.name)), next_step=next_step) from error
 
 
 def record(kind: type[T], *, passes_unknown: bool = False) -> Check[T]:
@@ -165,7 +162,7 @@ def record(kind: type[T], *, passes_unknown: bool = False) -> Check[T]:
 
 def part_of(kind: type[Any]) -> Check[Mapping[str, object]]:
     """A check for a table with some keys of a dataclass; it returns the table as it is."""
-    return _Part(kind)
+    return _Record(kind, is_part=True)
 
 
 def plain(value: object, *, tagged: Collection[type] = ()) -> Any:
@@ -207,96 +204,79 @@ def _writable(value: object) -> Any:
 
 
 @dataclass(frozen=True)
-class _Record(Generic[T]):
-    """Reads a table into a dataclass."""
+class _Key:
+    check: Check[Any]
+    required: bool
+    example: str
 
-    kind: type[T]
+
+@dataclass(frozen=True)
+class _Record:
+    """Reads a table into a dataclass, or checks the part of it that is there."""
+
+    kind: type[Any]
     passes_unknown: bool = False
+    is_part: bool = False
 
-    def __call__(self, value: object) -> T:
-        found = _checked(self, value)
-        for name, key in _keys(self).items():
+    def __call__(self, value: object) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unfit("a table", kind_of(value))
+        keys, found = _keys(self), {}
+        for name, item in value.items():
+            if name in keys:
+                found[name] = check_at(name, keys[name].check, item)
+            elif not self.passes_unknown:
+                raise _unknown_key(name, self)
+        if self.is_part:
+            return value
+        for name, key in keys.items():
             if key.required and name not in found:
-                if key.table is None:
-                    raise Unfit(key.expected(), keys=(name,), form=_MISSING)
+                if not isinstance(key.check, _Record):
+                    raise Unfit(key.example or _expected(key.check), keys=(name,), form=_MISSING)
                 found[name] = check_at(name, key.check, {})  # which says what it lacks
         return self.kind(**found)
 
 
-@dataclass(frozen=True)
-class _Part(_Record[Any]):
-    """Checks what is there of a table, and returns it as it is."""
-
-    def __call__(self, value: object) -> Any:
-        _checked(self, value)
-        return value
-
-
-@dataclass(frozen=True)
-class _Key:
-    """One key of a table; `table` reads the table that it holds, if it holds one."""
-
-    check: Check[Any]
-    required: bool
-    table: _Record[Any] | None
-    example: str
-
-    def expected(self) -> str:
-        if not self.example:
-            try:
-                self.check(None)
-            except Unfit as error:
-                return error.expected
-        return self.example or "a value"
-
-
-def _checked(reader: _Record[Any], value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Unfit("a table", kind_of(value))
-    keys, found = _keys(reader), {}
-    for name, item in value.items():
-        if name in keys:
-            found[name] = check_at(name, keys[name].check, item)
-        elif not reader.passes_unknown:
-            raise _unknown_key(name, reader)
-    return found
-
-
-def _unknown_key(name: str, reader: _Record[Any]) -> Unfit:
+def _unknown_key(name: str, reader: _Record) -> Unfit:
     """Say which key is nearest: of the same table, else of one inside it."""
-    names = {dotted.rpartition(".")[2]: dotted for dotted in reversed(_dotted_names(reader))}
     keys = _keys(reader)
-    close = nearest(name, keys) or nearest(name, names)
+    dotted = {full.rpartition(".")[2]: full for full in reversed(_dotted_names(reader))} | {key: key for key in keys}
+    close = nearest(name, keys) or nearest(name, dotted)
     if close is None:
         return Unfit(", ".join(sorted(keys)), keys=(shown_key(name),), form=_UNKNOWN)
-    return Unfit(close, keys=(shown_key(name), close if close in keys else names[close]), form=_UNKNOWN_BUT_NEAR)
+    return Unfit(close, keys=(shown_key(name), dotted[close]), form=_UNKNOWN_BUT_NEAR)
 
 
-def _dotted_names(reader: _Record[Any]) -> list[str]:
+def _dotted_names(reader: _Record) -> list[str]:
     names = []
     for name, key in _keys(reader).items():
-        names.append(name)
-        if key.table is not None:
-            names += [f"{name}.{inner}" for inner in _dotted_names(key.table)]
+        inner = _dotted_names(key.check) if isinstance(key.check, _Record) else []
+        names += [name, *(f"{name}.{each}" for each in inner)]
     return names
 
 
 @cache
-def _keys(reader: _Record[Any]) -> Mapping[str, _Key]:
+def _keys(reader: _Record) -> Mapping[str, _Key]:
     hints = get_type_hints(reader.kind, include_extras=True)
     keys = {}
     for field in fields(reader.kind):
         if field.init:
-            hint = hints[field.name]
-            examples = [item.text for item in get_args(hint) if isinstance(item, Example)]
-            check = _check_of(hint, reader)
-            table = check if isinstance(check, _Record) else None
+            check = _check_of(hints[field.name], reader)
+            example = next((item.text for item in get_args(hints[field.name]) if isinstance(item, Example)), "")
             required = field.default is MISSING and field.default_factory is MISSING
-            keys[field.name] = _Key(check, required, table, "".join(examples))
+            keys[field.name] = _Key(check, required, example)
     return keys
 
 
-def _check_of(hint: Any, reader: _Record[Any]) -> Check[Any]:
+def _expected(check: Check[Any]) -> str:
+    try:
+        check(None)
+    except Unfit as error:
+        return error.expected
+    return "a value"
+
+
+def _check_of(hint: Any, reader: _Record) -> Check[Any]:
     """The check of a type or annotation; tables are read as `reader` reads its own."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -324,7 +304,7 @@ def _check_of(hint: Any, reader: _Record[Any]) -> Check[Any]:
     return _CHECKS[hint]
 
 
-def _check_of_several(hints: list[Any], reader: _Record[Any]) -> Check[Any]:
+def _check_of_several(hints: list[Any], reader: _Record) -> Check[Any]:
     """The check of a union: tables told apart by their key `kind`, and at most one other type."""
     tables = {_tag(hint): replace(reader, kind=hint) for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
     others = [hint for hint in hints if not is_dataclass(hint)]

@@ -106,7 +106,7 @@ def test_what_is_right_is_held(check: Check[object], value: object, held: object
 def test_what_is_wrong_is_said(check: Check[object], value: object, expected: str) -> None:
     with pytest.raises(Unfit) as caught:
         check(value)
-    sentence = caught.value.sentence("FILE")
+    sentence = caught.value.message("FILE")
     assert sentence.startswith("FILE: it must be ") and sentence.endswith(".")
     assert expected in sentence
 
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said(check: Check[object], value: object, expected: st
 def test_the_key_is_the_whole_way_to_the_value() -> None:
     with pytest.raises(Unfit) as caught:
         check_at("a b", table_of(list_of(list_of(word))), {"x": [["y"], ["z", 3]]})
-    assert caught.value.sentence("FILE") == "FILE: key '\"a b\".x[1][1]' must be a string, not an integer."
+    assert caught.value.message("FILE") == "FILE: key '\"a b\".x[1][1]' must be a string, not an integer."
 
 
 def test_kinds_have_tomls_words() -> None:
@@ -142,4 +142,4 @@ def test_every_refusal_is_one_line(value: object) -> None:
         try:
             check_at("key", check, value)
         except Unfit as error:
-            assert "\n" not in error.sentence("FILE")
+            assert "\n" not in error.message("FILE")
