@@ -36,9 +36,9 @@ class SshAddress:
     password_source: PasswordSource = PasswordSource.NONE
 
     def describe(self) -> str:
-        """As a user would write it: [user@]host[:port]."""
+        """As a user writes it: [user@]host[:port]."""
         user = "" if self.user is None else f"{self.user}@"
-        return f"{user}{self.host}" + ("" if self.port is None else f":{self.port}")
+        return f"{user}{_bracketed(self.host)}" + ("" if self.port is None else f":{self.port}")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class AdbAddress:
 
     def describe(self) -> str:
         """As adb names it: host:port, or the serial."""
-        return f"{self.host}:{self.port}" if self.host is not None else self.serial or "USB"
+        return f"{_bracketed(self.host)}:{self.port}" if self.host is not None else self.serial or "USB"
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,8 @@ class ConnectionSettings:
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ssh_program: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+
+
+def _bracketed(host: str) -> str:
+    """An IPv6 address stands in brackets, so that its colons are not a port's."""
+    return f"[{host}]" if ":" in host else host

@@ -197,7 +197,7 @@ def read_reply(kind: type[T], fields: object, source: str) -> T:
     try:
         return record(kind, passes_unknown=True)(fields)
     except Unfit as error:
-        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, error.sentence(source)) from error
+        raise DeviceTrouble(TroubleKind.PROTOCOL_ERROR, error.message(source)) from error
 
 
 def _read_event(text: bytes) -> AgentEvent | None:

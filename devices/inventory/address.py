@@ -8,15 +8,15 @@ import re
 from devices.remote_place import AdbAddress, SshAddress
 from targets.errors import UsageError
 
-_SSH_FORM = "[user@]host[:port], such as pi@192.168.1.20:22, or a Host of ~/.ssh/config"
-_ADB_FORM = "host[:port], such as 192.168.1.30:5555"
+_SSH_FORM = "an SSH address; expected [user@]host[:port], such as pi@192.168.1.20:22, or a Host of ~/.ssh/config"
+_ADB_FORM = "an address of an Android device; expected host[:port], such as 192.168.1.30:5555"
 _LONGEST_CHARACTERS = 255
 _HIGHEST_PORT = 65535
 _DEFAULT_ADB_PORT = 5555
-# A host that starts with a dash would be an option to whatever is shown to be typed; the rest may be an alias.
-_HOST = re.compile(r"[^\s\[\]:/@-][^\s\[\]:/@]*")
-_USER = re.compile(r"[^\s:/-][^\s:/]*")
-_PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
+# A host that starts with a dash is an option to the commands that messages show; otherwise it may be an alias.
+_ADDRESS = re.compile(
+    r"((?P<user>[^\s:/-][^\s:/]*)@)?(\[(?P<ipv6>.*)\]|(?P<host>[^\s\[\]:/@-][^\s\[\]:/@]*))(:(?P<port>[0-9]{1,5}))?"
+)
 
 
 def parse_ssh_address(text: str) -> SshAddress:
@@ -25,17 +25,14 @@ def parse_ssh_address(text: str) -> SshAddress:
     Raises:
         UsageError: it is no such address.
     """
-    user, at, place = text.rpartition("@")
-    if at and ":" in user.removeprefix("ssh://"):
+    if ":" in text.rpartition("@")[0].removeprefix("ssh://"):
         # It is not shown: what stands there is most likely a password.
         raise UsageError(
-            f"An SSH address holds no password; expected {_SSH_FORM}.",
-            next_step='Use a key, or password = "prompt" or "keyring".',
+            "A password does not belong in an SSH address.",
+            next_step='Write [user@]host[:port], and use a key, or password = "prompt" or "keyring".',
         )
-    if at and not _USER.fullmatch(user):
-        raise _unfit(text, "an SSH address", _SSH_FORM)
-    host, port = _host_and_port(text, place, "an SSH address", _SSH_FORM)
-    return SshAddress(host=host, port=port, user=user if at else None)
+    user, host, port = _parts(text, _SSH_FORM)
+    return SshAddress(host=host, port=port, user=user)
 
 
 def parse_adb_address(text: str) -> AdbAddress:
@@ -44,39 +41,28 @@ def parse_adb_address(text: str) -> AdbAddress:
     Raises:
         UsageError: it is no such address.
     """
-    host, port = _host_and_port(text, text, "an address of an Android device", _ADB_FORM)
-    return AdbAddress(host=host, port=_DEFAULT_ADB_PORT if port is None else port)
+    user, host, port = _parts(text, _ADB_FORM)
+    if user is not None:
+        raise _unfit(text, _ADB_FORM)
+    return AdbAddress(host=host, port=port or _DEFAULT_ADB_PORT)
 
 
 def address_text(address: SshAddress | AdbAddress) -> str | None:
     """Return what the two functions above read back; None for an Android device over USB."""
-    if address.host is None:
-        return None
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    user = f"{address.user}@" if isinstance(address, SshAddress) and address.user is not None else ""
-    return f"{user}{host}" + ("" if address.port is None else f":{address.port}")
+    return None if address.host is None else address.describe()
 
 
-def _host_and_port(text: str, place: str, what: str, form: str) -> tuple[str, int | None]:
-    if len(text) > _LONGEST_CHARACTERS or not text.isprintable():
-        raise _unfit(text, what, form)
-    if place.startswith("["):
-        host, bracket, rest = place[1:].partition("]")
-        if not bracket or not _is_ipv6(host) or (rest and not rest.startswith(":")):
-            raise _unfit(text, what, form)
-        return host, _port(text, rest[1:], what, form) if rest else None
+def _parts(text: str, form: str) -> tuple[str | None, str, int | None]:
+    place = text.rpartition("@")[2]
     if _is_ipv6(place):
         raise UsageError(f"{text!r}: an IPv6 address stands in brackets; expected [{place}] or [{place}]:22.")
-    host, colon, rest = place.partition(":")
-    if not _HOST.fullmatch(host):
-        raise _unfit(text, what, form)
-    return host, _port(text, rest, what, form) if colon else None
-
-
-def _port(text: str, digits: str, what: str, form: str) -> int:
-    if not _PORT.fullmatch(digits) or not 1 <= int(digits) <= _HIGHEST_PORT:
-        raise _unfit(text, what, f"{form}; a port is from 1 to {_HIGHEST_PORT}")
-    return int(digits)
+    found = _ADDRESS.fullmatch(text)
+    if found is None or len(text) > _LONGEST_CHARACTERS or not text.isprintable():
+        raise _unfit(text, form)
+    host, port = found["host"] or found["ipv6"], None if found["port"] is None else int(found["port"])
+    if (found["host"] is None and not _is_ipv6(host)) or (port is not None and not 1 <= port <= _HIGHEST_PORT):
+        raise _unfit(text, form)
+    return found["user"], host, port
 
 
 def _is_ipv6(text: str) -> bool:
@@ -86,5 +72,5 @@ def _is_ipv6(text: str) -> bool:
         return False
 
 
-def _unfit(text: str, what: str, form: str) -> UsageError:
-    return UsageError(f"{text[:80]!r} is not {what}; expected {form}.")
+def _unfit(text: str, form: str) -> UsageError:
+    return UsageError(f"{text[:80]!r} is not {form}; a port is from 1 to {_HIGHEST_PORT}.")

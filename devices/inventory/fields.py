@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
 from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
-from devices.remote_place import AdbAddress, PasswordSource, SshAddress
-from targets.errors import DeviceError, UsageError
+from devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from targets.errors import DeviceError
 from targets.values.checks import (
     Unfit,
     any_text,
@@ -124,15 +124,19 @@ def _single_fact(value: object) -> bool | int | float | str:
     return _printable(value) if isinstance(value, str) else plain_value(value)
 
 
-@dataclass(frozen=True)
-class _DeviceTable:
-    profile: Annotated[str, word, Example('profile = "arm64"; `sdk targets` lists them')]
-    transport: Literal["ssh", "adb"]
+@dataclass(frozen=True, kw_only=True)
+class _AddressKeys:
     address: Annotated[str | None, one_line] = None
     serial: Annotated[str | None, word] = None
     identity_file: Path | None = None
     jump: Annotated[tuple[str, ...], list_of(_jump_host, most=_MOST_ITEMS, distinct=True)] = ()
     password: Annotated[PasswordSource, _password_source] = PasswordSource.NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DeviceTable(_AddressKeys):
+    profile: Annotated[str, word, Example('profile = "arm64"; `sdk targets` lists them')]
+    transport: Literal["ssh", "adb"]
     labels: Annotated[tuple[str, ...], list_of(word, most=_MOST_ITEMS, distinct=True)] = ()
     slots: Annotated[int, whole_number(1, _MOST_SLOTS)] = 1
     cores: Annotated[tuple[int, ...], _cores] = ()
@@ -165,20 +169,16 @@ def read_device(name: str, table: object, where: str, profile_names: Collection[
             next_step="`sdk targets` lists them.",
         )
     _check_shares(entry, source)
-    return InventoryDevice(
-        name=name,
-        profile_name=entry.profile,
-        address=_ssh_place(entry, source) if entry.transport == "ssh" else _adb_place(entry, source),
-        labels=entry.labels,
-        slots=entry.slots,
-        cores=entry.cores,
-        environment=entry.environment,
+    place = RemotePlace(
+        address=_ssh_address_of(entry, source) if entry.transport == "ssh" else _adb_address_of(entry, source),
         folder=entry.folder,
         lease_folder=entry.lease_folder,
-        emulated=entry.emulated,
+        cores=entry.cores,
+        environment=entry.environment,
         performance_mode=entry.performance_mode,
-        machine=entry.machine,
-        probed=entry.probed,
+    )
+    return InventoryDevice(
+        name, entry.profile, place, entry.labels, entry.slots, entry.emulated, entry.machine, entry.probed
     )
 
 
@@ -198,49 +198,30 @@ def check_device_name(name: str, where: str) -> None:
 
 def device_fields(device: InventoryDevice) -> dict[str, object]:
     """Return the table that `read_device` makes this device of, in the order of the documentation."""
-    address = device.address
-    fields: dict[str, object] = {
+    place, address = device.place, device.place.address
+    if isinstance(address, AdbAddress):
+        login: dict[str, object] = {"serial": address.serial}
+    else:
+        password = address.password_source
+        login = {"identity_file": address.identity_file, "jump": address.jump, "password": password}
+    table = {
         "profile": device.profile_name,
         "transport": device.transport,
         "address": address_text(address),
+        **login,
+        "labels": device.labels,
+        "slots": device.slots,
+        "cores": place.cores,
+        "environment": dict(place.environment),
+        "folder": place.folder,
+        "lease_folder": place.lease_folder,
+        "emulated": device.emulated,
+        "performance_mode": place.performance_mode,
+        "machine": device.machine.known(),
+        "probed": dict(device.probed),
     }
-    if isinstance(address, AdbAddress):
-        fields["serial"] = address.serial
-    else:
-        fields["identity_file"] = None if address.identity_file is None else str(address.identity_file)
-        fields["jump"] = list(address.jump)
-        if address.password_source is not PasswordSource.NONE:
-            fields["password"] = address.password_source.value
-    fields |= {
-        "labels": list(device.labels),
-        "slots": None if device.slots == 1 else device.slots,
-        "cores": list(device.cores),
-        "environment": dict(device.environment),
-        "folder": device.folder,
-        "lease_folder": device.lease_folder,
-        "emulated": device.emulated or None,
-        "performance_mode": None if device.performance_mode else False,
-        "machine": machine_fields(device.machine),
-        "probed": {key: list(fact) if isinstance(fact, tuple) else fact for key, fact in device.probed},
-    }
-    return {key: value for key, value in fields.items() if value not in (None, [], {})}
-
-
-def machine_fields(machine: DeviceMachine) -> dict[str, int]:
-    """Return the table `machine`; what is not known is left out."""
-    return {key: value for key, value in plain(machine).items() if value is not None}
-
-
-def parse_cores(text: str) -> tuple[int, ...]:
-    """Return the cores of a list such as '2-3,6'.
-
-    Raises:
-        UsageError: it is no such list, or names a core twice.
-    """
-    try:
-        return _cores(text)
-    except Unfit as error:
-        raise UsageError(f"{text[:80]!r} is not a list of cores: it must be {error}.") from error
+    usual = {"password": "none", "slots": 1, "emulated": False, "performance_mode": True}
+    return {key: value for key, value in plain(table).items() if value not in (None, [], {}, usual.get(key))}
 
 
 def _refuse_split_name(table: object, source: Source) -> None:
@@ -250,7 +231,7 @@ def _refuse_split_name(table: object, source: Source) -> None:
             raise source.refuse(f'a device\'s name with a dot stands in quotes: [devices."….{key[:80]}"].')
 
 
-def _ssh_place(entry: _DeviceTable, source: Source) -> SshAddress:
+def _ssh_address_of(entry: _DeviceTable, source: Source) -> SshAddress:
     if entry.serial is not None:
         raise source.refuse("key 'serial' belongs to transport \"adb\" alone.")
     if entry.address is None:
@@ -259,7 +240,7 @@ def _ssh_place(entry: _DeviceTable, source: Source) -> SshAddress:
     return replace(address, identity_file=entry.identity_file, jump=entry.jump, password_source=entry.password)
 
 
-def _adb_place(entry: _DeviceTable, source: Source) -> AdbAddress:
+def _adb_address_of(entry: _DeviceTable, source: Source) -> AdbAddress:
     for key in ("identity_file", "jump", "password"):
         if getattr(entry, key) != getattr(_DeviceTable, key):
             raise source.refuse(f"key '{key}' belongs to transport \"ssh\" alone.")

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 from devices.inventory.fields import device_fields, read_device
 from devices.inventory.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
@@ -24,6 +24,7 @@ _MOST_DEVICES = 1000
 _TABLE = "devices"
 _HEADER = re.compile(r"\s*\[[^\[].*\]\s*(#.*)?")
 _COMMENT = re.compile(r"\s*#.*")
+_Devices: TypeAlias = tuple[InventoryDevice, ...]
 
 
 def load_inventory(file: Path, profile_names: Collection[str] | None = None) -> Inventory:
@@ -46,11 +47,12 @@ def add_device(file: Path, device: InventoryDevice) -> None:
         DeviceError: the device or the file is wrong, or the file cannot be written.
     """
 
-    def edit(text: str, inventory: Inventory) -> tuple[str, Inventory]:
+    def edit(text: str, inventory: Inventory) -> tuple[str, _Devices]:
         check_new_name(inventory, device.name)
         gap = "\n" if text.strip() else ""
         ended = text if not text or text.endswith("\n") else text + "\n"
-        return ended + gap + _device_text(device), replace(inventory, devices=(*inventory.devices, device))
+        added = _table_text((_TABLE, device.name), device_fields(device))
+        return ended + gap + added, (*inventory.devices, device)
 
     _edit(file, edit)
 
@@ -76,14 +78,13 @@ def update_device(file: Path, name: str, machine: DeviceMachine, probed: tuple[t
         DeviceError: the file is wrong, cannot be edited or cannot be written.
     """
 
-    def edit(text: str, inventory: Inventory) -> tuple[str, Inventory]:
+    def edit(text: str, inventory: Inventory) -> tuple[str, _Devices]:
         updated = replace(inventory.find(name), machine=machine, probed=probed)
-        fields = device_fields(updated)
+        fields: Mapping[str, Any] = device_fields(updated)
         blocks = _blocks(text)
         for table in ("machine", "probed"):
-            _set_table(blocks, (_TABLE, name, table), fields.get(table))
-        devices = tuple(updated if device.name == name else device for device in inventory.devices)
-        return _joined(blocks), replace(inventory, devices=devices)
+            _set_table(blocks, (_TABLE, name, table), fields.get(table, {}))
+        return _joined(blocks), tuple(updated if device.name == name else device for device in inventory.devices)
 
     _edit(file, edit)
 
@@ -96,11 +97,10 @@ def remove_device(file: Path, name: str) -> None:
         DeviceError: the file is wrong, cannot be edited or cannot be written.
     """
 
-    def edit(text: str, inventory: Inventory) -> tuple[str, Inventory]:
+    def edit(text: str, inventory: Inventory) -> tuple[str, _Devices]:
         inventory.find(name)
         blocks = [block for block in _blocks(text) if block.path[:2] != (_TABLE, name)]
-        devices = tuple(device for device in inventory.devices if device.name != name)
-        return _joined(blocks), replace(inventory, devices=devices)
+        return _joined(blocks), tuple(device for device in inventory.devices if device.name != name)
 
     _edit(file, edit)
 
@@ -132,7 +132,7 @@ def _parse(text: str, file: Path, profile_names: Collection[str] | None) -> Inve
     return Inventory(file, devices)
 
 
-def _check_slot_names(devices: tuple[InventoryDevice, ...], source: Source) -> None:
+def _check_slot_names(devices: _Devices, source: Source) -> None:
     names = {device.name for device in devices}
     for device in devices:
         for slot_name, _ in device.places():
@@ -147,7 +147,7 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, Inventory]]) -> None:
+def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, _Devices]]) -> None:
     """Replace the file by what `edit` makes of it, provided that it reads as the inventory it is meant to be."""
     file = file.resolve()  # where the file is a link, its target is replaced
     try:
@@ -155,7 +155,7 @@ def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, Inventory]]) -
         with _locked(file.with_name(f".{file.name}.lock")):
             text = _read(file)
             edited, expected = edit(text, _parse(text, file, None))
-            if _parse(edited, file, None) != expected:
+            if _parse(edited, file, None).devices != expected:
                 raise DeviceError(
                     f"{file} is written in a way that the SDK cannot edit without harm.",
                     next_step="Edit it by hand; each device is a table [devices.NAME].",
@@ -172,17 +172,14 @@ def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, Inventory]]) -
 def _locked(lock: Path) -> Iterator[None]:
     """Hold the lock file, and leave none behind."""
     while True:
-        held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
+        with lock.open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            if _is_at(held, lock):
+            if _is_at(held.fileno(), lock):
                 try:
                     yield
                 finally:
                     lock.unlink(missing_ok=True)
                 return
-        finally:
-            os.close(held)
 
 
 def _is_at(held: int, lock: Path) -> bool:
@@ -230,54 +227,38 @@ def _joined(blocks: list[_Block]) -> str:
     return "".join(block.text for block in blocks)
 
 
-def _set_table(blocks: list[_Block], path: tuple[str, ...], fields: object) -> None:
+def _set_table(blocks: list[_Block], path: tuple[str, ...], fields: Mapping[str, Any]) -> None:
     """Make the table at `path` hold `fields`: edited where it is, else put behind the device's other tables."""
     import tomlkit
 
-    wanted = fields if isinstance(fields, dict) else {}
-    for index, block in enumerate(blocks):
-        if block.path == path:
-            body = block.text.rstrip()
-            tail = block.text[len(body) :]
-            document = tomlkit.parse(body + "\n")
-            table = document
-            for key in path:
-                table = table[key]
-            for key in [key for key in table if key not in wanted]:
-                del table[key]
-            for key, value in wanted.items():
-                if table.get(key) != value:
-                    table[key] = value
-            blocks[index].text = tomlkit.dumps(document).rstrip() + tail
-            return
-    if not wanted:
-        return
-    last = max(index for index, block in enumerate(blocks) if block.path[:2] == path[:2])
-    body = blocks[last].text.rstrip()
-    tail = blocks[last].text[len(body) :] or "\n"
-    blocks[last].text = body + "\n\n"
-    blocks.insert(last + 1, _Block(path, _table_text(path, wanted).rstrip() + tail))
+    block = next((block for block in blocks if block.path == path), None)
+    if block is not None:
+        body = block.text.rstrip()
+        document = tomlkit.parse(body + "\n")
+        table: Any = document
+        for key in path:
+            table = table[key]
+        for key in [key for key in table if key not in fields]:
+            del table[key]
+        for key, value in fields.items():
+            if table.get(key) != value:
+                table[key] = value
+        block.text = tomlkit.dumps(document).rstrip() + block.text[len(body) :]
+    elif fields:
+        last = max(index for index, block in enumerate(blocks) if block.path[:2] == path[:2])
+        body = blocks[last].text.rstrip()
+        tail = blocks[last].text[len(body) :] or "\n"
+        blocks[last].text = body + "\n\n"
+        blocks.insert(last + 1, _Block(path, _table_text(path, fields).rstrip() + tail))
 
 
-def _device_text(device: InventoryDevice) -> str:
-    fields = device_fields(device)
-    tables = {key: fields.pop(key) for key in ("machine", "probed") if key in fields}
-    parts = [_table_text((_TABLE, device.name), fields)]
-    parts += [_table_text((_TABLE, device.name, key), table) for key, table in tables.items()]
-    return "\n".join(parts)
-
-
-def _table_text(path: tuple[str, ...], fields: object) -> str:
+def _table_text(path: tuple[str, ...], fields: Mapping[str, Any]) -> str:
     import tomlkit
 
-    assert isinstance(fields, dict)
-    table = tomlkit.table()
-    for key, value in fields.items():
-        if isinstance(value, dict):
-            inline = tomlkit.inline_table()
-            inline.update(value)
-            table.add(key, inline)
-        else:
-            table.add(key, value)
-    header = tomlkit.key(path).as_string()
-    return f"[{header}]\n{table.as_string()}"
+    table = dict(fields)
+    if "environment" in table:
+        table["environment"] = tomlkit.inline_table()
+        table["environment"].update(fields["environment"])
+    for key in reversed(path):
+        table = {key: table}
+    return tomlkit.dumps(table)

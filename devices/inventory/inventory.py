@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from devices.device import Clock, Device
-from devices.remote_place import AdbAddress, RemotePlace, SshAddress
+from devices.remote_place import RemotePlace, SshAddress
 from targets.errors import UsageError
 from targets.profile.profile import TargetProfile
 from targets.values.checks import nearest_hint, whole_number
+from targets.values.records import plain
 
 _cache_bytes = whole_number(1, 2**40)
 
@@ -27,6 +28,10 @@ class DeviceMachine:
     l2_cache_bytes: Annotated[int | None, _cache_bytes] = None
     last_level_cache_bytes: Annotated[int | None, _cache_bytes] = None
 
+    def known(self) -> dict[str, Any]:
+        """Return what is known of it, as the table `machine` of the file has it."""
+        return {key: value for key, value in plain(self).items() if value is not None}
+
 
 @dataclass(frozen=True)
 class InventoryDevice:
@@ -35,42 +40,40 @@ class InventoryDevice:
     Attributes:
         name: as the user calls it.
         profile_name: the target profile it has.
-        address: an SSH server or an Android device.
+        place: the whole device, with all the cores that kernels run on; its slots share them.
         labels: words that choose several devices at once.
-        slots: kernels that may be timed on it at the same time, each on its own share of `cores`.
-        cores: the cores that kernels run on; empty for all.
-        environment: what kernels see beside the session's own environment.
-        folder, lease_folder: where the SDK works on it, and where its leases lie; None for the usual places.
+        slots: kernels that may be timed on it at the same time, each on its own share of the cores.
         emulated: its times are an emulator's.
-        performance_mode: ask for the performance governor while it is in use.
         machine: what was probed, for the search.
         probed: what was probed, for people.
     """
 
     name: str
     profile_name: str
-    address: SshAddress | AdbAddress
+    place: RemotePlace
     labels: tuple[str, ...] = ()
     slots: int = 1
-    cores: tuple[int, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    folder: str | None = None
-    lease_folder: str | None = None
     emulated: bool = False
-    performance_mode: bool = True
     machine: DeviceMachine = DeviceMachine()
     probed: tuple[tuple[str, Fact], ...] = field(default=(), repr=False)
 
     @property
     def transport(self) -> str:
         """'ssh' or 'adb'."""
-        return "ssh" if isinstance(self.address, SshAddress) else "adb"
+        return "ssh" if isinstance(self.place.address, SshAddress) else "adb"
+
+    @property
+    def slot_cores(self) -> int:
+        """The cores that one slot's kernels run on; 0 for all."""
+        return len(self.place.cores) // self.slots
 
     def places(self) -> tuple[tuple[str, RemotePlace], ...]:
         """Return each slot's name and place: `pi5` alone, else `pi5.1`, `pi5.2` …, each with its share of the cores."""
+        share = self.slot_cores
+        cores = [self.place.cores[slot * share : (slot + 1) * share] for slot in range(self.slots)]
         return tuple(
-            (self.name if self.slots == 1 else f"{self.name}.{slot + 1}", self._place(slot))
-            for slot in range(self.slots)
+            (self.name if self.slots == 1 else f"{self.name}.{slot + 1}", replace(self.place, slot=slot, cores=own))
+            for slot, own in enumerate(cores)
         )
 
     def devices(self, threads: int) -> tuple[Device, ...]:
@@ -83,18 +86,6 @@ class InventoryDevice:
         return tuple(
             Device(name, self.transport, self.profile_name, clock, threads, uses_host_cores=False, remote=place)
             for name, place in self.places()
-        )
-
-    def _place(self, slot: int) -> RemotePlace:
-        share = len(self.cores) // self.slots
-        return RemotePlace(
-            address=self.address,
-            folder=self.folder,
-            lease_folder=self.lease_folder,
-            slot=slot,
-            cores=self.cores[slot * share : (slot + 1) * share],
-            environment=self.environment,
-            performance_mode=self.performance_mode,
         )
 
 
@@ -170,7 +161,7 @@ class Inventory:
 
 def machine_profile(profile: TargetProfile, device: InventoryDevice) -> TargetProfile:
     """Return the profile with what the device's own hardware says laid over it: see `fitted_profile`."""
-    return fitted_profile(profile, device.machine, len(device.cores) // device.slots)
+    return fitted_profile(profile, device.machine, device.slot_cores)
 
 
 def fitted_profile(profile: TargetProfile, known: DeviceMachine, slot_cores: int) -> TargetProfile:
@@ -184,14 +175,7 @@ def fitted_profile(profile: TargetProfile, known: DeviceMachine, slot_cores: int
     """
     if profile.machine.gpu is not None:
         return profile
-    usual = profile.machine
-    machine = replace(
-        usual,
-        parallelism=known.parallelism or usual.parallelism,
-        l1_data_cache_bytes=known.l1_data_cache_bytes or usual.l1_data_cache_bytes,
-        l2_cache_bytes=known.l2_cache_bytes or usual.l2_cache_bytes,
-        last_level_cache_bytes=known.last_level_cache_bytes or usual.last_level_cache_bytes,
-    )
+    machine = replace(profile.machine, **known.known())
     if slot_cores:
         # Without a probe the profile's figure is of another machine, and the cores say how many there are.
         cores = slot_cores if known.parallelism is None else min(slot_cores, machine.parallelism)

@@ -72,7 +72,7 @@ def check_device(
     except SdkError as error:
         return [Check("connection", False, error.message, error.next_step)]
     with connection as reached:
-        connected = f"{device.transport} to {device.address.describe()} in {time.monotonic() - begin_s:.1f} s"
+        connected = f"{device.transport} to {device.place.address.describe()} in {time.monotonic() - begin_s:.1f} s"
         checks = [Check("connection", True, connected)]
         try:
             # If one of them raises, the results before it stay in the list.
@@ -122,9 +122,9 @@ def _lease(device: InventoryDevice, reached: CheckedDevice) -> Check:
 
 
 def _cores(device: InventoryDevice, sense: DeviceSense) -> Iterator[Check]:
-    if device.cores:
-        missing = [core for core in device.cores if core not in {core.core for core in sense.cores}]
-        text = cores_text(sorted(device.cores))
+    if device.place.cores:
+        missing = [core for core in device.place.cores if core not in {core.core for core in sense.cores}]
+        text = cores_text(sorted(device.place.cores))
         if missing:
             yield Check("cores", False, f"there is no core {missing[0]}", "Correct `cores` in the inventory.")
         else:
@@ -137,14 +137,14 @@ def _cores(device: InventoryDevice, sense: DeviceSense) -> Iterator[Check]:
 
 
 def _governor(device: InventoryDevice, sense: DeviceSense) -> Check:
-    used = [core for core in sense.cores if not device.cores or core.core in device.cores]
+    used = [core for core in sense.cores if not device.place.cores or core.core in device.place.cores]
     governors = sorted({core.governor for core in used if core.governor})
     if not governors:
         return Check("governor", True, "unknown (the device has no frequency scaling, or does not show it)")
     found = ", ".join(governors)
     if governors == ["performance"]:
         return Check("governor", True, found)
-    if device.performance_mode:
+    if device.place.performance_mode:
         return Check("governor", True, f"{found}; a run requests performance while it uses the device")
     fix = "Set performance_mode = true in the inventory, or the performance governor on the device."
     return Check("governor", False, found, fix)

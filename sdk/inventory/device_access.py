@@ -31,7 +31,7 @@ class ReachedDevice:
         self._session = session
         self._connections = connections
         self._places = [place for _, place in device.places()]
-        self._cores = device.cores
+        self._cores = device.place.cores
 
     def __enter__(self) -> ReachedDevice:
         return self
@@ -87,7 +87,7 @@ def reach_device(device: InventoryDevice, settings: Settings, show: Callable[[st
         ToolchainError: the agent that runs on the device cannot be built.
     """
     connections = connection_settings(settings)
-    link = open_link(device.name, device.address, connections, ask_on_terminal, show)
+    link = open_link(device.name, device.place.address, connections, ask_on_terminal, show)
     return _reach(device, settings, connections, link, show)
 
 
@@ -96,7 +96,7 @@ def ask_leases(settings: Settings) -> Callable[[InventoryDevice, Callable[[str],
     connections = connection_settings(settings)
 
     def ask(device: InventoryDevice, tell: Callable[[str], None]) -> Sequence[SlotLease]:
-        link = open_link(device.name, device.address, connections, refuse_to_ask, tell)
+        link = open_link(device.name, device.place.address, connections, refuse_to_ask, tell)
         with _reach(device, settings, connections, link, tell) as reached:
             return reached.leases()
 

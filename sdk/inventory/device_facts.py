@@ -123,7 +123,7 @@ def check_cores(device: InventoryDevice, probe: DeviceProbe) -> None:
         UsageError: it lacks one.
     """
     there = {core.core for core in probe.cores}
-    missing = [core for core in device.cores if core not in there]
+    missing = [core for core in device.place.cores if core not in there]
     if there and missing:
         raise UsageError(
             f"Device '{device.name}' has no core {missing[0]}; it has {cores_text(sorted(there))}.",

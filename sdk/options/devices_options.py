@@ -39,7 +39,7 @@ def device_progress(
     from devices.remote_place import PasswordSource, SshAddress
     from sdk.output import show_progress
 
-    address = device.address
+    address = device.place.address
     asks = isinstance(address, SshAddress) and address.password_source is PasswordSource.PROMPT
     return show_progress(f"{doing} {device.name} ({address.describe()}) …", quiet or asks)
 

@@ -94,7 +94,7 @@ def find_devices(
     if not choice.entries:
         return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
     for entry in choice.entries:
-        if isinstance(entry.address, AdbAddress):
+        if isinstance(entry.place.address, AdbAddress):
             _introduce(entry, settings, tell)
     connections = connection_settings(settings, _ask_passwords(choice.entries))
     choice = fit_card(choice, parallelism, connections, settings)
@@ -104,7 +104,7 @@ def find_devices(
 def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str], None]) -> None:
     """Connect once while the user can still be asked to tap Allow; the run reports any other trouble."""
     with contextlib.suppress(DeviceError):
-        link = open_link(entry.name, entry.address, connection_settings(settings), tell=tell)
+        link = open_link(entry.name, entry.place.address, connection_settings(settings), tell=tell)
         try:
             link.connect()
         finally:
@@ -115,9 +115,9 @@ def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str],
     """Return the slot name and password of each device whose password is asked for."""
     secrets: list[tuple[str, str]] = []
     for entry in entries:
-        if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
+        if isinstance(entry.place.address, SshAddress) and entry.place.address.password_source is PasswordSource.PROMPT:
             try:
-                password = ask_on_terminal(f"Password of {entry.name} ({entry.address.describe()}): ")
+                password = ask_on_terminal(f"Password of {entry.name} ({entry.place.address.describe()}): ")
             except DeviceError as error:
                 raise UsageError(
                     f"{entry.name} needs a password, and {error.message}.", next_step=error.next_step
@@ -130,7 +130,7 @@ def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[s
     """Ask all devices at once; return a reason for each slot that cannot be used, by its name."""
     prepare_agents(entries, settings)
     folder = health_folder(settings)
-    states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.address))
+    states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.place.address))
     reasons = {}
     for state in states:
         for name, place in state.device.places():

@@ -68,7 +68,7 @@ def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
             next_step="Name an inventory with --inventory, or give --build-slots.",
         )
     for entry in entries:
-        if isinstance(entry.address, SshAddress) and entry.address.password_source is PasswordSource.PROMPT:
+        if isinstance(entry.place.address, SshAddress) and entry.place.address.password_source is PasswordSource.PROMPT:
             raise UsageError(
                 f"{entry.name} wants a password that is typed, and a worker has nobody to ask.",
                 next_step="Use a key, or keep the password in the keyring: `sdk devices add --password keyring`.",

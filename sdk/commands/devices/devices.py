@@ -64,7 +64,7 @@ def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceStat
     folder = health_folder(settings)
 
     def health_of(device: InventoryDevice) -> HealthRecord | None:
-        return read_health(folder, device.address)
+        return read_health(folder, device.place.address)
 
     if offline or not inventory.devices:
         return ask_devices(inventory.devices, None, health_of)
@@ -118,7 +118,7 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
         table.add_row(
             Text(device.name, style="cyan"),
             Text(device.profile_name),
-            Text(f"{device.transport} {device.address.describe()}"),
+            Text(f"{device.transport} {device.place.address.describe()}"),
             Text(", ".join(device.labels)),
             _state_text(state),
         )

@@ -160,7 +160,7 @@ def _with_probe(device: InventoryDevice, found: DeviceProbe, target: str | None,
         device,
         profile_name=target or guess_profile(found, profile_names(settings.profile_folder)),
         emulated=found.emulated,
-        machine=machine_of(found, device.cores),
+        machine=machine_of(found, device.place.cores),
         probed=facts_of(found, iso_text(time.time())),
     )
 
@@ -201,7 +201,7 @@ def remove(
     found = open_inventory(given, settings)
     device = found.find(name)
     remove_device(found.file, name)
-    clear_health(health_folder(settings), device.address)
+    clear_health(health_folder(settings), device.place.address)
     if as_json:
         print_json({"inventory": str(found.file), "removed": name})
     else:
@@ -225,16 +225,16 @@ def password(
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
     device = open_inventory(given, settings).find(name)
-    if not isinstance(device.address, SshAddress):
+    if not isinstance(device.place.address, SshAddress):
         raise UsageError(f"Device '{name}' is reached over ADB, which has no passwords.")
-    account = keyring_account(device.address, connection_settings(settings))
+    account = keyring_account(device.place.address, connection_settings(settings))
     try:
         write_keyring(account, ask_on_terminal(f"Password of {name} ({account}): "))
     except DeviceError as error:
         raise DeviceError(
             f"The password of '{name}' cannot be saved: {error.message}.", next_step=error.next_step
         ) from error
-    used = device.address.password_source is PasswordSource.KEYRING
+    used = device.place.address.password_source is PasswordSource.KEYRING
     if as_json:
         print_json({"device": name, "used": used})
         return

@@ -58,7 +58,7 @@ def probe(
             probed = reached.probe()
         if write:
             facts = facts_of(probed, iso_text(time.time()))
-            update_device(found.file, device.name, machine_of(probed, device.cores), facts)
+            update_device(found.file, device.name, machine_of(probed, device.place.cores), facts)
         card = describe_card(device, settings)
         answers.append(probe_dict(device, probed) | ({"card": card} if card else {}))
         if not as_json:
@@ -75,10 +75,9 @@ def probe_dict(device: InventoryDevice, probed: DeviceProbe) -> dict[str, object
     """Return everything that was found, JSON-ready."""
     from dataclasses import asdict
 
-    from devices.inventory.fields import machine_fields
     from sdk.inventory.device_facts import fast_cores, machine_of
 
-    machine = machine_fields(machine_of(probed, device.cores))
+    machine = machine_of(probed, device.place.cores).known()
     return {
         "name": device.name,
         **asdict(probed),
@@ -95,14 +94,13 @@ def print_probe(device: InventoryDevice, probed: DeviceProbe) -> None:
     typer.echo(device.name)
     print_fields(_probe_fields(device, probed))
     fast = fast_cores(probed)
-    if fast and device.cores != fast:
+    if fast and device.place.cores != fast:
         cores = cores_text(fast)
         typer.echo(f'Its fast cores are {cores}. To time on them alone, set cores = "{cores}" in the inventory.')
 
 
 def _probe_fields(device: InventoryDevice, probed: DeviceProbe) -> Iterator[tuple[str, str]]:
     """Yield what the device tells, a line each."""
-    from devices.inventory.fields import machine_fields
     from sdk.inventory.device_facts import cores_text, facts_of, fast_cores, machine_of
 
     for key, fact in facts_of(probed, ""):
@@ -116,7 +114,7 @@ def _probe_fields(device: InventoryDevice, probed: DeviceProbe) -> Iterator[tupl
             yield _field(key, fact)
     if probed.temperature_zones:
         yield "hottest", f"{max(zone.celsius for zone in probed.temperature_zones):.0f} °C"
-    for key, value in machine_fields(machine_of(probed, device.cores)).items():
+    for key, value in machine_of(probed, device.place.cores).known().items():
         yield _field(key, value)
 
 
@@ -179,7 +177,7 @@ def _check(device: InventoryDevice, settings: Settings, show: Callable[[str], No
 
     checks = check_device(device, lambda: reach_device(device, settings, show), show)
     if all(one.passed for one in checks):
-        clear_health(health_folder(settings), device.address)
+        clear_health(health_folder(settings), device.place.address)
     return checks
 
 

@@ -18,7 +18,7 @@ from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.local.cores import plan_cores
-from devices.remote_place import ConnectionSettings, SshAddress
+from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
 from devices.timing.measure_settings import KernelInputs
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.profile.loader import load_profile
@@ -54,7 +54,7 @@ def test_another_profile_or_clock_is_not_taken() -> None:
 
 
 def test_slots_are_devices_of_their_own() -> None:
-    entry = InventoryDevice("pi", "arm64", SshAddress("pi"), ("desk",), slots=2, cores=(0, 1, 2, 3))
+    entry = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi"), cores=(0, 1, 2, 3)), ("desk",), slots=2)
     served = served_devices([entry])
     assert [each.announced.name for each in served] == ["pi.1", "pi.2"]
     assert [each.announced.core_count for each in served] == [2, 2]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.inventory.fields import device_fields, parse_cores, read_device
+from devices.inventory.fields import device_fields, read_device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice, machine_profile
-from devices.remote_place import AdbAddress, PasswordSource, SshAddress
-from targets.errors import DeviceError, UsageError
+from devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from targets.errors import DeviceError
 from targets.profile.loader import load_profile
 
 PROFILES = ("arm64", "x86-64")
@@ -51,15 +51,17 @@ def test_everything_an_ssh_device_can_say() -> None:
     assert found == InventoryDevice(
         name="pi5",
         profile_name="arm64",
-        address=SshAddress("board", 22, "pi", Path("~/.ssh/lab"), ("ann@gw.lab:2222", "inner"), PasswordSource.KEYRING),
+        place=RemotePlace(
+            SshAddress("board", 22, "pi", Path("~/.ssh/lab"), ("ann@gw.lab:2222", "inner"), PasswordSource.KEYRING),
+            cores=(2, 3, 6, 7),
+            environment=(("OMP_NUM_THREADS", "2"), ("EMPTY", "")),
+            folder="/data/bench",
+            lease_folder="/run/x",
+            performance_mode=False,
+        ),
         labels=("pi", "kitchen"),
         slots=2,
-        cores=(2, 3, 6, 7),
-        environment=(("OMP_NUM_THREADS", "2"), ("EMPTY", "")),
-        folder="/data/bench",
-        lease_folder="/run/x",
         emulated=True,
-        performance_mode=False,
         machine=DeviceMachine(parallelism=4),
         probed=(("cpu", "Cortex-A76"), ("at", "2026-01-02T03:04:05+00:00"), ("temperatures", (41.5, 40))),
     )
@@ -71,9 +73,9 @@ def test_everything_an_ssh_device_can_say() -> None:
 
 
 def test_android_devices() -> None:
-    assert device(ADB).address == AdbAddress()
-    assert device(ADB + 'serial = "R58M123"').address == AdbAddress(serial="R58M123")
-    assert device(ADB + 'address = "10.0.0.2"').address == AdbAddress("10.0.0.2", 5555)
+    assert device(ADB).place.address == AdbAddress()
+    assert device(ADB + 'serial = "R58M123"').place.address == AdbAddress(serial="R58M123")
+    assert device(ADB + 'address = "10.0.0.2"').place.address == AdbAddress("10.0.0.2", 5555)
     assert [name for name, _ in device(ADB).places()] == ["pi5"]
 
 
@@ -167,10 +169,10 @@ def test_what_may_be_a_password_is_not_shown() -> None:
         assert "hunter2" not in str(caught.value)
 
 
-def test_cores_on_the_command_line() -> None:
-    assert parse_cores("2-3,6") == (2, 3, 6)
-    with pytest.raises(UsageError, match="not a list of cores.*2 is in it twice"):
-        parse_cores("2,1-3")
+def test_cores_as_text() -> None:
+    assert device(SSH + 'cores = "2-3,6"').place.cores == (2, 3, 6)
+    with pytest.raises(DeviceError, match="key 'cores' .*2 is in it twice"):
+        device(SSH + 'cores = "2,1-3"')
 
 
 words = st.text("abcXYZ019._-", min_size=1, max_size=12)
@@ -187,21 +189,25 @@ ssh_addresses = st.builds(
     password_source=st.sampled_from(PasswordSource),
 )
 adb_addresses = st.builds(AdbAddress, host=st.just("10.0.0.9"), port=st.integers(1, 65535), serial=st.none() | words)
-devices = st.builds(
-    InventoryDevice,
-    name=st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}", fullmatch=True).filter(lambda name: name not in RESERVED),
-    profile_name=st.sampled_from(PROFILES),
+places = st.builds(
+    RemotePlace,
     address=ssh_addresses | adb_addresses | st.builds(AdbAddress, serial=st.none() | words),
-    labels=st.lists(words, max_size=3, unique=True).map(tuple),
-    slots=st.just(1),
+    folder=st.none() | st.from_regex(r"/[a-z]{1,5}/[a-z.]{1,5}x", fullmatch=True).filter(lambda path: ".." not in path),
+    lease_folder=st.none() | st.just("/run/leases"),
     cores=st.lists(st.integers(0, 4095), max_size=6, unique=True).map(tuple),
     environment=st.dictionaries(st.from_regex(r"[A-Z_]{1,5}", fullmatch=True), lines | st.just(""), max_size=3).map(
         lambda table: tuple(table.items())
     ),
-    folder=st.none() | st.from_regex(r"/[a-z]{1,5}/[a-z.]{1,5}x", fullmatch=True).filter(lambda path: ".." not in path),
-    lease_folder=st.none() | st.just("/run/leases"),
-    emulated=st.booleans(),
     performance_mode=st.booleans(),
+)
+devices = st.builds(
+    InventoryDevice,
+    name=st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}", fullmatch=True).filter(lambda name: name not in RESERVED),
+    profile_name=st.sampled_from(PROFILES),
+    place=places,
+    labels=st.lists(words, max_size=3, unique=True).map(tuple),
+    slots=st.just(1),
+    emulated=st.booleans(),
     machine=st.builds(DeviceMachine, st.none() | st.integers(1, 65536), caches, caches, caches),
     probed=st.dictionaries(words, facts | st.lists(facts, max_size=3).map(tuple), max_size=4).map(
         lambda table: tuple(table.items())

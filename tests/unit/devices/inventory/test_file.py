@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from devices.inventory.file import add_device, load_inventory, remove_device, update_device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.remote_place import SshAddress
+from devices.remote_place import RemotePlace, SshAddress
 from targets.errors import DeviceError, UsageError
 
 TEXT = """# our lab
@@ -42,7 +42,7 @@ transport = "adb"
 
 
 def board(name: str) -> InventoryDevice:
-    return InventoryDevice(name, "arm64", SshAddress(name))
+    return InventoryDevice(name, "arm64", RemotePlace(SshAddress(name)))
 
 
 @pytest.fixture
@@ -79,7 +79,8 @@ def test_find_and_labels(file: Path) -> None:
 
 
 def test_added_devices_come_last_and_the_rest_stays(file: Path) -> None:
-    new = replace(board("new"), environment=(("A", "b c"),), machine=DeviceMachine(2), probed=(("cpu", "x"),))
+    new = replace(board("new"), machine=DeviceMachine(2), probed=(("cpu", "x"),))
+    new = replace(new, place=replace(new.place, environment=(("A", "b c"),)))
     add_device(file, new)
     assert file.read_text().startswith(TEXT)
     assert file.read_text()[len(TEXT) :] == (
@@ -192,8 +193,9 @@ def test_many_writers_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "devices.toml"
     program = (
         "import sys; from pathlib import Path; from devices.inventory.inventory import InventoryDevice;"
-        "from devices.inventory.file import add_device; from devices.remote_place import SshAddress\n"
-        "for n in range(10): add_device(Path(sys.argv[1]), InventoryDevice(f'{sys.argv[2]}{n}', 'p', SshAddress('h')))"
+        "from devices.inventory.file import add_device; from devices.remote_place import RemotePlace, SshAddress\n"
+        "place = RemotePlace(SshAddress('h'))\n"
+        "for n in range(10): add_device(Path(sys.argv[1]), InventoryDevice(f'{sys.argv[2]}{n}', 'p', place))"
     )
     root = Path(__file__).parents[4]
     writers = [subprocess.Popen([sys.executable, "-c", program, str(path), who], cwd=root) for who in "abc"]

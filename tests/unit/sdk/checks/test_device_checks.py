@@ -13,11 +13,11 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.probe import CoreSense, DeviceSense, Temperature
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
-from devices.remote_place import SshAddress
+from devices.remote_place import RemotePlace, SshAddress
 from sdk.checks.check import Check
 from sdk.checks.device_checks import check_device
 
-PI = InventoryDevice("pi", "arm64", SshAddress("pi"))
+PI = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi")))
 GOOD = DeviceSense(
     boot="b",
     uptime_s=0.0,
@@ -103,7 +103,7 @@ def test_a_device_in_good_order() -> None:
         (StagedDevice(clock_rate=100.0), PI, "clock", None),
         (StagedDevice(clock_rate=0.01), PI, "clock", None),
         (StagedDevice(later=replace(GOOD, boot="c")), PI, "clock", "the device restarted during the check"),
-        (StagedDevice(), replace(PI, cores=(3, 4)), "cores", "there is no core 4"),
+        (StagedDevice(), replace(PI, place=replace(PI.place, cores=(3, 4))), "cores", "there is no core 4"),
     ],
 )
 def test_each_fault_is_found_alone(staged: StagedDevice, device: InventoryDevice, name: str, found: str | None) -> None:
@@ -115,9 +115,9 @@ def test_each_fault_is_found_alone(staged: StagedDevice, device: InventoryDevice
 def test_the_governor_matters_on_the_cores_that_are_used() -> None:
     powersave = CoreSense(0, "powersave", 6e8, 2.4e9)
     mixed = replace(GOOD, cores=(powersave, *GOOD.cores[1:]))
-    by_hand = replace(PI, performance_mode=False)
+    by_hand = replace(PI, place=replace(PI.place, performance_mode=False))
     assert failed(StagedDevice(mixed), by_hand) == {"governor": "performance, powersave"}
-    assert failed(StagedDevice(mixed), replace(by_hand, cores=(1, 2))) == {}
+    assert failed(StagedDevice(mixed), replace(PI, place=replace(by_hand.place, cores=(1, 2)))) == {}
     asked = checks_of(StagedDevice(mixed))["governor"]
     assert asked.passed
     assert "powersave" in asked.found and "a run requests performance" in asked.found

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.health.probe import CacheProbe, CoreSense, DeviceProbe, Temperature
-from devices.inventory.fields import device_fields, parse_cores, read_device
+from devices.inventory.fields import device_fields, read_device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.remote_place import SshAddress
+from devices.remote_place import RemotePlace, SshAddress
 from sdk.inventory.device_facts import (
     check_cores,
     check_profile,
@@ -59,7 +59,7 @@ PHONE = replace(
         CacheProbe(2, "Unified", 524288, (4,)),
     ),
 )
-BOARD = InventoryDevice("pi", "arm64", SshAddress("pi"))
+BOARD = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi")))
 
 
 def test_profiles_are_guessed() -> None:
@@ -126,13 +126,18 @@ def test_a_profile_of_another_machine() -> None:
         check_profile("x86-64", "x86-64-linux-avx2", PI5)
 
 
+def board_with(cores: tuple[int, ...]) -> InventoryDevice:
+    return replace(BOARD, place=replace(BOARD.place, cores=cores))
+
+
 def test_cores_that_are_not_there() -> None:
-    check_cores(replace(BOARD, cores=(0, 3)), PI5)
-    check_cores(replace(BOARD, cores=(9,)), replace(PI5, cores=()))
+    check_cores(board_with((0, 3)), PI5)
+    check_cores(board_with((9,)), replace(PI5, cores=()))
     with pytest.raises(UsageError, match="has no core 4; it has 0-3"):
-        check_cores(replace(BOARD, cores=(3, 4)), PI5)
+        check_cores(board_with((3, 4)), PI5)
 
 
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_lists_of_cores_are_read_back(cores: set[int]) -> None:
-    assert parse_cores(cores_text(sorted(cores))) == tuple(sorted(cores))
+    table = device_fields(BOARD) | {"cores": cores_text(sorted(cores))}
+    assert read_device("pi", table, "devices.toml", None).place.cores == tuple(sorted(cores))

@@ -12,12 +12,14 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.health import HealthRecord
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
-from devices.remote_place import SshAddress
+from devices.remote_place import RemotePlace, SshAddress
 from sdk.inventory import device_listing
 from sdk.inventory.device_listing import DeviceStatus, ask_devices
 from tests.process_state import await_condition
 
-DEVICES = [InventoryDevice(name, "arm64", SshAddress(name)) for name in ("free", "leased", "gone", "key", "sick")]
+DEVICES = [
+    InventoryDevice(name, "arm64", RemotePlace(SshAddress(name))) for name in ("free", "leased", "gone", "key", "sick")
+]
 LEASE = SlotLease(0, "ann@lab", 60.0, 30.0)
 SICK = HealthRecord(TroubleKind.TIMEOUT, "It fell silent.", 3, 1.0, 2.0)
 

@@ -11,17 +11,21 @@ import pytest
 
 from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, Inventory, InventoryDevice
-from devices.remote_place import AdbAddress, SshAddress
+from devices.remote_place import AdbAddress, RemotePlace, SshAddress
 from sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
 from targets.errors import DeviceError, UsageError
 from targets.profile.loader import load_profile
 
-PI = InventoryDevice("pi", "arm64", SshAddress("pi.lab"), labels=("kitchen", "pi"), cores=(2, 3))
+PI = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi.lab"), cores=(2, 3)), labels=("kitchen", "pi"))
 PI_B = InventoryDevice(
-    "pi-b", "arm64", SshAddress("pi-b.lab"), labels=("pi",), machine=DeviceMachine(parallelism=3, l2_cache_bytes=524288)
+    "pi-b",
+    "arm64",
+    RemotePlace(SshAddress("pi-b.lab")),
+    labels=("pi",),
+    machine=DeviceMachine(parallelism=3, l2_cache_bytes=524288),
 )
-SERVER = InventoryDevice("server", "x86-64", SshAddress("server.lab"), slots=2, cores=(0, 1, 2, 3))
-PHONE = InventoryDevice("phone", "arm64-android", AdbAddress("phone.lab"), emulated=True)
+SERVER = InventoryDevice("server", "x86-64", RemotePlace(SshAddress("server.lab"), cores=(0, 1, 2, 3)), slots=2)
+PHONE = InventoryDevice("phone", "arm64-android", RemotePlace(AdbAddress("phone.lab")), emulated=True)
 INVENTORY = Inventory(Path("devices.toml"), (PI, PI_B, SERVER, PHONE))
 
 
