@@ -21,7 +21,13 @@ setup: $(READY) emulator ## Make the virtual environment and install the emulato
 autotune: setup ## Tune the example for the emulated arm64 board.
 	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m --batch-size 16 -p width=640 -p height=360
 
-test: setup peers ## Run the tests.
+check: setup ## Run what takes seconds: style, types, imports and the quick tests.
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint quick
+
+quick: setup
+	@$(PYTHON) -m pytest -n 2 -q -m quick
+
+test: setup peers ## Run all tests.
 	@$(PYTHON) -m pytest -n 4 || { code=$$?; \
 		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
 

@@ -12,12 +12,17 @@ from sdk.settings import Settings, read_settings
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from tests.quick_marker import QuickGuard
 
 PROJECT = Path(__file__).parents[1]
 # By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other
 # work holds up now and then, those are no faults.
 hypothesis_settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("shared machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(QuickGuard())
 
 
 @pytest.fixture(scope="session")

@@ -163,6 +163,7 @@ def test_beside_a_running_adb_server(device: AdbDevice, link: AdbLink, tmp_path:
         assert adb.state(device.port) == "device"
 
 
+@pytest.mark.toolchain
 @pytest.mark.skipif(shutil.which("adb") is None, reason="adb is not installed")
 def test_the_key_of_the_real_adb_works(tmp_path: Path) -> None:
     with (
@@ -178,6 +179,7 @@ def test_the_key_of_the_real_adb_works(tmp_path: Path) -> None:
         link.close()
 
 
+@pytest.mark.toolchain
 @pytest.mark.skipif(shutil.which("adb") is None, reason="adb is not installed")
 def test_our_key_works_with_the_real_adb(tmp_path: Path) -> None:
     with AdbDevice(tmp_path / "device", DeviceOptions(asks_for_keys=True)) as device:

@@ -44,6 +44,7 @@ from weights.baseline import baseline_weights
 from weights.weights_file import write_weights
 
 pytestmark = [
+    pytest.mark.toolchain,
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("sshd", path=SEARCH_PATH), reason="sshd is not installed"),
 ]

@@ -67,6 +67,7 @@ def read_everything(database: RunDatabase) -> None:
     database.stage_totals_s()
 
 
+@pytest.mark.toolchain
 def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     source = random.Random(7)

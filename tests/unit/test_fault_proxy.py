@@ -354,6 +354,7 @@ def ssh(port: int, folder: Path, command: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.toolchain
 def test_before_a_real_sshd(stack: contextlib.ExitStack, sshd_port: int, tmp_path: Path) -> None:
     proxy = stack.enter_context(FaultProxy(sshd_port))
     proxy.narrow(4096)

@@ -20,6 +20,8 @@ from targets.halide_install import find_halide_install
 from tests.unit.examples.conftest import BuildCppGenerators
 from tests.unit.examples.numpy_references import CASES, Array, ExampleCase
 
+pytestmark = pytest.mark.toolchain
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 HOST = str(hl.get_host_target())

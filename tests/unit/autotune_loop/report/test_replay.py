@@ -44,6 +44,7 @@ def run(
     return replay(request, heard.append, StopSignal()), heard
 
 
+@pytest.mark.toolchain
 def test_every_recorded_time_is_looked_up_once_and_equal_replays_are_equal(
     folder: Path, settings: Settings, tmp_path: Path
 ) -> None:

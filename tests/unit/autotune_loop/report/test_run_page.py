@@ -109,6 +109,7 @@ def test_emulated_times_are_called_so(tmp_path: Path) -> None:
     assert "All times are emulated time" in print_page(read_recorded_run(tmp_path / "run"), PageOptions())
 
 
+@pytest.mark.toolchain
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_the_page_works_in_a_browser(folder: Path, tmp_path: Path) -> None:
     page = print_page(read_recorded_run(folder), PageOptions({"by hand": 3.0}))

@@ -160,6 +160,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return Schedule("blur", tuple(funcs), tuple(variables), tuple(stages), draw(st.none() | PROVENANCE))
 
 
+@pytest.mark.toolchain
 @settings(max_examples=100, deadline=None)
 @given(schedules())
 def test_invented_schedules_come_back_from_c_plus_plus_and_json(schedule: Schedule) -> None:

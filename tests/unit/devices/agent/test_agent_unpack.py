@@ -87,6 +87,7 @@ def test_a_stream_that_grows_beyond_its_size_is_cut_off(agent: AgentSession, hom
     assert not list((home / "work" / "s-5e55").glob(".*"))
 
 
+@pytest.mark.toolchain
 def test_large_files_travel_compressed(home: Path, tmp_path: Path, cache: ContentCache) -> None:
     link = LocalLink(home)
     sizes: list[int] = []

@@ -27,6 +27,7 @@ def test_an_unknown_machine_has_no_agent(cache: ContentCache, machine: str) -> N
     assert len(str(caught.value)) < 300 and "\x1b" not in str(caught.value)
 
 
+@pytest.mark.toolchain
 def test_the_agent_is_one_static_file_and_built_once(cache: ContentCache) -> None:
     first = agent_for("x86_64", cache)
     written = first.path.stat().st_mtime_ns

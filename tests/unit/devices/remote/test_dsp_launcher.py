@@ -19,6 +19,8 @@ import pytest
 from devices.remote.dsp_starter import build_dsp_launcher
 from targets.process.content_cache import ContentCache
 
+pytestmark = pytest.mark.toolchain
+
 # What Qualcomm's program is given, as a line of JSON.
 _NOTE = "import json, os, sys\nopen('heard', 'w').write(json.dumps([sys.argv[1:], dict(os.environ)]))\n"
 _DONE = '{"event":"done"}\\n{"event":"exit","code":0}\\n'

@@ -26,7 +26,7 @@ from tests.contract.local_link import LocalLink
 from tests.process_state import await_condition
 
 # The first one builds the agent, and the C library for it.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
 
 TIME_S = 60.0
 

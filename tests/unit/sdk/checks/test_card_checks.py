@@ -16,6 +16,8 @@ from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import load_profile
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
+pytestmark = pytest.mark.toolchain
+
 START = "import sys, sdk.main; sys.exit(sdk.main.main())"
 
 

@@ -11,6 +11,7 @@ from sdk.main import main
 from tests.recorded_run_folder import write_run_folder
 
 
+@pytest.mark.toolchain
 def test_a_replay_prints_rounds_and_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ ENDLESS = ("-n", "1000")
 _NO_LONGER_ONE_PRESS_S = 0.4
 
 # The first run compiles everything, which takes minutes on a busy machine.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

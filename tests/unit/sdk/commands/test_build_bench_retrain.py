@@ -21,6 +21,8 @@ from sdk.settings import Settings
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
 from weights.weights_file import Weights, read_weights
 
+pytestmark = pytest.mark.toolchain
+
 SMALL = ("-p", "width=128", "-p", "height=64")
 
 

@@ -101,6 +101,7 @@ def test_the_server_answers_two_paths_to_this_machine_alone(server: ReportServer
     assert get(server, "/", host="rebound.example")[0] == 403
 
 
+@pytest.mark.toolchain
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_the_page_follows_a_live_run(run: Path, server: ReportServer, tmp_path: Path) -> None:
     with ChromiumPage(tmp_path) as browser:

@@ -23,6 +23,7 @@ def shipped(examples: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(examples / "shipping" / "schedules", tmp_path / "schedules"))
 
 
+@pytest.mark.toolchain
 def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.CaptureFixture[str]) -> None:
     generator = str(examples / "shipping" / "blur.py")
     assert sdk.main.main(["ship", "--check", str(shipped), "--generator", generator]) == 0

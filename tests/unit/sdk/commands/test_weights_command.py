@@ -89,6 +89,7 @@ def test_wrong_use_is_one_message(
     assert words in said
 
 
+@pytest.mark.toolchain
 def test_weights_are_scored_beside_the_baseline(settings: Settings, trained: Path, tmp_path: Path) -> None:
     pipeline = random_featurization(seed=0).pipeline_features
     for index in range(12):

@@ -31,6 +31,7 @@ def choice_of(profile: TargetProfile, threads: int = 2, kind: str = "qemu") -> D
     return DeviceChoice((device,), profile, threads, note=BEFORE)
 
 
+@pytest.mark.toolchain
 def test_simulated_where_it_can_be_had(
     profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,6 +51,7 @@ def test_the_emulators_own_where_it_is_asked_for(profile: TargetProfile, setting
     assert (choice.devices[0].measuring_cores, choice.devices[0].at_once) == (2, 1)
 
 
+@pytest.mark.toolchain
 def test_no_more_programs_at_once_than_there_is_memory_for(
     profile: TargetProfile, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +72,7 @@ def test_without_a_compiler_the_emulators_own_and_a_message(
         fit_clock(choice_of(profile), "simulated", bare)
 
 
+@pytest.mark.toolchain
 def test_more_cores_than_can_be_simulated(profile: TargetProfile, settings: Settings) -> None:
     assert "got 300 threads" in fit_clock(choice_of(profile, threads=300), None, settings).note
 

@@ -90,6 +90,7 @@ def test_its_simulator_is_the_device_where_an_sdk_is_named(root: Path, settings:
         assert choice.note.endswith("a processor cycle counts as a nanosecond.")
 
 
+@pytest.mark.toolchain
 def test_without_one_or_by_name_it_is_qemu(root: Path, settings: Settings) -> None:
     for choice in (choose(settings, None, "qemu"), choose(settings, root, "qemu")):
         (device,) = choice.devices

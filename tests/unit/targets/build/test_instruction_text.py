@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.toolchain
+
 SOURCES = Path(__file__).parents[4] / "targets" / "build" / "simulated_clock"
 LISTING = Path(__file__).parent / "instruction_listing.c"
 # As in instruction_text.h.

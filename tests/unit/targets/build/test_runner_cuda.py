@@ -19,6 +19,8 @@ import sdk
 from sdk.settings import Settings
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
+pytestmark = pytest.mark.toolchain
+
 KERNEL = ["--kernel", "blur", "--time", "--warm-up-s", "0", "--min-repetitions", "3", "--max-repetitions", "3"]
 
 

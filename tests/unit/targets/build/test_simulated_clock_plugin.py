@@ -25,6 +25,7 @@ def values(machine: MachineParameters, threads: int = 1) -> dict[str, str]:
     return dict(pair.split("=") for pair in pairs)
 
 
+@pytest.mark.toolchain
 def test_built_once(cache: ContentCache) -> None:
     first = build_simulated_clock(ENVIRONMENT, cache)
     built_ns = first.stat().st_mtime_ns
@@ -39,6 +40,7 @@ def test_without_a_compiler(tmp_path: Path) -> None:
     assert "apt-get install gcc" in caught.value.next_step
 
 
+@pytest.mark.toolchain
 def test_compiler_that_fails(tmp_path: Path) -> None:
     compiler = tmp_path / "gcc"
     compiler.write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")

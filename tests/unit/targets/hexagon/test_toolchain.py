@@ -85,6 +85,7 @@ def test_what_runs_on_devices(sdk: HexagonSdk) -> None:
         assert words in caught.value.message and "libs/run_main_on_hexagon" in caught.value.next_step
 
 
+@pytest.mark.toolchain
 def test_what_the_compiler_refuses_is_told(sdk: HexagonSdk, tmp_path: Path) -> None:
     source = tmp_path / "a.c"
     source.write_text("int a;\n")

@@ -80,6 +80,7 @@ def test_host_is_this_machine() -> None:
     assert host.source == BUILT_IN
 
 
+@pytest.mark.toolchain
 def test_the_triple_compiles_with_zig(tmp_path: Path) -> None:
     from targets.toolchain.zig import ZigToolchain
 

@@ -62,6 +62,7 @@ def test_it_is_prepared_once(toolchain: ZigToolchain, workshop: Workshop) -> Non
     assert again.is_prepared
 
 
+@pytest.mark.toolchain
 def test_a_stopped_preparation_is_no_error_and_not_done(tmp_path: Path) -> None:
     stop = StopSignal()
     stop.set()
@@ -71,6 +72,7 @@ def test_a_stopped_preparation_is_no_error_and_not_done(tmp_path: Path) -> None:
     assert not toolchain.is_prepared
 
 
+@pytest.mark.toolchain
 def test_a_library_that_cannot_be_built_is_an_error(tmp_path: Path) -> None:
     toolchain = ZigToolchain("aarch64-linux-musl", tmp_path, extra_flags=("-no-such-flag-of-a-compiler",))
     with pytest.raises(ToolchainError, match="The C library for aarch64-linux-musl cannot be built"):

@@ -26,6 +26,8 @@ from tests.measured_candidates import training_sample
 from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
+pytestmark = pytest.mark.toolchain
+
 NUM_CORES = 2
 
 
