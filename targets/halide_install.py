@@ -1,4 +1,4 @@
-"""Where the Halide wheel keeps its headers, libraries, plug-ins and tools."""
+"""The installed Halide wheel: its headers, libraries, plug-ins and tools."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class HalideInstall:
     """One installed Halide.
 
     Attributes:
-        root: the folder that holds `include/`, `lib64/`, `bin/` and `share/`.
-        version: Halide's version, such as '21.0.0'.
+        root: the folder of `include/`, `lib64/`, `bin/` and `share/`.
+        version: such as '21.0.0'.
     """
 
     root: Path
@@ -29,44 +29,44 @@ class HalideInstall:
 
     @property
     def include_dir(self) -> Path:
-        """Holds Halide.h and HalideRuntime.h."""
+        """The folder of Halide.h and HalideRuntime.h."""
         return self.root / "include"
 
     @property
     def lib_dir(self) -> Path:
-        """Holds libHalide, the generator library and the autoscheduler plug-ins."""
+        """The folder of libHalide, the generator library and the autoscheduler plug-ins."""
         return self.root / ("lib64" if (self.root / "lib64").is_dir() else "lib")
 
     @property
     def library(self) -> Path:
-        """The compiler itself."""
+        """libHalide, the compiler."""
         return self.lib_dir / "libHalide.so"
 
     @property
     def gengen_library(self) -> Path:
-        """The `main` that turns a C++ generator into a program."""
+        """The library with the `main` of C++ generators."""
         return self.lib_dir / "libHalide_GenGen.a"
 
     @property
     def tools_dir(self) -> Path:
-        """Headers and sources that Halide's applications include."""
+        """The folder of headers and sources that Halide's applications include."""
         return self.root / "share" / "tools"
 
     @property
     def bin_dir(self) -> Path:
-        """Halide's programs: gengen, the retraining tools, featurization_to_sample."""
+        """The folder of Halide's programs: gengen, the retraining tools, featurization_to_sample."""
         return self.root / "bin"
 
     def plugin_names(self) -> tuple[str, ...]:
-        """The autoschedulers that have a plug-in, as their files spell them (lower case), sorted."""
+        """Return the autoschedulers that have a plug-in, in lower case as in the files' names, sorted."""
         found = self.lib_dir.glob(f"{_PLUGIN_PREFIX}*.so")
         return tuple(sorted(path.stem.removeprefix(_PLUGIN_PREFIX) for path in found))
 
     def plugin_path(self, autoscheduler_name: str) -> Path:
-        """The plug-in of an autoscheduler, such as 'Adams2019' (upper and lower case alike).
+        """Return the plug-in of an autoscheduler, such as 'Adams2019' in upper or lower case.
 
         Raises:
-            ToolchainError: there is none of that name; the nearest name is given.
+            ToolchainError: there is none; the message has the nearest name.
         """
         names = self.plugin_names()
         wanted = autoscheduler_name.lower()
@@ -81,19 +81,19 @@ class HalideInstall:
         )
 
     def plugin_sha256(self, autoscheduler_name: str) -> str:
-        """The SHA-256 (hexadecimal) of an autoscheduler's plug-in.
+        """Return the SHA-256 (hexadecimal) of an autoscheduler's plug-in.
 
         Raises:
-            ToolchainError: there is none of that name.
+            ToolchainError: there is none.
         """
         path = self.plugin_path(autoscheduler_name)
         status = path.stat()
         return _cached_sha256(path, status.st_size, status.st_mtime_ns)
 
     def fingerprint(self) -> str:
-        """What must change when the compiler does: the version and libHalide's size and time of change.
+        """Return a cache key of the compiler: its version, and libHalide's size and time of change.
 
-        The library has over 100 MB, so its content is not read for a cache key.
+        The content of the library is not read: it has over 100 MB.
         """
         status = self.library.stat()
         return f"{self.version} {status.st_size} {status.st_mtime_ns}"
@@ -105,7 +105,7 @@ def _cached_sha256(path: Path, size_bytes: int, changed_ns: int) -> str:
 
 
 def find_halide_install() -> HalideInstall:
-    """The Halide wheel of this Python, found without importing it.
+    """Find the Halide wheel of this Python without importing it.
 
     Raises:
         ToolchainError: Halide is not installed, or parts of it are missing.
@@ -118,7 +118,7 @@ def find_halide_install() -> HalideInstall:
         version = importlib.metadata.version("halide")
     except importlib.metadata.PackageNotFoundError as error:
         raise ToolchainError(
-            "The Python package 'halide' that is found first is not Halide's wheel.", next_step=next_step
+            "The first Python package 'halide' on the path is not Halide's wheel.", next_step=next_step
         ) from error
     install = HalideInstall(Path(found.submodule_search_locations[0]), version)
     needed = (install.library, install.gengen_library, install.include_dir / "HalideRuntime.h")
@@ -127,6 +127,6 @@ def find_halide_install() -> HalideInstall:
             missing = path.relative_to(install.root)
             raise ToolchainError(
                 f"Halide {version} in {install.root} is incomplete: {missing} is missing.",
-                next_step="Install it again with: pip install --force-reinstall halide",
+                next_step="Reinstall it: pip install --force-reinstall halide",
             )
     return install

@@ -1,4 +1,4 @@
-"""Target profiles: the record, its TOML files and their loader, Halide targets, this machine's probe, NVIDIA cards.
+"""Target profiles: records, TOML files and their loader; Halide targets, NVIDIA cards, and the probe of this machine.
 
-Imports `targets.process` and `targets.halide_install`.
+Imports `targets.values` and `targets.halide_install`.
 """

@@ -1,4 +1,4 @@
-"""NVIDIA cards: what a schedule search and the check of kernels know of one, and which profiles fit it."""
+"""NVIDIA cards: their figures for searching schedules and checking kernels, and the profiles that fit them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from targets.profile.halide_target import HalideTarget
 
 _TABLE = Path(__file__).parent / "cuda_cards.toml"
 THREADS_PER_WARP = 32
-THREADS_PER_BLOCK = 1024
-REGISTERS_PER_BLOCK = 65536
-SHARED_MEMORY_PER_BLOCK_BYTES = 48 * 1024
 
 
 @dataclass(frozen=True)
@@ -24,10 +21,10 @@ class CudaCard:
     """One kind of card, in NVIDIA's terms.
 
     Attributes:
-        name: as the driver, or the table of cards, calls it.
+        name: the driver's, or that of the table of cards.
         compute_capability: major and minor, such as (8, 6).
         multiprocessors: streaming multiprocessors; the search's parallelism.
-        shared_memory_per_block_bytes: without opting in to more, which Halide's runtime never does.
+        shared_memory_per_block_bytes: without the opt-in to more, which Halide's runtime never uses.
     """
 
     name: str
@@ -36,22 +33,22 @@ class CudaCard:
     shared_memory_per_multiprocessor_bytes: int
     threads_per_multiprocessor: int
     blocks_per_multiprocessor: int
-    shared_memory_per_block_bytes: int = SHARED_MEMORY_PER_BLOCK_BYTES
-    threads_per_block: int = THREADS_PER_BLOCK
-    registers_per_block: int = REGISTERS_PER_BLOCK
+    shared_memory_per_block_bytes: int = 48 * 1024
+    threads_per_block: int = 1024
+    registers_per_block: int = 65536
 
     @property
     def architecture(self) -> str:
-        """As `ptxas` calls it, such as 'sm_86'."""
+        """`ptxas`'s name, such as 'sm_86'."""
         return "sm_{}{}".format(*self.compute_capability)
 
     @property
     def capability_text(self) -> str:
-        """Such as '8.6'."""
+        """The compute capability, such as '8.6'."""
         return "{}.{}".format(*self.compute_capability)
 
     def search_parameters(self) -> dict[str, str]:
-        """What Anderson2021 is told beside `parallelism`."""
+        """Return Anderson2021's parameters for the card, without `parallelism`."""
         return {
             "shared_memory_limit_kb": str(self.shared_memory_per_block_bytes // 1024),
             "shared_memory_sm_limit_kb": str(self.shared_memory_per_multiprocessor_bytes // 1024),
@@ -60,13 +57,13 @@ class CudaCard:
         }
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
+        """Return JSON-ready values."""
         return asdict(self) | {"compute_capability": self.capability_text}
 
 
 @lru_cache(maxsize=1)
 def known_cards() -> Mapping[str, CudaCard]:
-    """The cards of the table that ships with the SDK, by name."""
+    """Return the cards of the SDK's table, by name."""
     table = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
     return {
         name: CudaCard(
@@ -86,15 +83,15 @@ def _capability(text: str) -> tuple[int, int]:
 
 GPU_AUTOSCHEDULER = "Anderson2021"
 _CAPABILITY = re.compile(r"cuda_capability_([0-9]{2})")
-# What Halide compiles for where no feature names a capability.
+# Halide's default without such a feature.
 _LOWEST_CAPABILITY = 30
 
 
 def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, where: str) -> None:
-    """A card, code for a card and a search for cards go together.
+    """Check that a profile has a card, code for cards and a search for cards, or none of the three.
 
     Raises:
-        ProfileError: one of them is there without the others, or the code is for newer cards.
+        ProfileError: one of them is missing, or the code is for newer cards.
     """
     if card is None:
         if autoscheduler == GPU_AUTOSCHEDULER:
@@ -107,20 +104,20 @@ def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, 
         )
     if "cuda" not in target.features:
         raise ProfileError(
-            f"{where}: key 'halide_target': '{target.text}' has no feature cuda, and the profile has a [gpu] table."
+            f"{where}: key 'halide_target': '{target.text}' has no feature cuda, but the profile has a [gpu] table."
         )
     if target.operating_system != "linux":
-        raise ProfileError(f"{where}: key 'halide_target': kernels for cards are run under linux, not '{target.text}'.")
+        raise ProfileError(f"{where}: key 'halide_target': kernels for cards need linux, not '{target.text}'.")
     wanted = compiled_capability(target)
     major, minor = card.compute_capability
     if wanted > 10 * major + minor:
         raise ProfileError(
-            f"{where}: key 'halide_target' asks for compute capability {wanted / 10:.1f}, and the card "
-            f"'{card.name}' has {card.capability_text}; expected no more than that."
+            f"{where}: key 'halide_target' needs compute capability {wanted / 10:.1f}, but the card "
+            f"'{card.name}' has {card.capability_text}."
         )
 
 
 def compiled_capability(target: HalideTarget) -> int:
-    """Ten times the compute capability that Halide compiles for."""
+    """Return ten times the compute capability that Halide compiles for."""
     found = (_CAPABILITY.fullmatch(word) for word in target.features)
     return max((int(match[1]) for match in found if match), default=_LOWEST_CAPABILITY)

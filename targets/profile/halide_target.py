@@ -1,8 +1,8 @@
-"""Halide target strings, checked word by word without loading Halide (which takes a third of a second).
+"""Check Halide target strings word by word, without loading Halide (which takes a third of a second).
 
-The words are those of the target parser of Halide 21 (`Target::Target(const std::string &)`), and the rule
-that a feature belongs to an architecture is stricter than Halide's, which lets `hexagon-32-noos-avx2` pass.
-What is accepted here Halide accepts too; the tests compare the two.
+The words are those of Halide 21's parser (`Target::Target(const std::string &)`). A feature must fit the architecture,
+which is stricter than Halide: it accepts `hexagon-32-noos-avx2`. Halide accepts whatever passes here; tests compare
+the two.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FEATURES_OF_ARCHITECTURE = {
     "wasm": frozenset("wasm_mvponly wasm_simd128 wasm_threads wasm_bulk_memory".split()),
     "hexagon": frozenset[str](),
 }
-# Hexagon code can be offloaded from an x86 or ARM host, so these are legal there too.
+# x86 and ARM hosts can offload to Hexagon.
 _HEXAGON_FEATURES = frozenset("hvx hvx_128 hvx_v62 hvx_v65 hvx_v66 hvx_v68".split())
 _HEXAGON_HOSTS = frozenset(["hexagon", "x86", "arm"])
 _COMMON_FEATURES = frozenset(
@@ -49,9 +49,9 @@ _COMMON_FEATURES = frozenset(
     " semihosting simulator".split()
 )
 _REFUSED = {
-    "host": 'write extends = "host" in the profile instead',
+    "host": 'write extends = "host" in the profile',
     "jit": "the SDK compiles ahead of time",
-    "no_runtime": "the SDK adds it where it is needed",
+    "no_runtime": "the SDK adds it where needed",
 }
 _VECTOR_BITS = re.compile(r"vector_bits_([0-9]{1,5})")
 _SHAPE = "arch-bits-os[-feature…], for example arm-64-linux"
@@ -62,11 +62,11 @@ class HalideTarget:
     """The parts of a Halide target string.
 
     Attributes:
-        text: the string as it was given.
+        text: the whole string.
         architecture: one of `ARCHITECTURES`.
         bits: 32 or 64.
         operating_system: one of `OPERATING_SYSTEMS`.
-        features: the other words in the order given, `tune_…` and `vector_bits_N` among them.
+        features: the other words in their order, with `tune_…` and `vector_bits_N`.
     """
 
     text: str
@@ -77,7 +77,7 @@ class HalideTarget:
 
     @property
     def vector_bits(self) -> int:
-        """Width of the widest vector that Halide uses (`Target::natural_vector_size`); 32 without any."""
+        """Width of the widest vector that Halide uses (`Target::natural_vector_size`); 32 if it has none."""
         features = frozenset(self.features)
         stated_bits = next((int(m[1]) for word in self.features if (m := _VECTOR_BITS.fullmatch(word))), 0)
         if self.architecture == "x86":
@@ -96,16 +96,16 @@ class HalideTarget:
 
 
 def parse_halide_target(text: str) -> HalideTarget:
-    """Check a Halide target string and take it apart.
+    """Check and parse a Halide target string.
 
     Raises:
-        ProfileError: a word is unknown, out of place or does not fit the architecture; the message names the
-            word and the nearest valid one, and goes behind a place such as "arm64.toml: key 'halide_target'".
+        ProfileError: a word is unknown, out of place or does not fit the architecture. The message names the word and
+            the nearest valid one; it follows a place such as "arm64.toml: key 'halide_target'".
     """
     words = text.split("-")
     for word in words:
         if word in _REFUSED:
-            raise ProfileError(f"the word '{word}' does not belong in a profile's Halide target; {_REFUSED[word]}.")
+            raise ProfileError(f"the word '{word}' is not allowed in a profile's Halide target; {_REFUSED[word]}.")
     if len(words) < 3:
         raise ProfileError(f"'{text}' is not a Halide target; expected {_SHAPE}.")
     architecture, bits, operating_system, *features = words
@@ -131,7 +131,7 @@ def _check_features(architecture: str, features: list[str]) -> None:
         ("vector_bits", [w for w in features if w.startswith("vector_bits")]),
     ):
         if len(found) > 1:
-            raise ProfileError(f"more than one {kind} is given ({', '.join(found)}); expected one at most.")
+            raise ProfileError(f"more than one {kind} is given ({', '.join(found)}); expected at most one.")
     if architecture == "hexagon" and not {"hvx", "hvx_128"} & set(features):
         raise ProfileError("a hexagon target needs the feature hvx_128.")
 
@@ -147,7 +147,7 @@ def feature_words(architecture: str) -> frozenset[str]:
 def _refuse_feature(word: str, architecture: str, allowed: frozenset[str]) -> None:
     for other, words in _FEATURES_OF_ARCHITECTURE.items():
         if word in words or (word in _TUNES and other == "x86"):
-            raise ProfileError(f"the feature '{word}' is of {other}, and the target's architecture is {architecture}.")
+            raise ProfileError(f"the feature '{word}' is for {other}, but the target's architecture is {architecture}.")
     raise ProfileError(f"'{word}' is not a feature of a Halide target{nearest_hint(word, allowed)}.")
 
 

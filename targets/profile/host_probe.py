@@ -1,7 +1,7 @@
-"""What this machine is: cores, caches, memory and vector features, read from /proc and /sys in a millisecond.
+"""Probe this machine: cores, caches, memory and vector features, from /proc and /sys in a millisecond.
 
-Every value that a kernel or a container hides is left out (None, or an empty tuple), never guessed. CPU
-affinity and the CPU and memory limits of control groups (version 1 and 2) are respected.
+A value that the kernel or a container hides is None or empty, never guessed. CPU affinity and the CPU and memory limits
+of control groups (version 1 and 2) are respected.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 
-# It takes a moment: this ends one that hangs, and not one on a machine that does other work.
+# Long enough for a busy machine; it ends a hang.
 _HOST_TARGET_TIME_LIMIT_S = 120
 _SIZE = re.compile(r"([0-9]+)([KMG]?)")
 _SIZE_UNITS_BYTES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
-# Halide feature and the kernel's names for what it needs, by the rules of Halide's calculate_host_target().
+# A Halide feature, and the kernel's flags that it needs by Halide's calculate_host_target().
 _AVX512 = frozenset(["avx512f", "avx512cd"])
 _SKYLAKE = _AVX512 | {"avx512vl", "avx512bw", "avx512dq"}
 _CANNONLAKE = _SKYLAKE | {"avx512ifma"}
@@ -46,31 +46,27 @@ _ARM_FEATURES: tuple[tuple[str, frozenset[str]], ...] = (
     ("sve", frozenset(["sve"])),
     ("sve2", frozenset(["sve2"])),
 )
-# How Halide's names begin of the features that it looks for in its host's processor; it does not for armv81a and so on.
+# The prefixes of the features that Halide detects in its host's processor; not armv81a and so on.
 _LOOKED_FOR = ("avx", "sse", "fma", "f16c", "x86apx", "sve", "arm_")
 
 
 @dataclass(frozen=True)
 class HostMachine:
-    """This machine, as a program started now may use it.
+    """This machine, as far as a program that starts now may use it.
 
     Attributes:
-        cpu_model: the processor's name; empty where the kernel does not say.
+        cpu_model: the processor's name; empty if unknown.
         architecture: the kernel's name for it (`x86_64`, `aarch64`).
-        logical_cores: cores usable by this process: CPU affinity, cut by the control group's quota.
-        physical_cores: distinct cores among those; never more than `logical_cores`.
-        core_siblings: the CPU numbers usable, grouped by physical core, in ascending order.
+        logical_cores: cores that this process may use: its CPU affinity, limited by the control group's quota.
         l1_data_cache_bytes, l2_cache_bytes, last_level_cache_bytes: of the first usable CPU; None if unknown.
-        memory_bytes: memory, cut by the control group's limit; None where not known.
-        features: Halide's names of the vector features, sorted, as far as the kernel's flags tell them.
-            `host_halide_target` has Halide's own answer, which is the one to compile for.
+        memory_bytes: memory, limited by the control group; None if unknown.
+        features: the vector features that the kernel's flags show, in Halide's names, sorted. Compile for those of
+            `host_halide_target`, which Halide detects itself.
     """
 
     cpu_model: str
     architecture: str
     logical_cores: int
-    physical_cores: int
-    core_siblings: tuple[tuple[int, ...], ...]
     l1_data_cache_bytes: int | None
     l2_cache_bytes: int | None
     last_level_cache_bytes: int | None
@@ -79,14 +75,13 @@ class HostMachine:
 
 
 def probe_host(root: Path = Path("/"), usable_cpus: frozenset[int] | None = None) -> HostMachine:
-    """Describe this machine from the files of the kernel; takes milliseconds and never fails.
+    """Describe this machine from the kernel's files; takes milliseconds and never fails.
 
     Args:
-        root: the folder that holds `proc` and `sys`.
-        usable_cpus: CPU numbers to take as usable; those of this process where not given.
+        root: the folder of `proc` and `sys`.
+        usable_cpus: the numbers of the usable CPUs; None asks the kernel for those of this process.
     """
     cpus = sorted(usable_cpus if usable_cpus is not None else os.sched_getaffinity(0)) or [0]
-    siblings = _core_siblings(root, cpus)
     quota = _cpu_quota(root)
     logical_cores = len(cpus) if quota is None else max(1, min(len(cpus), int(quota)))
     caches = _cache_sizes_bytes(root, cpus[0])
@@ -95,8 +90,6 @@ def probe_host(root: Path = Path("/"), usable_cpus: frozenset[int] | None = None
         cpu_model=model,
         architecture=os.uname().machine,
         logical_cores=logical_cores,
-        physical_cores=min(len(siblings), logical_cores),
-        core_siblings=siblings,
         l1_data_cache_bytes=caches.get(1),
         l2_cache_bytes=caches.get(2),
         last_level_cache_bytes=caches[max(caches)] if caches and max(caches) > 1 else None,
@@ -106,16 +99,16 @@ def probe_host(root: Path = Path("/"), usable_cpus: frozenset[int] | None = None
 
 
 def usable_memory_bytes(root: Path = Path("/")) -> int:
-    """Return the memory that this process may use: this machine's, cut by the control group's limit.
+    """Return the memory that this process may use: this machine's, limited by the control group.
 
     Args:
-        root: the folder that holds `proc` and `sys`.
+        root: the folder of `proc` and `sys`.
     """
     return _memory_bytes(root) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def host_halide_target() -> str:
-    """Return Halide's target string of this machine, by running the tool in Halide's wheel (some 10 ms).
+    """Return Halide's target string of this machine, from the tool in Halide's wheel (some 10 ms).
 
     Raises:
         ToolchainError: Halide is not installed, or its tool fails.
@@ -129,17 +122,16 @@ def host_halide_target() -> str:
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
         raise ToolchainError(
-            f"Halide's tool {tool} does not tell this machine's target ({error}).",
-            next_step="Install the halide package again.",
+            f"Halide's tool {tool} cannot detect this machine's target ({error}).",
+            next_step="Reinstall Halide: pip install --force-reinstall halide",
         ) from error
     return done.stdout.strip()
 
 
 def lacking_features(halide_target: str, host: HostMachine) -> tuple[str, ...]:
-    """Return the features of a Halide target that need instructions which this machine does not have, sorted.
+    """Return the features of a Halide target whose instructions this machine lacks, sorted.
 
-    Halide is asked about those that the kernel's flags do not show: some it takes from the processor's model, and what
-    it says of this machine is what profile host is compiled for.
+    Features that the kernel's flags do not show are left to Halide, which detects some by the processor's model.
 
     Raises:
         ToolchainError: Halide is not installed, or its tool fails.
@@ -148,27 +140,6 @@ def lacking_features(halide_target: str, host: HostMachine) -> tuple[str, ...]:
     if lacking:
         lacking -= set(host_halide_target().split("-"))
     return tuple(sorted(lacking))
-
-
-def _core_siblings(root: Path, cpus: list[int]) -> tuple[tuple[int, ...], ...]:
-    """Group the usable CPUs by physical core; a CPU whose topology is hidden is a core of its own."""
-    grouped: dict[int, tuple[int, ...]] = {}
-    for cpu in cpus:
-        if cpu not in grouped:
-            text = _read(root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-            group = tuple(c for c in cpus if c == cpu or c in _cpu_list(text))
-            grouped.update(dict.fromkeys(group, group))
-    return tuple(sorted(set(grouped.values())))
-
-
-def _cpu_list(text: str) -> frozenset[int]:
-    """Read the kernel's list format, such as `0,4-6`."""
-    found: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
 
 
 def _cache_sizes_bytes(root: Path, cpu: int) -> dict[int, int]:
@@ -191,7 +162,7 @@ def _cpu_info(root: Path) -> tuple[str, frozenset[str]]:
     for line in _read(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         values.setdefault(key.strip(), value.strip())
-    # ARM kernels name no model in cpuinfo; boards do in the device tree.
+    # On ARM cpuinfo has no model; boards have it in the device tree.
     model = values.get("model name") or _read(root / "proc/device-tree/model").strip("\0\n ")
     return model, frozenset((values.get("flags") or values.get("Features") or "").split())
 
@@ -208,7 +179,7 @@ def _memory_bytes(root: Path) -> int | None:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """Return how many cores' worth of time the control groups allow; None without a limit."""
+    """Return how many cores' time the control groups allow; None if there is no limit."""
     quotas: list[float] = []
     for folder in _control_groups(root, "cpu"):
         quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
@@ -223,7 +194,7 @@ def _cpu_quota(root: Path) -> float | None:
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
     """Yield the folders of this process's control groups for one controller, each with all its parents.
 
-    Inside a container the path named in /proc may not exist; its mount's top folder then holds the limit.
+    In a container the path named in /proc may not exist; then the top folder of its mount has the limit.
     """
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -239,7 +210,7 @@ def _control_groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return a file's text; empty where it is missing or may not be read."""
+    """Return a file's text; empty if it is missing or unreadable."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):

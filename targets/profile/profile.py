@@ -1,7 +1,4 @@
-"""What a target profile says: plain frozen values that every later stage reads.
-
-Made by `targets.profile_loader`, which validates the fields; nothing here reads a file.
-"""
+"""Target profiles as frozen records. `targets.profile.loader` makes them; nothing here reads a file."""
 
 from __future__ import annotations
 
@@ -45,15 +42,15 @@ _debian_package = matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian packag
 
 @dataclass(frozen=True)
 class MachineParameters:
-    """The hardware as a schedule search sees it.
+    """The hardware that schedules are searched for.
 
     Attributes:
         parallelism: cores that a parallel loop may use, or a GPU's multiprocessors (the autoscheduler's `parallelism`).
-        l1_data_cache_bytes: level 1 data cache of one core; None where it is not known.
-        l2_cache_bytes: level 2 cache of one core or cluster; None where it is not known.
-        last_level_cache_bytes: the last cache before memory; None where it is not known.
+        l1_data_cache_bytes: level 1 data cache of one core; None if unknown.
+        l2_cache_bytes: level 2 cache of one core or cluster; None if unknown.
+        last_level_cache_bytes: the last cache before memory; None if unknown.
         vector_bits: width of the widest vector register that Halide uses for the target.
-        gpu: the card that kernels run on; None where they run on the processor.
+        gpu: the card that kernels run on; None if they run on the processor.
     """
 
     parallelism: int
@@ -66,9 +63,9 @@ class MachineParameters:
 
 @dataclass(frozen=True)
 class AutoschedulerChoice:
-    """An autoscheduler by Halide's name, and its own parameters (name to value, as Halide takes them: text).
+    """An autoscheduler by Halide's name, and its own parameters by name, as text.
 
-    `parallelism`, the weights and the seed are not here: the loop sets them for every candidate.
+    `parallelism`, the weights and the seed are not among them: the loop sets these for every candidate.
     """
 
     name: str
@@ -80,10 +77,10 @@ class ToolchainChoice:
     """The C toolchain of the target side.
 
     Attributes:
-        kind: `zig`; or `android`, the NDK's compiler where there is an NDK, else zig's.
-        triple: zig's name of the target; for `android`, of what is linked without an NDK.
-        android_api_level: of the oldest Android that programs of the NDK are to run on; None for `zig`.
-        cpu: zig's name of the processor that the C library and the runner are compiled for; None takes the triple's.
+        kind: `zig`; or `android`, which is the NDK's compiler if there is an NDK, else zig's.
+        triple: zig's name of the target; for `android`, the one used without an NDK.
+        android_api_level: the API level of the oldest Android that the NDK's programs run on; None for `zig`.
+        cpu: zig's name of the processor that the C library and the runner are compiled for; None is the triple's.
     """
 
     kind: Literal["zig", "android"]
@@ -98,9 +95,9 @@ class EmulatorChoice:
 
     Attributes:
         command: name on PATH, or a path, of the emulator.
-        system_root: folder with the target's dynamic loader and libraries; None where none is needed.
-        arguments: further arguments for the emulator, before the program.
-        debian_packages: what to install for it on Debian.
+        system_root: folder with the target's dynamic loader and libraries; None if none is needed.
+        arguments: further arguments of the emulator, before the program.
+        debian_packages: the Debian packages to install for it.
     """
 
     command: Annotated[str, _command, Example("a program such as qemu-aarch64")]
@@ -111,17 +108,17 @@ class EmulatorChoice:
 
 @dataclass(frozen=True)
 class TargetProfile:
-    """A kind of hardware: what to compile for, with which tools, and where to run it.
+    """A kind of hardware: what to compile for, with which tools, and where to run.
 
     Attributes:
         name: the profile's name (its file name without `.toml`).
         description: one line for people.
         halide_target: a Halide target string, validated.
-        machine: the hardware as the search sees it.
-        autoscheduler: which search, with which parameters.
+        machine: the hardware that schedules are searched for.
+        autoscheduler: the search and its parameters.
         toolchain: the C toolchain of the target side.
         device_kind: `local` (this machine) or `qemu` (emulated).
-        emulator: how to emulate it; None where there is nothing to emulate. Never None for `qemu`.
+        emulator: how to emulate it; None if it is not emulated, never for `qemu`.
         start_weights: `baseline`, or the path of a `.weights` file.
         source: the path of the file it came from, or `built in`.
     """
@@ -139,20 +136,21 @@ class TargetProfile:
 
     @property
     def is_hexagon(self) -> bool:
-        """Whether programs are for a Hexagon DSP alone, and not for a processor that offloads to one."""
+        """Whether programs run on a Hexagon DSP alone, and not on a processor that offloads to one."""
         return self.halide_target.startswith("hexagon-")
 
     @property
     def has_doubtful_vectors(self) -> bool:
-        """Whether Halide 21's vector code for it is known to be wrong for some arithmetic: with HVX, for a DSP alone or
-        one that is offloaded to, and with RISC-V's vectors. `benchmarks.vector_arithmetic` shows for which.
+        """Whether Halide 21's vector code for the target is wrong for some arithmetic: HVX, RISC-V's vectors.
+
+        `benchmarks.vector_arithmetic` shows for which arithmetic.
         """
         return not {"hvx", "rvv"}.isdisjoint(self.halide_target.split("-"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as JSON-ready values, equal for equal profiles and in a fixed order.
 
-        `source` is left out: where a profile was found is no part of what it says.
+        `source` is left out: two equal profiles may come from different files.
         """
         fields: dict[str, Any] = plain(self)
         del fields["source"]
@@ -164,7 +162,7 @@ class TargetProfile:
 
 @dataclass(frozen=True)
 class ProfileListing:
-    """One line of a list of profiles: a profile, or why it cannot be loaded; the other is None."""
+    """One line of a list of profiles: a profile, or the error that it cannot be loaded with; the other is None."""
 
     name: str
     source: str

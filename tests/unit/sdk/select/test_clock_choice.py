@@ -74,7 +74,7 @@ def test_without_a_compiler_the_emulators_own_and_a_message(
 
 @pytest.mark.toolchain
 def test_more_cores_than_can_be_simulated(profile: TargetProfile, settings: Settings) -> None:
-    assert "got 300 threads" in fit_clock(choice_of(profile, threads=300), None, settings).note
+    assert "300 threads; expected 1 to 256" in fit_clock(choice_of(profile, threads=300), None, settings).note
 
 
 def test_an_emulator_that_the_clock_does_not_know(profile: TargetProfile, settings: Settings, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_emulator_that_the_clock_does_not_know(profile: TargetProfile, settin
     assert profile.emulator is not None
     strange = replace(profile, emulator=replace(profile.emulator, command=str(other)))
     assert fit_clock(choice_of(strange), None, settings).devices[0].clock is Clock.EMULATED
-    with pytest.raises(EmulatorError, match="my-emulator is none"):
+    with pytest.raises(EmulatorError, match="does not support .*my-emulator"):
         fit_clock(choice_of(strange), "simulated", settings)
 
 

@@ -35,7 +35,7 @@ def test_built_once(cache: ContentCache) -> None:
 
 
 def test_without_a_compiler(tmp_path: Path) -> None:
-    with pytest.raises(ToolchainError, match=r"needs a C compiler .* none of gcc, cc, clang") as caught:
+    with pytest.raises(ToolchainError, match=r"needs a C compiler: none of gcc, cc, clang") as caught:
         build_simulated_clock({"PATH": str(tmp_path)}, ContentCache(tmp_path / "cache"))
     assert "apt-get install gcc" in caught.value.next_step
 
@@ -114,13 +114,13 @@ def test_emulators_that_fit(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["5.2.0", "9.0.1", "10.1.0"])
 def test_emulators_that_do_not_fit(tmp_path: Path, version: str) -> None:
-    with pytest.raises(EmulatorError, match="which the simulated clock does not fit") as caught:
+    with pytest.raises(EmulatorError, match="does not support version") as caught:
         check_emulator(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
     assert "QEMU 6.0 to 8.2" in caught.value.next_step
 
 
 def test_program_that_is_no_emulator(tmp_path: Path) -> None:
-    with pytest.raises(EmulatorError, match="does not tell its version"):
+    with pytest.raises(EmulatorError, match="prints no version"):
         check_emulator(emulator(tmp_path, "hello"), ENVIRONMENT)
 
 
@@ -131,5 +131,5 @@ def test_emulator_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["/usr/bin/qemu-mips", "/opt/my-emulator"])
 def test_emulators_of_unknown_guests(command: str) -> None:
-    with pytest.raises(EmulatorError, match=f"qemu-hexagon, and {command} is none"):
+    with pytest.raises(EmulatorError, match=f"does not support {command}, only .*qemu-hexagon"):
         check_emulator(command, ENVIRONMENT)

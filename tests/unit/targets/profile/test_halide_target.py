@@ -75,7 +75,7 @@ def test_parts(text: str) -> None:
     ("text", "expected"),
     [
         ("x86-64-linux-avx3", "'avx3' is not a feature of a Halide target; the nearest is 'avx"),
-        ("arm-64-linux-avx2", "the feature 'avx2' is of x86, and the target's architecture is arm"),
+        ("arm-64-linux-avx2", "the feature 'avx2' is for x86, but the target's architecture is arm"),
         ("arm64-linux", "expected arch-bits-os"),
         ("mips-32-linux", "'mips' is not a valid architecture"),
         ("x86-16-linux", "'16' is not a valid number of bits"),
