@@ -14,9 +14,9 @@ from targets.hexagon.sdk import HexagonSdk
 class Clock(Enum):
     """What a time was measured with. Times of different clocks are never compared or trained on together.
 
-    WALL is a real device's. CYCLES are a real device's, too: those of its DSP, a nanosecond for each. EMULATED is this
-    machine's while it emulates one. SIMULATED is modelled, from what the emulated program does: equal in every run, and
-    in the order of a device's times far more often.
+    WALL and CYCLES are a real device's; CYCLES are those of its DSP, one nanosecond each. EMULATED is this machine's
+    while it emulates a device. SIMULATED is computed from what the emulated program does: it is equal in every run, and
+    orders schedules more like a device does.
     """
 
     WALL = "wall"
@@ -26,32 +26,32 @@ class Clock(Enum):
 
     @property
     def is_device_time(self) -> bool:
-        """Whether a real device took it, and no emulator or simulator."""
+        """Whether a real device took it, not an emulator or simulator."""
         return self in (Clock.WALL, Clock.CYCLES)
 
     @property
     def words(self) -> str:
-        """What a time is, for people."""
+        """The kind of time, for people."""
         if self is Clock.CYCLES:
             return "the DSP's processor cycles as nanoseconds"
         return "wall time" if self is Clock.WALL else f"{self.value} time, not a device's"
 
     @property
     def label(self) -> str:
-        """What is written behind a number, empty for real time on a real device."""
+        """What follows a number; empty for real time on a real device."""
         if self is Clock.CYCLES:
             return " (DSP cycles as ns)"
         return "" if self is Clock.WALL else f" ({self.words})"
 
     @classmethod
     def words_of(cls, recorded: str) -> str:
-        """`words` for what a record says; such a file may come from anywhere."""
+        """`words` for a recorded clock, which may be an unknown one."""
         known = cls._known(recorded)
         return f"{recorded} time, not a device's" if known is None else known.words
 
     @classmethod
     def label_of(cls, recorded: str) -> str:
-        """`label` for what a record says."""
+        """`label` for a recorded clock, which may be an unknown one."""
         known = cls._known(recorded)
         return f" ({cls.words_of(recorded)})" if known is None else known.label
 
@@ -70,12 +70,12 @@ class Device:
         profile_name: the profile it was chosen for.
         clock: what its times are measured with.
         threads: Halide threads a kernel runs with.
-        uses_host_cores: true when it computes on this machine.
+        uses_host_cores: it computes on this machine.
         remote: where it is; None for this machine.
-        clock_plugin: what gives QEMU the simulated clock; None for every other clock.
-        simulator: Qualcomm's, where that is the device; None for every other one.
-        dsp: how programs get to its DSP, where that is what runs them, and not its processor.
-        at_once: schedules that it times at once; more than one only by a clock that no other work disturbs.
+        clock_plugin: QEMU's plug-in for the simulated clock; None for every other clock.
+        simulator: Qualcomm's simulator, if that is the device.
+        dsp: how programs reach its DSP, if that runs them instead of its processor.
+        at_once: schedules that it times at once; more than one only with a clock that other work does not disturb.
     """
 
     name: str
@@ -92,18 +92,18 @@ class Device:
 
     @property
     def measuring_cores(self) -> int:
-        """Cores of this machine that building must keep off while it times: none for simulated time, which stands."""
+        """Cores of this machine that builds must not use while it times; none for simulated time."""
         return self.threads if self.uses_host_cores and self.clock is not Clock.SIMULATED else 0
 
     @property
     def hexagon_sdk(self) -> HexagonSdk | None:
-        """The SDK whose tools build what it runs; None where the profile's own toolchain does."""
+        """The SDK whose tools build its programs; None where the profile's own toolchain does."""
         way = self.simulator or self.dsp
         return None if way is None else way.sdk
 
     @property
     def clock_model(self) -> str | None:
-        """What tells its times from those of other devices with a clock of that name; None where nothing has to."""
+        """Distinguishes its times from those of other devices with the same kind of clock; None if unnecessary."""
         way = self.simulator or self.dsp
         return None if way is None else way.clock_model
 
@@ -114,5 +114,5 @@ class Device:
 
     @property
     def has_canary(self) -> bool:
-        """Whether a fixed piece of work on its processor tells if it is at its usual speed: of a DSP's it does not."""
+        """Whether the canary shows if it has its usual speed; a processor's canary shows nothing about its DSP."""
         return not self.is_emulated and self.dsp is None

@@ -1,4 +1,4 @@
-"""The protocol between what the SDK does on a device and the wire to it."""
+"""The protocol of the link to one device: files, and programs started there."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ class DeviceLink(Protocol):
     """Files to and from one device, and programs started there. Used by one thread at a time.
 
     Paths on the device are relative to the folder that sessions start in (the home folder over SSH), or absolute.
-    Every method raises DeviceTrouble; after LOST, TIMEOUT or PROTOCOL_ERROR the link is closed, and `connect` makes it
-    anew.
+    Every method raises DeviceTrouble; after LOST, TIMEOUT or PROTOCOL_ERROR the link is closed, and `connect` opens it
+    again.
     """
 
     def connect(self) -> None:
-        """Connect and authenticate, unless connected already. Tries once; who calls decides about trying again."""
+        """Connect and authenticate unless connected. Tries once; the caller decides whether to try again."""
         ...
 
     def put(self, source: Path, path: str) -> None:
-        """Copy a local file to `path`, executable by its owner; its folder is made when missing.
+        """Copy a local file to `path`, executable by its owner, and make its folder if missing.
 
-        What is at `path` after a failure is undefined: callers put beside, check, and rename.
+        After a failure `path` is undefined, so callers copy beside it, check, and rename.
         """
         ...
 
     def get(self, path: str, destination: Path) -> None:
-        """Copy the device's file `path` to the local path `destination`; a partial file may be left after a failure."""
+        """Copy the device's file `path` to the local path `destination`, which may be partial after a failure."""
         ...
 
     def stream(self, words: Sequence[str]) -> Iterator[bytes]:
-        """Start a program and yield what it prints (both streams) as it comes, until it ends.
+        """Start a program and yield its output (both streams) as it comes, until it ends.
 
-        Yields b'' at least every 0.25 s while nothing comes, so that the caller can look at its clocks. Closing the
-        iterator early hangs up: the program is told by the end of its connection.
+        Yields b'' at least every 0.25 s while nothing comes, so that the caller can check its clocks. Closing the
+        iterator early closes the program's connection.
 
         Args:
             words: program and arguments, each one accepted by `join_words`.
@@ -45,18 +45,18 @@ class DeviceLink(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connection; quiet when there is none."""
+        """Close the connection, if there is one."""
         ...
 
 
 def join_words(words: Sequence[str]) -> str:
-    """The command line of `words` for a remote shell.
+    """Return the command line of `words` for a remote shell.
 
-    SSH and ADB carry one string to a shell. Nothing is ever quoted: words are made of letters, digits and harmless
+    SSH and ADB carry one string to a shell. Nothing is ever quoted: words consist of letters, digits and harmless
     marks, and whatever a user may name travels base64-encoded inside one of them.
 
     Raises:
-        ValueError: a word has another character. That is a fault of the SDK.
+        ValueError: a word has another character; a bug of the SDK.
     """
     for word in words:
         if not _SAFE_WORD.fullmatch(word):

@@ -1,4 +1,4 @@
-"""Where a device on the other end of a wire is, and how it is to be used."""
+"""Where a remote device is, and how it is used."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class SshAddress:
 
     Attributes:
         host: a name, an address, or a Host of the user's SSH configuration.
-        port, user: None takes the configuration's, else 22 and this user.
-        identity_file: a private key; None takes the configuration's, the agent's, and the usual files.
-        jump: hosts on the way, each [user@]host[:port], outermost first; empty takes the configuration's ProxyJump.
-        password_source: where a password comes from, when keys are not enough.
+        port, user: None uses the configuration's, else 22 and this user.
+        identity_file: a private key; None uses the configuration's, the agent's, and the usual files.
+        jump: hosts on the way, each [user@]host[:port], outermost first; empty uses the configuration's ProxyJump.
+        password_source: where a password comes from when keys are not enough.
     """
 
     host: str
@@ -46,7 +46,7 @@ class AdbAddress:
     """An Android device: over TCP when `host` is given, else over USB.
 
     Attributes:
-        serial: of a USB device; None with exactly one plugged in. Over TCP, checked against the device's when given.
+        serial: of a USB device; None if exactly one is plugged in. Over TCP, the device must have it.
     """
 
     host: str | None = None
@@ -63,11 +63,11 @@ class RemotePlace:
     """A slot of a device behind SSH or ADB.
 
     Attributes:
-        folder: where the SDK works on the device; None takes its usual place.
-        lease_folder: where the device's leases lie, shared by all its users; None takes the usual place.
+        folder: the SDK's folder on the device; None for the default.
+        lease_folder: the folder of its leases, shared by all its users; None for the default.
         slot: which of the device's slots, from 0.
         cores: the cores that kernels run on; empty for all.
-        environment: what kernels see beside the session's own environment.
+        environment: added to the kernels' environment variables.
         performance_mode: ask for the performance governor while the device is in use.
     """
 
@@ -82,14 +82,14 @@ class RemotePlace:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """What of this machine connections are made with.
+    """This machine's part of connections: keys, files and names.
 
     Attributes:
         ssh_config_file, known_hosts_file: the user's; they need not exist.
-        identity_files: private keys tried where an address names none; they need not exist.
-        adb_key_file: the RSA key shown to Android devices; made at first use.
-        lease_owner: who holds a lease, for people: user@host.
-        token_folder: where leases taken by hand are remembered.
+        identity_files: private keys tried if an address names none; they need not exist.
+        adb_key_file: the RSA key for Android devices; made at first use.
+        lease_owner: the owner of leases, for people: user@host.
+        token_folder: the tokens of leases taken by hand.
         secrets: passwords that were asked for, by device name; never written anywhere.
         ssh_program: OpenSSH's client, which reads the configuration; None where it is not installed.
         environment: what that program sees.

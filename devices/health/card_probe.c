@@ -1,8 +1,8 @@
-/* Says which NVIDIA cards a machine has, and whether others use them: JSON, one object a line, on stdout.
+/* Reports which NVIDIA cards a machine has, and whether others use them: JSON, one object a line, on stdout.
  *
  *     driver   version (as NVIDIA counts: 12040 is 12.4)
  *     card     name, major, minor (compute capability), the limits of a block and a multiprocessor, memory_bytes,
- *              processes and busy_percent (null where NVML does not tell)
+ *              processes and busy_percent (null without NVML)
  *     none     reason: there is no driver, it does not start, or it has no card
  *     done
  *
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CUdevice_attribute of cuda.h, and what each is called here. */
+/* CUdevice_attribute of cuda.h, and our names. */
 static const struct {
     int attribute;
     const char *name;
@@ -58,7 +58,7 @@ static void none(const char *reason) {
     exit(0);
 }
 
-/* A pointer to an object becomes one to a function, which ISO C has no cast for and POSIX promises. */
+/* Copies the pointer: ISO C has no cast from an object to a function, but POSIX allows it. */
 static bool find(void *library, const char *name, void *function) {
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
@@ -69,7 +69,7 @@ static bool find(void *library, const char *name, void *function) {
 static bool load_driver(struct driver *driver) {
     void *library = dlopen("libcuda.so", RTLD_NOW);
     if (!library && dlopen("libcuda.so.1", RTLD_NOW)) {
-        none("its CUDA driver is there as libcuda.so.1 only, and Halide's runtime loads libcuda.so: make a link");
+        none("its CUDA driver exists as libcuda.so.1 only, and Halide's runtime loads libcuda.so: make a link");
     }
     return library && find(library, "cuInit", &driver->init) &&
            find(library, "cuDriverGetVersion", &driver->version) &&
@@ -96,7 +96,7 @@ static void print_text(const char *key, const char *text) {
     putchar('"');
 }
 
-/* What the machine's other processes do with the card; this one has made no context on it. */
+/* The use of the card by other processes; this one has no context on it. */
 static void print_use(const struct nvml *nvml, const char *pci_id) {
     void *device;
     struct utilization utilization;

@@ -2,13 +2,13 @@
  *
  *     dsp_launcher FILE [ARGUMENT…]
  *
- * FILE, run_main_on_hexagon and librun_main_on_hexagon_skel.so are in the working folder, where the DSP is told to look
- * for them, and FILE's main is our runner's. That has no standard output which anyone hears, no working folder, and an
- * exit code that run_main_on_hexagon keeps to itself: its events go into a file, whose last one says the code. Both are
- * made this program's own.
+ * FILE, run_main_on_hexagon and librun_main_on_hexagon_skel.so are in the working folder, which becomes the DSP's search
+ * path, and FILE's main is our runner's. On the DSP it has no standard output and no working folder, and
+ * run_main_on_hexagon does not pass its exit code on. So its events go into a file, and the last one has the code; this
+ * program prints the events and exits with the code.
  *
- * Where the DSP does not say how it ended, there is an event `error`, of kind `dsp` (nothing has run) or `crash`, and the
- * exit code is 1. */
+ * Where the DSP does not report how it ended, there is an event `error`, of kind `dsp` (nothing has run) or `crash`, and
+ * the exit code is 1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 #define EVENTS "dsp_events"
 /* Qualcomm's example's; it must be at least 256 KiB. */
 #define STACK_OPTION "stack_size=0x400000"
-/* Where a signature and the DSP's own libraries are, on phones of several ages. */
+/* Where a signature and the DSP's own libraries are, on old and new phones. */
 #define DSP_FOLDERS "/vendor/lib/rfsa/dsp/testsig;/vendor/lib/rfsa/adsp;/vendor/dsp/cdsp;/vendor/dsp"
 /* libcdsprpc.so, which run_main_on_hexagon is linked with. */
 #define PHONE_FOLDERS "/vendor/lib64"
@@ -38,7 +38,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* run_main_on_hexagon joins the words behind the domain, with a space behind each, in a buffer of this size; its other
  * half has room for so many of them. */
 enum { JOINED_BYTES = 2048, MOST_WORDS = 100 };
-/* What the agent sends of a program's output. */
+/* The agent sends no more of a program's output. */
 enum { SHOWN_BYTES = 64 * 1024 };
 
 /* Options of run_main_on_hexagon, which looks for them anywhere. */
@@ -62,12 +62,12 @@ static _Noreturn void fail(int exit_code, const char *kind, const char *format, 
 
 static void check_word(const char *word) {
     if (!*word || strpbrk(word, " \t\n")) {
-        fail(EXIT_USAGE, "usage", "'%.200s' cannot be handed to a DSP: it is empty or has a space.", word);
+        fail(EXIT_USAGE, "usage", "'%.200s' cannot be passed to a DSP: it is empty or has a space.", word);
     }
     for (size_t i = 0; i < sizeof ITS_OPTIONS / sizeof *ITS_OPTIONS; i++) {
         const char *found = strstr(word, ITS_OPTIONS[i]);
         if (found && (found == word || found[strlen(ITS_OPTIONS[i])] == '=')) {
-            fail(EXIT_USAGE, "usage", "'%.200s' cannot be handed to a DSP: run_main_on_hexagon has an option %s.", word,
+            fail(EXIT_USAGE, "usage", "'%.200s' cannot be passed to a DSP: run_main_on_hexagon has an option %s.", word,
                  ITS_OPTIONS[i]);
         }
     }
@@ -93,7 +93,7 @@ static char *working_folder(void) {
     return folder;
 }
 
-/* NAME=folder, then what the user has set, else `usual`. */
+/* Sets NAME to folder, followed by the user's value, else `usual`. */
 static void set_path(const char *name, const char *folder, const char *separator, const char *usual) {
     const char *set = getenv(name);
     const char *rest = set && *set ? set : usual;
@@ -105,7 +105,7 @@ static void set_path(const char *name, const char *folder, const char *separator
     free(path);
 }
 
-/* How run_main_on_hexagon ended, as waitpid says. It does not outlive this process, nor does what the DSP does for it. */
+/* Returns waitpid's status of run_main_on_hexagon, which does not outlive this process; nor does its work on the DSP. */
 static int run_on_dsp(char **words) {
     const pid_t self = getpid();
     fflush(stdout);
@@ -125,7 +125,7 @@ static int run_on_dsp(char **words) {
     return status;
 }
 
-/* The end of the events' file, as a string that begins with a whole line; empty where there is no such file. */
+/* The end of the file of events, as a string that begins with a whole line; empty without such a file. */
 static const char *read_events(void) {
     static char events[SHOWN_BYTES + 1];
     const int file = open(EVENTS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -143,7 +143,7 @@ static const char *read_events(void) {
     return line ? line + 1 : events;
 }
 
-/* The code of the last event, or -1 where that is another one. */
+/* The code of the last event, or -1 if it is not an exit event. */
 static int exit_code_of(const char *events) {
     static const char exit_event[] = "{\"event\":\"exit\",\"code\":";
     const size_t length = strlen(events);
@@ -159,7 +159,7 @@ static int exit_code_of(const char *events) {
     return end != number && strcmp(end, "}\n") == 0 && code >= 0 && code <= 255 ? (int)code : -1;
 }
 
-/* The DSP has not said how it ended: what its other half says. */
+/* The DSP did not report how it ended: fail with what run_main_on_hexagon shows. */
 static _Noreturn void fail_unended(const char *events, int status) {
     char how[64];
     if (WIFSIGNALED(status)) {
@@ -169,7 +169,7 @@ static _Noreturn void fail_unended(const char *events, int status) {
     }
     if (!*events) {
         fail(EXIT_FAILED, "dsp",
-             "The DSP did not start the program (run_main_on_hexagon %s): `sdk doctor --device` says whether it may be"
+             "The DSP did not start the program (run_main_on_hexagon %s): `sdk doctor --device` shows whether it can be"
              " used.",
              how);
     }
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
     set_path("LD_LIBRARY_PATH", folder, ":", PHONE_FOLDERS);
     unlink(EVENTS);
     unlink(PROGRAM);
-    /* As a DSP's programs are called; and a short name leaves room for the arguments. */
+    /* The usual ending of a DSP's programs; and a short name leaves room for the arguments. */
     if (symlink(argv[1], PROGRAM) != 0) fail(EXIT_FAILED, "dsp", PROGRAM " cannot be made: %s.", strerror(errno));
     const int status = run_on_dsp(words);
     const char *events = read_events();

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.agent.protocol import Printable
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError
@@ -38,15 +37,14 @@ class _Content:
 
 @dataclass(frozen=True)
 class _File:
-    name: Printable
     size_bytes: int
     sha256: str
 
 
 @dataclass(frozen=True)
-class _Files:
+class _Look:
     free_bytes: float
-    files: tuple[_File, ...]
+    file: _File | None
 
 
 class SessionFiles:
@@ -73,13 +71,12 @@ class SessionFiles:
                 that of the connection.
         """
         content = _read_content(source)
-        free_bytes, there = self._look(name)
-        is_there = there is not None and (there.size_bytes, there.sha256) == (content.size_bytes, content.sha256)
-        if is_there and self._sent.get(name) == content:
+        look = self._look(name)
+        if look.file == _File(content.size_bytes, content.sha256) and self._sent.get(name) == content:
             return
         self._sent.pop(name, None)
-        if free_bytes < content.size_bytes + _SPARE_BYTES:
-            raise no_room(self._device, content.size_bytes, free_bytes)
+        if look.free_bytes < content.size_bytes + _SPARE_BYTES:
+            raise no_room(self._device, content.size_bytes, look.free_bytes)
         for is_last in (False, True):
             try:
                 self._send(source, name, content)
@@ -100,7 +97,7 @@ class SessionFiles:
             DeviceError: the file does not exist, is larger than 4 GiB, or `destination` cannot be written.
             DeviceTrouble: PROTOCOL_ERROR when the file arrived damaged twice; else that of the connection.
         """
-        _, there = self._look(name)
+        there = self._look(name).file
         if there is None:
             raise DeviceError(f"{name} is not on {self._device}.")
         if there.size_bytes > _MOST_BYTES:
@@ -111,7 +108,7 @@ class SessionFiles:
         try:
             for _ in range(2):
                 self._session.get(f"{self._folder}/{name}", beside)
-                if beside.stat().st_size == there.size_bytes and file_sha256(beside) == there.sha256:
+                if there == _File(beside.stat().st_size, file_sha256(beside)):
                     os.replace(beside, destination)
                     return
         except OSError as error:
@@ -130,10 +127,9 @@ class SessionFiles:
         """Assume that the device has none of the files any more."""
         self._sent.clear()
 
-    def _look(self, name: str) -> tuple[float, _File | None]:
+    def _look(self, name: str) -> _Look:
         """Return the device's free bytes, and the file if it exists."""
-        found = self._session.ask_for(_Files, "hash", [*self._fields, ("name", name)])
-        return found.free_bytes, next((file for file in found.files if file.name == name), None)
+        return self._session.ask_for(_Look, "hash", [*self._fields, ("name", name)])
 
     def _send(self, source: Path, name: str, content: _Content) -> None:
         part = f".part-{secrets.token_hex(8)}"

@@ -17,8 +17,8 @@ from devices.device import Device
 from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import time_canary
-from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
-from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
+from devices.health.probe import DeviceSense, sense_device
+from devices.lease.lease import LeaseClaim, release_lease
 from devices.remote.session_files import SessionFiles
 from devices.remote.shared_connection import SharedConnection
 from devices.transport import RunOutcome, check_name
@@ -84,8 +84,8 @@ class ProgramStarter(Protocol):
 class AgentTransport:
     """The transport of a device behind SSH or ADB; it has the lease of its slot from `open` to `close`.
 
-    `probe`, `sense`, `canary` and `lease_show` take no lease and make no folder. Connections are made when needed,
-    and again when they were lost; a run is never repeated.
+    `sense` and `canary` take no lease and make no folder. Connections are made when needed, and again when they were
+    lost; a run is never repeated.
 
     Args:
         link: used by nobody else.
@@ -210,23 +210,15 @@ class AgentTransport:
             self._stay_open()
             self._files.remove(name)
 
-    def probe(self) -> DeviceProbe:
-        """Return what the device is.
-
-        Raises:
-            DeviceTrouble: of any kind.
-        """
-        with self._looking() as session:
-            return probe_device(session)
-
     def sense(self) -> DeviceSense:
         """Return the state of the device and of the cores that kernels run on.
 
         Raises:
             DeviceTrouble: of any kind.
         """
-        with self._looking() as session:
-            return sense_device(session, self._place.cores)
+        with self._operation():
+            _with_back_off(self._session.connect)
+            return sense_device(self._session, self._place.cores)
 
     def canary(self) -> float:
         """Return the canary's seconds on the cores that kernels run on: how fast the device is now.
@@ -234,45 +226,9 @@ class AgentTransport:
         Raises:
             DeviceTrouble: of any kind.
         """
-        with self._looking() as session:
-            return time_canary(session, self._place.cores)
-
-    def clear(self) -> None:
-        """Delete the session's files.
-
-        Raises:
-            DeviceTrouble: of any kind.
-        """
-        with self._looking() as session:
-            self._files.forget()
-            session.ask("clear", [("session", self._name)])
-
-    def lease_show(self) -> tuple[SlotLease, ...]:
-        """Return the current leases of the device's slots.
-
-        Raises:
-            DeviceTrouble: of any kind.
-        """
-        with self._looking() as session:
-            return show_leases(session, self._place)
-
-    def lease_take(self, force: bool = False) -> SlotLease:
-        """Take or renew the slot's lease with this transport's token; `force` takes it from its owner.
-
-        Raises:
-            DeviceTrouble: LEASED, someone else has it; or of any kind.
-        """
-        with self._looking() as session:
-            return take_lease(session, self._claim, force=force)
-
-    def lease_release(self) -> bool:
-        """Release the slot's lease; return False when it did not belong to this transport's token.
-
-        Raises:
-            DeviceTrouble: of any kind.
-        """
-        with self._looking() as session:
-            return release_lease(session, self._claim)
+        with self._operation():
+            _with_back_off(self._session.connect)
+            return time_canary(self._session, self._place.cores)
 
     def close(self) -> None:
         """See `Transport.close`: leaves the device as it was. Raises nothing, and soon ends when the device is dead."""
@@ -324,12 +280,6 @@ class AgentTransport:
                 if trouble.kind is TroubleKind.LEASED:
                     self._heard_of_loss = self._connection.lose_lease(trouble)
                 raise
-
-    @contextlib.contextmanager
-    def _looking(self) -> Iterator[AgentSession]:
-        with self._operation():
-            _with_back_off(self._session.connect)
-            yield self._session
 
     def _stay_open(self) -> None:
         if not (self._opened and self._session.connected and self._generation == self._session.generation):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
+from devices.lease.lease import SlotLease, release_lease, show_leases, take_lease
 from devices.remote.transport import AgentTransport, ProgramStarter
 from devices.remote_place import RemotePlace, SshAddress
 from targets.process.content_cache import ContentCache
@@ -49,3 +50,18 @@ def local_transport(
         lease_ttl_s=lease_ttl_s,
         starter=starter,
     )
+
+
+def leases_of(transport: AgentTransport) -> tuple[SlotLease, ...]:
+    """The leases on a transport's device; takes none."""
+    transport._session.connect()
+    return show_leases(transport._session, transport._place)
+
+
+def take_lease_of(transport: AgentTransport, force: bool = False) -> SlotLease:
+    """Take a transport's lease as a person does by hand."""
+    return take_lease(transport._session, transport._claim, force=force)
+
+
+def release_lease_of(transport: AgentTransport) -> bool:
+    return release_lease(transport._session, transport._claim)

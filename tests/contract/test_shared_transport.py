@@ -8,6 +8,7 @@ import pytest
 
 from devices.device_trouble import DeviceTrouble
 from targets.process.content_cache import ContentCache
+from tests.contract.local_device import release_lease_of, take_lease_of
 from tests.remote_board import RemoteBoard
 
 TIME_S = 60.0
@@ -42,13 +43,13 @@ def test_each_hears_once_that_the_lease_was_taken_away(board: RemoteBoard, cache
     first.open()
     second.open()
     stranger = board.transport(cache, owner="ann@elsewhere")
-    stranger.lease_take(force=True)
+    take_lease_of(stranger, force=True)
     for transport in (first, second):
         with pytest.raises(DeviceTrouble, match="ann@elsewhere"):
             transport.open()
         # A renewal meets the stranger, too, at any time: that is no news.
         keeper._connection._beat()
-    assert stranger.lease_release()
+    assert release_lease_of(stranger)
     for transport in (first, second):
         assert transport.open().boot
         transport.close()

@@ -1,4 +1,4 @@
-/* The agent's main: goes to its own folder and does what the request says. */
+/* The agent's main: changes to its own folder and runs the requested command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 struct command {
     const char *name;
     void (*carry_out)(const struct request *request);
-    bool renews; /* the lease, when the request carries a token: who lost it is told */
+    bool renews; /* the lease, if the request has a token: an owner that lost it gets an error */
 };
 
 static const struct command COMMANDS[] = {
@@ -33,7 +33,7 @@ static const struct command COMMANDS[] = {
     {"clear", command_clear, false},
 };
 
-/* Else a file opened later would become somebody's output. */
+/* Otherwise a file opened later would become standard output. */
 static void open_standard_files(void) {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
         if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != file) exit(EXIT_UNHEARD);

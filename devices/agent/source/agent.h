@@ -1,10 +1,10 @@
-/* The device agent: a small static program that the SDK puts on every device behind SSH or ADB.
+/* The device agent: a small static program that the SDK uploads to every device behind SSH or ADB.
  *
  *     agent COMMAND REQUEST
  *
- * REQUEST is the request in base64url without padding, or @NAME for a file of the agent's folder that holds its bytes
- * (deleted once read): fields key=value, each ended by a NUL. The reply is lines of JSON on stdout, each with the
- * request's nonce and a CRC-32 before it, so that whatever else is on the stream can be told from them:
+ * REQUEST is the request in base64url without padding, or @NAME for a file with its bytes in the agent's folder
+ * (deleted once read): fields key=value, each ended by a NUL. The reply is lines of JSON on stdout, each preceded by the
+ * request's nonce and a CRC-32, which distinguish them from anything else on the stream:
  *
  *     @NONCE CRC32 {"event":"alive"|"output"|"result"|"error", ...}
  *
@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Tests build the agent with folders of their own in their place. */
+/* Tests build the agent with other folders. */
 #ifndef SYS_ROOT
 #define SYS_ROOT "/sys"
 #endif
@@ -75,13 +75,14 @@ void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t length);
 void sha256_end(struct sha256 *hash, char hex[SHA256_HEX_BYTES]);
 
-/* request.c. Fields that are missing or malformed end the program with an error event. */
+/* request.c. A missing or malformed field ends the program with an error event. */
 const struct request *read_request(const char *word);
 const char *find_field(const struct request *request, const char *key); /* NULL when missing */
 const char *need_field(const struct request *request, const char *key);
 double need_number(const struct request *request, const char *key, double minimum, double maximum);
 bool need_flag(const struct request *request, const char *key);
-void need_hex(const struct request *request, const char *key, size_t least, size_t most);
+const char *need_hex(const struct request *request, const char *key, size_t least, size_t most);
+const char *need_file_name(const struct request *request, const char *key);
 bool is_hex(const char *text, size_t least, size_t most);
 
 /* reply.c: events. A value that JSON cannot hold (infinite, not a number) is written as null. */
@@ -96,27 +97,28 @@ void event_base64(const char *key, const void *data, size_t length);
 void event_open(const char *key, char bracket); /* '[' or '{'; the key is NULL inside an array */
 void event_close(char bracket);
 void event_end(void);
-void report_alive(void);   /* an 'alive' event, when the last one is a second ago and somebody reads */
+void reply_done(void);     /* a result without fields */
+void report_alive(void);   /* an 'alive' event, if the last one is a second old and somebody reads */
 bool listener_is_gone(void);
-/* An error event whose further fields the caller adds; then `error_end`. */
+/* Begins an error event; the caller adds fields and calls `error_end`. */
 void error_begin(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void error_end(void);
 _Noreturn void fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `fail` with the kind that errno stands for: full or io. */
 _Noreturn void fail_io(const char *what);
 
-/* text_file.c: small files of the kernel and of ours */
+/* text_file.c: small files, the kernel's and ours */
 ssize_t read_text(int folder, const char *path, char *text, size_t size); /* -1 when unreadable; trailing blanks cut */
 bool read_number_file(const char *path, double *value);
 void boot_identity(char boot[BOOT_BYTES]);
-/* Opens a file that several users share, made when missing; never follows a link. -1 with errno on failure. */
+/* Opens a file that several users share, and makes it if missing; never follows a link. -1 with errno on failure. */
 int open_shared_file(int folder, const char *name);
 bool write_shared_file(int file, const char *text, size_t length);
 
 /* session_folder.c */
 bool is_file_name(const char *name);
 bool is_part_name(const char *name);
-int open_session(const struct request *request); /* made when missing */
+int open_session(const struct request *request); /* made if missing */
 void remove_tree(int folder, const char *name);
 void remove_stale_sessions(void);
 double free_bytes(void);
@@ -137,10 +139,10 @@ int open_lease_folder(const struct request *request);
 int lock_leases(int folder); /* a descriptor; closing it unlocks */
 bool read_lease(int folder, int number, struct lease *lease); /* false: the slot is free */
 struct slot need_slot(const struct request *request);
-/* Takes or renews. False, with the holder's lease, when another one has it. */
+/* Takes or renews the lease. False, with the owner's lease, when someone else has it. */
 bool hold_lease(const struct slot *slot, bool force, struct lease *lease);
 bool release_lease(const struct slot *slot);
-/* The slot of a request with a token, its lease held; ends the program with a lease error when another one has it. */
+/* The slot of a request with a token, with its lease; ends the program with a lease error when someone else has it. */
 struct slot need_lease(const struct request *request, struct lease *lease);
 _Noreturn void fail_leased(const struct lease *holder, int number);
 void command_lease_take(const struct request *request);
@@ -149,30 +151,30 @@ void command_lease_show(const struct request *request);
 
 /* governor.c */
 void command_governor(const struct request *request);
-/* Puts back what the slot's owner changed; the leases are locked. Returns how many cores were changed back. */
+/* Restores what the slot's owner changed; the leases are locked. Returns how many cores were restored. */
 int restore_governors(int folder, int number, bool *permitted);
 
 /* cores.c */
 void usable_cores(cpu_set_t *cores);
-/* The cores of a comma list, empty for an empty text. Ends the program when one is not usable. */
+/* The cores of a comma-separated list, which may be empty. Ends the program when one is not usable. */
 void need_cores(const struct request *request, const char *key, cpu_set_t *cores);
 bool use_cores(const cpu_set_t *cores);
 int core_count(void); /* configured, usable or not */
 
 /* canary.c: seconds of a fixed piece of work, best of several; on the first core of `cores`, or on the last usable one
- * where that is empty. Leaves the affinity as it found it. */
+ * if that is empty. Restores the affinity. */
 double time_canary(const cpu_set_t *cores);
 void command_canary(const struct request *request);
 
 /* family.c */
-/* SIGKILL to the children of this process; true when there is none. A subreaper gets their children next. */
+/* SIGKILL to the children of this process; true when there is none. Their children become those of a subreaper. */
 bool kill_children(void);
 void kill_marked(const char *mark);
 
 /* slot_run.c: one run at a time in a slot */
 enum { MARK_BYTES = 96 };
 void run_mark(const struct slot *slot, char mark[MARK_BYTES]); /* NAME=VALUE in the environment of its processes */
-void take_slot(const struct slot *slot); /* ends an earlier run; the slot is held until this process ends */
+void take_slot(const struct slot *slot); /* ends an earlier run; keeps the slot until this process ends */
 void command_halt(const struct request *request);
 
 /* child.c */
@@ -188,7 +190,7 @@ void command_run(const struct request *request);
 /* probe.c, machine.c, dsp.c, sense.c */
 void command_open(const struct request *request);
 void command_probe(const struct request *request);
-void event_machine(void); /* the fields of a probe that tell what the whole machine is */
+void event_machine(void); /* the fields of a probe about the whole machine */
 void event_dsp(void);     /* the fields of a probe about a phone's DSP */
 void command_sense(const struct request *request);
 bool is_android(void);

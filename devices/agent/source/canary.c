@@ -1,4 +1,4 @@
-/* The canary: a fixed piece of work whose time tells how fast the core runs just now.
+/* The canary: a fixed piece of work whose time shows how fast the core runs now.
  *
  * Its time follows the core's clock (dependent multiplications and additions, of integers and floats) and the first
  * two levels of its cache (a walk in a fixed random order), and hardly anything else. */
@@ -39,7 +39,7 @@ static uint32_t work(void) {
 
 /* Seconds of each repetition into `times_s`; returns the shortest. */
 static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
-    volatile uint32_t result; /* else the work is not done */
+    volatile uint32_t result; /* otherwise the compiler drops the work */
     cpu_set_t before, one;
     usable_cores(&before);
     const bool chosen = CPU_COUNT(cores) > 0;
@@ -52,7 +52,7 @@ static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
     if (core >= 0) CPU_SET(core, &one);
     use_cores(&one);
     lay_out_walk();
-    result = work(); /* brings it into the cache */
+    result = work(); /* warms the cache */
     double shortest_s = 1e30;
     for (int i = 0; i < repeats; i++) {
         const double start_s = monotonic_s();

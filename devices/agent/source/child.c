@@ -64,14 +64,14 @@ static void limit(int resource, double wanted) {
     setrlimit(resource, &now);
 }
 
-/* Up to the exec, in the child. Returns only when that fails. */
+/* In the child, up to the exec. Returns only when that fails. */
 static void become_program(const char *program, int session, int output, double memory_bytes, pid_t agent) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     char path[256];
     sigset_t none;
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != agent) _exit(127); /* it died before the line above */
+    if (getppid() != agent) _exit(127); /* it died before prctl */
     for (int number = 1; number < NSIG; number++) {
         signal(number, SIG_DFL);
     }
@@ -88,7 +88,7 @@ static void become_program(const char *program, int session, int output, double 
     for (int tries = 0; tries < BUSY_TRIES; tries++) {
         execve(path, (char *const *)arguments, (char *const *)variables);
         if (errno != ETXTBSY) return;
-        nap_ms(20); /* who wrote the file has not closed it yet */
+        nap_ms(20); /* its writer has not closed it yet */
     }
 }
 
@@ -103,16 +103,15 @@ static int await_exec(int trouble) {
 }
 
 struct child start_child(const struct request *request, int session, const char *mark) {
-    const char *program = need_field(request, "program");
+    const char *program = need_file_name(request, "program");
     const double memory_bytes = need_number(request, "memory_bytes", 1 << 20, 1e18);
-    if (!is_file_name(program)) fail("usage", "The program has an odd name.");
     gather_arguments(request, program);
     gather_environment(request, mark);
     int output[2], trouble[2];
-    if (pipe2(output, O_CLOEXEC) != 0 || pipe2(trouble, O_CLOEXEC) != 0) fail_io("There is no pipe for the program");
+    if (pipe2(output, O_CLOEXEC) != 0 || pipe2(trouble, O_CLOEXEC) != 0) fail_io("No pipe for the program");
     const pid_t agent = getpid();
     const pid_t pid = fork();
-    if (pid < 0) fail_io("There is no process for the program");
+    if (pid < 0) fail_io("No process for the program");
     if (pid == 0) {
         become_program(program, session, output[1], memory_bytes, agent);
         const int number = errno;

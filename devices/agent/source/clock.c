@@ -16,5 +16,5 @@ double boot_time_s(void) { return clock_s(CLOCK_BOOTTIME); }
 
 void nap_ms(int duration_ms) {
     const struct timespec duration = {duration_ms / 1000, (long)(duration_ms % 1000) * 1000000L};
-    nanosleep(&duration, NULL); /* a signal may cut it short: whoever naps looks again */
+    nanosleep(&duration, NULL); /* a signal may cut it short: callers check again */
 }

@@ -1,4 +1,4 @@
-/* What a phone shows of its Hexagon DSP: whether a program may reach it, and what lets it run programs of ours. */
+/* A phone's Hexagon DSP: whether a program may open it, and the signature that lets it run programs of ours. */
 #include <dirent.h>
 #include <string.h>
 #include <unistd.h>

@@ -17,12 +17,12 @@ static pid_t process_id(const char *name) {
     return length > 0 && length < 10 && name[length] == 0 ? (pid_t)atoi(name) : 0;
 }
 
-/* 0 when it has ended: also while it waits to be reaped, when a signal changes nothing. */
+/* 0 when the process has ended, even if nobody has reaped it yet. */
 static pid_t living_parent(pid_t pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (read_text(AT_FDCWD, path, text, sizeof text) <= 0) return 0;
-    /* The name is in parentheses and may hold any character. */
+    /* The name is in parentheses and may have any character. */
     const char *end = strrchr(text, ')');
     char state;
     int parent;
@@ -30,22 +30,7 @@ static pid_t living_parent(pid_t pid) {
     return parent;
 }
 
-bool kill_children(void) {
-    DIR *entries = opendir("/proc");
-    if (!entries) return true;
-    const pid_t self = getpid();
-    bool found = false;
-    for (struct dirent *entry; (entry = readdir(entries));) {
-        const pid_t pid = process_id(entry->d_name);
-        if (!pid || living_parent(pid) != self) continue;
-        found = true;
-        kill(pid, SIGKILL);
-    }
-    closedir(entries);
-    return !found;
-}
-
-/* Whether NAME=VALUE is in the process's environment; false where that may not be read. */
+/* Whether NAME=VALUE is in the process's environment; false when it cannot be read. */
 static bool carries(pid_t pid, const char *mark) {
     static char environment[ENVIRONMENT_BYTES];
     char path[64];
@@ -57,23 +42,27 @@ static bool carries(pid_t pid, const char *mark) {
     return false;
 }
 
-static bool kill_marked_once(const char *mark) {
+/* SIGKILL to the processes with a mark, or to the children of this one where it is NULL; true when there is none. */
+static bool kill_once(const char *mark) {
     DIR *entries = opendir("/proc");
-    if (!entries) return false;
+    if (!entries) return true;
+    const pid_t self = getpid();
     bool found = false;
     for (struct dirent *entry; (entry = readdir(entries));) {
-        const pid_t pid = process_id(entry->d_name);
-        if (!pid || pid == getpid() || !living_parent(pid) || !carries(pid, mark)) continue;
+        const pid_t pid = process_id(entry->d_name), parent = pid ? living_parent(pid) : 0;
+        if (!parent || pid == self || (mark ? !carries(pid, mark) : parent != self)) continue;
         found = true;
         kill(pid, SIGKILL);
     }
     closedir(entries);
-    return found;
+    return !found;
 }
+
+bool kill_children(void) { return kill_once(NULL); }
 
 void kill_marked(const char *mark) {
     const double until_s = monotonic_s() + PATIENCE_S;
-    while (kill_marked_once(mark) && monotonic_s() < until_s) {
+    while (!kill_once(mark) && monotonic_s() < until_s) {
         nap_ms(5);
     }
 }

@@ -1,7 +1,6 @@
 /* The performance governor, and back to exactly what was before.
  *
- * What was before is written into the lease folder first, so that whoever takes the slot after a dead owner can put it
- * back. */
+ * The old governors are written into the lease folder first, so that the owner after a dead one can restore them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static int open_state(int folder, int number) {
     return open_shared_file(folder, name);
 }
 
-/* Anybody may have written the file: only words that can be governors are taken from it. */
+/* Anybody may have written the file, so only possible names of governors are read. */
 static void read_state(int file, struct remembered *before) {
     static char text[STATE_BYTES];
     char boot[BOOT_BYTES];
@@ -54,7 +53,7 @@ static void read_state(int file, struct remembered *before) {
     text[length] = 0;
     boot_identity(boot);
     char *rest, *line = strtok_r(text, "\n", &rest);
-    if (!line || strcmp(line, boot) != 0) return; /* a start of the device has put everything back */
+    if (!line || strcmp(line, boot) != 0) return; /* the boot has reset everything */
     while ((line = strtok_r(NULL, "\n", &rest))) {
         char *end;
         const long core = strtol(line, &end, 10);
@@ -88,7 +87,7 @@ int restore_governors(int folder, int number, bool *permitted) {
         const bool written = write_governor(core, before.governor[core]);
         if (written) changed++;
         if (!written && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-            *permitted = false; /* remembered for somebody who may */
+            *permitted = false; /* kept for someone who may */
         } else {
             before.governor[core][0] = 0;
         }
@@ -98,12 +97,12 @@ int restore_governors(int folder, int number, bool *permitted) {
     return changed;
 }
 
-/* All governors are read before the first is changed: cores of one clock share theirs. */
+/* Reads all governors before it changes the first: cores may share one. */
 static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool *permitted) {
     static struct remembered before;
     static bool wanted[MAX_CORES];
     const int file = open_state(slot->folder, slot->number);
-    if (file < 0) fail_io("The governors cannot be remembered");
+    if (file < 0) fail_io("The old governors cannot be saved");
     read_state(file, &before);
     int governed = 0, denied = 0, changed = 0;
     for (int core = 0; core < core_count(); core++) {
@@ -117,7 +116,7 @@ static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool
         if (!wanted[core]) denied++;
         if (wanted[core] && !before.governor[core][0]) strcpy(before.governor[core], governor);
     }
-    if (!write_state(file, &before)) fail_io("The governors cannot be remembered");
+    if (!write_state(file, &before)) fail_io("The old governors cannot be saved");
     close(file);
     for (int core = 0; core < core_count(); core++) {
         if (!wanted[core]) continue;
@@ -131,7 +130,7 @@ static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool
     return changed;
 }
 
-/* governor (lease fields, set, cores): how many cores were changed, and whether all that were to be could be. */
+/* governor (lease fields, set, cores): how many cores were changed, and whether all of them could be. */
 void command_governor(const struct request *request) {
     const char *set = need_field(request, "set");
     struct lease lease;

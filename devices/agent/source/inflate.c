@@ -1,4 +1,4 @@
-/* A file that was sent compressed (raw DEFLATE, RFC 1951) becomes what it was. The input is not trusted. */
+/* Unpacks a file that was sent compressed (raw DEFLATE, RFC 1951). The input is not trusted. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-/* Leases: one owner at a time for every slot of the device, whoever shares it.
+/* Leases: one owner at a time for every slot of the device, across all of its users.
  *
- * A lease is a small file in a folder that all users of the device can write to, changed under a lock. It holds the
- * hash of its owner's token, so that reading it gives nobody the lease. It ends with its time or with the boot. */
+ * A lease is a small file in a folder that all users of the device can write to, changed under a lock. It has only the
+ * hash of its owner's token, so nobody gets the lease by reading it. It ends with its time or with the boot. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ bool read_lease(int folder, int number, struct lease *lease) {
     char name[32], text[LEASE_FILE_BYTES], boot[BOOT_BYTES];
     slot_file_name(number, name);
     struct stat status;
-    /* Anything but a plain file is not ours: without a lease in it, the slot is free. */
+    /* Anything but a plain file is not a lease of ours, so the slot is free. */
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return false;
     if (read_text(folder, name, text, sizeof text) <= 0) return false;
     boot_identity(boot);
@@ -97,8 +97,7 @@ static void write_lease(const struct slot *slot, const struct lease *lease) {
 struct slot need_slot(const struct request *request) {
     struct slot slot = {.number = (int)need_number(request, "slot", 0, MAX_SLOT),
                         .ttl_s = need_number(request, "ttl_s", 0.1, LONGEST_TTL_S)};
-    need_hex(request, "token", 16, 128);
-    const char *token = find_field(request, "token");
+    const char *token = need_hex(request, "token", 16, 128);
     struct sha256 hash;
     sha256_begin(&hash);
     sha256_add(&hash, token, strlen(token));
@@ -120,14 +119,14 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease) {
         const double expires_at_s = boot_time_s() + slot->ttl_s;
         if (!ours) {
             bool permitted;
-            restore_governors(slot->folder, slot->number, &permitted); /* what a dead owner left */
+            restore_governors(slot->folder, slot->number, &permitted); /* a dead owner may have left others */
             boot_identity(lease->boot);
             memcpy(lease->token_sha256, slot->token_sha256, sizeof lease->token_sha256);
             lease->taken_at_s = boot_time_s();
             lease->expires_at_s = 0;
         }
         memcpy(lease->owner, slot->owner, sizeof lease->owner);
-        /* A short renewal does not shorten what was taken for long. */
+        /* A short renewal does not shorten a long lease. */
         if (lease->expires_at_s < expires_at_s) lease->expires_at_s = expires_at_s;
         write_lease(slot, lease);
     }
@@ -193,7 +192,7 @@ void command_lease_release(const struct request *request) {
     event_end();
 }
 
-/* lease-show (lease_folder): the live ones. */
+/* lease-show (lease_folder): the leases that have not ended. */
 void command_lease_show(const struct request *request) {
     const int folder = open_lease_folder(request);
     const int lock = lock_leases(folder);

@@ -54,7 +54,7 @@ static void event_system(void) {
     }
 }
 
-/* QEMU's user mode shows the host's /proc/cpuinfo, where x86's keys stand out on every other processor. */
+/* QEMU's user mode shows the host's /proc/cpuinfo: x86's keys give it away on any other processor. */
 static bool is_emulated(const char *cpu_text) {
     char value[64];
 #if !defined(__x86_64__) && !defined(__i386__)
@@ -86,7 +86,7 @@ static void event_memory(void) {
 void event_machine(void) {
     static char cpu_text[1 << 16];
     struct utsname system;
-    if (uname(&system) != 0) fail_io("The system does not tell its name");
+    if (uname(&system) != 0) fail_io("uname fails");
     if (read_text(AT_FDCWD, "/proc/cpuinfo", cpu_text, sizeof cpu_text) < 0) cpu_text[0] = 0;
     event_string("kernel", system.release);
     event_string("machine", system.machine);

@@ -9,7 +9,7 @@
 
 enum { MAX_CACHES_OF_CORE = 10, MAX_CACHES = 4096, NAME_BYTES = 64 };
 
-/* A core's cache, and who shares it. */
+/* A core's cache, and the cores that share it. */
 struct cache {
     int level;
     char type[16];
@@ -17,7 +17,7 @@ struct cache {
     char shared[256];
 };
 
-/* open (session, lease fields): the lease is taken, the session's folder made, and old ones are deleted. */
+/* open (session, lease fields): takes the lease, makes the session's folder, and deletes old ones. */
 void command_open(const struct request *request) {
     struct lease lease;
     struct utsname system;
@@ -26,7 +26,7 @@ void command_open(const struct request *request) {
     close(slot.folder);
     remove_stale_sessions();
     close(open_session(request));
-    if (uname(&system) != 0) fail_io("The system does not tell its name");
+    if (uname(&system) != 0) fail_io("uname fails");
     boot_identity(boot);
     event_begin("result");
     event_string("boot", boot);
@@ -102,7 +102,7 @@ static void event_caches(void) {
     event_close(']');
 }
 
-/* probe: what cannot be found out is null. */
+/* probe: null for what cannot be found out. */
 void command_probe(const struct request *request) {
     char boot[BOOT_BYTES];
     (void)request;

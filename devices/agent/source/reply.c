@@ -24,7 +24,7 @@ static struct {
 } reply;
 
 static void put_bytes(const void *data, size_t length) {
-    /* Only a device with absurdly many parts could get here; the line is refused as a whole in event_end. */
+    /* event_end refuses the line as a whole; no real device gets here. */
     if (length > MAX_LINE_BYTES - reply.length) {
         reply.length = MAX_LINE_BYTES;
         return;
@@ -44,7 +44,7 @@ static int utf8_length(const unsigned char *text) {
     for (int i = 1; i < length; i++) {
         if ((text[i] & 0xc0) != 0x80) return 0;
     }
-    if (text[0] == 0xe0 && text[1] < 0xa0) return 0; /* longer than needed */
+    if (text[0] == 0xe0 && text[1] < 0xa0) return 0; /* overlong */
     if (text[0] == 0xed && text[1] > 0x9f) return 0; /* surrogates */
     if (text[0] == 0xf0 && text[1] < 0x90) return 0;
     if (text[0] == 0xf4 && text[1] > 0x8f) return 0;
@@ -186,12 +186,17 @@ void event_end(void) {
     snprintf(prefix, sizeof prefix, "@%s %08x ", reply.nonce, (unsigned)crc);
     memcpy(reply.line, prefix, PREFIX_BYTES);
     reply.line[reply.length] = '\n';
-    write_line(reply.line, reply.length + 1); /* one piece, so that nothing gets in between */
+    write_line(reply.line, reply.length + 1); /* in one piece, so that nothing comes between */
+}
+
+void reply_done(void) {
+    event_begin("result");
+    event_end();
 }
 
 void report_alive(void) {
     const double now_s = monotonic_s();
-    /* A reader that has stalled must not stop what is going on here. */
+    /* A stalled reader must not stop the work here. */
     if (now_s - reply.alive_at_s < ALIVE_EVERY_S || !can_write(0)) return;
     reply.alive_at_s = now_s;
     event_begin("alive");

@@ -10,7 +10,7 @@
 static char request_bytes[MAX_REQUEST_BYTES + 1];
 static struct request request_fields;
 
-/* Before the nonce is known there is nobody to address an event to. */
+/* Without a nonce no event can be addressed. */
 static _Noreturn void refuse(const char *why) {
     printf("agent: %s\n", why);
     exit(EXIT_USAGE);
@@ -71,7 +71,7 @@ static void split(size_t length) {
         if (!equals) refuse("a field of the request has no value");
         field->value = equals + 1;
     }
-    /* Only now, since the strings end where the next ones are searched from. */
+    /* Only now: the search for the next field needs the strings whole. */
     for (int i = 0; i < request_fields.count; i++) {
         const struct field *field = &request_fields.fields[i];
         request_bytes[field->value - 1 - request_bytes] = 0;
@@ -121,6 +121,14 @@ bool is_hex(const char *text, size_t least, size_t most) {
     return text[length] == 0 && length >= least && length <= most;
 }
 
-void need_hex(const struct request *request, const char *key, size_t least, size_t most) {
-    if (!is_hex(need_field(request, key), least, most)) fail("usage", "The field %s is not hexadecimal.", key);
+const char *need_hex(const struct request *request, const char *key, size_t least, size_t most) {
+    const char *value = need_field(request, key);
+    if (!is_hex(value, least, most)) fail("usage", "The field %s is not hexadecimal.", key);
+    return value;
+}
+
+const char *need_file_name(const struct request *request, const char *key) {
+    const char *name = need_field(request, key);
+    if (!is_file_name(name)) fail("usage", "The field %s is not a file name.", key);
+    return name;
 }

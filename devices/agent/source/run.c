@@ -1,4 +1,4 @@
-/* A run: one program, watched to its end. */
+/* A run: one program, watched until it ends. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void on_signal(int number) {
 static const int ENDING_SIGNALS[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING_SIGNAL_COUNT = sizeof ENDING_SIGNALS / sizeof *ENDING_SIGNALS };
 
-/* Signals come only while the run waits, so that none is missed between looking and waiting. */
+/* Signals arrive only while the run waits, so none is missed between a check and the wait. */
 static void hold_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigset_t held;
@@ -53,7 +53,7 @@ static void hold_signals(void) {
     sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
-/* With the program gone nothing is left to tidy up: what ends the agent may end it at once. */
+/* The program is gone and nothing needs cleaning up: signals may end the agent at once. */
 static void let_signals_through(void) {
     sigset_t none;
     for (int i = 0; i < ENDING_SIGNAL_COUNT; i++) {
@@ -65,7 +65,7 @@ static void let_signals_through(void) {
 
 static void drain(struct run *run) {
     static char piece[TAIL_BYTES];
-    for (int i = 0; i < 16; i++) { /* not for ever: the clocks want to be looked at */
+    for (int i = 0; i < 16; i++) { /* not for ever: the clocks must be checked */
         const ssize_t got = read(run->child.output, piece, sizeof piece);
         if (got <= 0) return;
         for (ssize_t at = 0; at < got;) {
@@ -103,7 +103,7 @@ static void wait_for_something(struct run *run, bool *output_open) {
     if (watched[1].revents & POLLIN) {
         drain(run);
     } else if (watched[1].revents) {
-        *output_open = false; /* closed by all who had it, while the program goes on */
+        *output_open = false; /* everybody has closed it, and the program goes on */
     }
 }
 
@@ -113,7 +113,7 @@ static void renew(struct run *run) {
     if (!hold_lease(&run->slot, false, &run->lease)) run->lease_lost = true;
 }
 
-/* Waits until the program has ended or has to. */
+/* Waits until the program has ended or must end. */
 static void watch(struct run *run) {
     bool output_open = true;
     while (!run->ended) {
@@ -130,7 +130,7 @@ static void watch(struct run *run) {
     }
 }
 
-/* Kills all that descends from this process; what they had printed is kept. */
+/* Kills all descendants of this process; keeps what they have printed. */
 static void clean_up(struct run *run) {
     const double until_s = monotonic_s() + KILL_PATIENCE_S;
     if (!run->ended) kill(-run->child.pid, SIGKILL); /* most of them at once */
@@ -142,10 +142,10 @@ static void clean_up(struct run *run) {
         nap_ms(2);
     }
     drain(run);
-    if (!run->ended) run->ended_at_s = monotonic_s(); /* stuck in the kernel: nothing ends it */
+    if (!run->ended) run->ended_at_s = monotonic_s(); /* stuck in the kernel: nothing can end it */
 }
 
-/* Whatever ends this process early, no child outlives it. */
+/* No child outlives this process, whatever ends it. */
 static void end_children(void) {
     const double until_s = monotonic_s() + KILL_PATIENCE_S;
     while (!kill_children() && monotonic_s() < until_s) {
@@ -183,7 +183,7 @@ static void send_result(const struct run *run, const double *canary_s) {
     event_end();
 }
 
-/* The agent keeps off the program's cores where it can. */
+/* Moves the agent off the program's cores if it can. */
 static void step_aside(const cpu_set_t *all, const cpu_set_t *cores) {
     cpu_set_t others;
     CPU_XOR(&others, all, cores);
@@ -191,8 +191,8 @@ static void step_aside(const cpu_set_t *all, const cpu_set_t *cores) {
 }
 
 /* run (session, program, arg*, env*, time_s, memory_bytes, cores, canary, lease fields): renews the lease, ends an
- * earlier run of the slot, and runs a program of the session's folder in a session of its own. It is killed, with all
- * that descends from it, at its deadline, when this process is told to end, and when nobody listens any more. */
+ * earlier run of the slot, and runs a program of the session's folder in a session of its own. The program is killed,
+ * with all its descendants, at its deadline, when this process must end, and when nobody listens any more. */
 void command_run(const struct request *request) {
     static struct run run;
     cpu_set_t all, cores;
@@ -203,7 +203,7 @@ void command_run(const struct request *request) {
     usable_cores(&all);
     need_cores(request, "cores", &cores);
     const int session = open_session(request);
-    futimens(session, NULL); /* in use: not to be swept away */
+    futimens(session, NULL); /* in use: not stale */
     run.slot = need_lease(request, &run.lease);
     hold_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -221,7 +221,7 @@ void command_run(const struct request *request) {
     clean_up(&run);
     let_signals_through();
     if (run.unheard) exit(EXIT_UNHEARD);
-    if (run.interrupted) fail("lease", "The run was ended by another use of the slot.");
+    if (run.interrupted) fail("lease", "Another use of the slot has ended the run.");
     if (run.lease_lost) fail_leased(&run.lease, run.slot.number);
     if (canary && !run.timed_out) canary_s[1] = time_canary(&cores);
     send_output(&run);

@@ -1,4 +1,4 @@
-/* The state of the device just now. */
+/* The state of the device now. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void event_zone(int zone) {
     double value;
     snprintf(path, sizeof path, "%s/class/thermal/thermal_zone%d/temp", SYS_ROOT, zone);
     if (!read_number_file(path, &value)) return;
-    /* Thousandths of a degree, but some drivers of phones give degrees. */
+    /* Thousandths of a degree; some phone drivers use degrees. */
     const double celsius = value > 200 || value < -100 ? value / 1000 : value;
     snprintf(path, sizeof path, "%s/class/thermal/thermal_zone%d/type", SYS_ROOT, zone);
     event_open(NULL, '{');

@@ -1,4 +1,4 @@
-/* Files of a session: checked, named, hashed, deleted. */
+/* The files of a session: check, rename, hash, delete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -49,28 +49,25 @@ static _Noreturn void fail_checksum(const char *name, const struct content *cont
     error_end();
 }
 
-/* settle (sha256): this very program, just uploaded, checks its bytes and takes its lasting name. */
+/* settle (sha256): this program, just uploaded, checks its bytes and takes its lasting name. */
 void command_settle(const struct request *request) {
     char path[PATH_MAX], name[32];
     struct content content;
-    need_hex(request, "sha256", 64, 64);
-    const char *expected = find_field(request, "sha256");
+    const char *expected = need_hex(request, "sha256", 64, 64);
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0) fail_io("The agent cannot find itself");
+    if (length < 0) fail_io("The agent cannot find its own file");
     path[length] = 0;
-    if (!read_content(AT_FDCWD, path, &content)) fail_io("The agent cannot read itself");
+    if (!read_content(AT_FDCWD, path, &content)) fail_io("The agent cannot read its own file");
     if (strcmp(content.sha256, expected) != 0) {
         unlink(path);
         fail_checksum("The agent", &content);
     }
     snprintf(name, sizeof name, "agent-%.16s", expected);
     if (rename(path, name) != 0) fail_io("The agent cannot be renamed");
-    event_begin("result");
-    event_end();
+    reply_done();
 }
 
-/* The uploaded file `part`, which is compressed, becomes what it was, under the same name. A damaged one is left as it is,
- * for the checksum to find out. */
+/* Unpacks the uploaded file `part` under the same name. A damaged one stays as it is, and fails its checksum later. */
 static void unpack_part(int folder, const char *part, uint64_t size_bytes) {
     static const char unpacked[] = ".unpacked";
     const int input = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -92,15 +89,13 @@ static void unpack_part(int folder, const char *part, uint64_t size_bytes) {
     else unlinkat(folder, unpacked, 0);
 }
 
-/* accept (session, part, name, sha256, executable, and packed_from: its size where it was sent compressed): an uploaded
- * file is checked and takes its name. */
+/* accept (session, part, name, sha256, executable, and packed_from: the size of a compressed file): checks an uploaded
+ * file and gives it its name. */
 void command_accept(const struct request *request) {
-    const char *part = need_field(request, "part"), *name = need_field(request, "name");
-    need_hex(request, "sha256", 64, 64);
-    const char *expected = find_field(request, "sha256");
+    const char *part = need_field(request, "part"), *name = need_file_name(request, "name");
+    const char *expected = need_hex(request, "sha256", 64, 64);
     const mode_t mode = need_flag(request, "executable") ? 0700 : 0600;
-    if (!is_part_name(part)) fail("usage", "The part has an odd name.");
-    if (!is_file_name(name)) fail("usage", "The file has an odd name.");
+    if (!is_part_name(part)) fail("usage", "The field part is not the name of a part.");
     const int folder = open_session(request);
     if (find_field(request, "packed_from")) {
         unpack_part(folder, part, (uint64_t)need_number(request, "packed_from", 0, 0x1p40));
@@ -114,56 +109,34 @@ void command_accept(const struct request *request) {
         unlinkat(folder, part, 0);
         fail_checksum(name, &content);
     }
-    /* A program may have made a folder of that name. */
+    /* A program may have made a folder with that name. */
     struct stat status;
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode)) remove_tree(folder, name);
     if (fchmodat(folder, part, mode, 0) != 0 || renameat(folder, part, folder, name) != 0) fail_io(name);
-    event_begin("result");
-    event_integer("size_bytes", content.size_bytes);
-    event_end();
+    reply_done();
 }
 
-/* hash (session, name*): size and SHA-256 of those that exist, and the space left. */
+/* hash (session, name): size and SHA-256 of the file if it exists, and the space left. */
 void command_hash(const struct request *request) {
-    const int folder = open_session(request);
-    static struct content contents[MAX_FIELDS];
-    /* An 'alive' event in between must not get into the result. */
-    for (int i = 0; i < request->count; i++) {
-        const struct field *field = &request->fields[i];
-        contents[i].size_bytes = -1;
-        if (strcmp(field->key, "name") != 0) continue;
-        if (!is_file_name(field->value)) fail("usage", "A file has an odd name.");
-        if (!read_content(folder, field->value, &contents[i])) contents[i].size_bytes = -1;
-    }
+    const char *name = need_file_name(request, "name");
+    struct content content;
+    const bool exists = read_content(open_session(request), name, &content);
     event_begin("result");
     event_number("free_bytes", free_bytes());
-    event_open("files", '[');
-    for (int i = 0; i < request->count; i++) {
-        if (contents[i].size_bytes < 0) continue;
-        event_open(NULL, '{');
-        event_string("name", request->fields[i].value);
-        event_integer("size_bytes", contents[i].size_bytes);
-        event_string("sha256", contents[i].sha256);
+    if (exists) {
+        event_open("file", '{');
+        event_integer("size_bytes", content.size_bytes);
+        event_string("sha256", content.sha256);
         event_close('}');
+    } else {
+        event_null("file");
     }
-    event_close(']');
     event_end();
 }
 
-/* remove (session, name*): deletes files; quiet when they are not there. */
+/* remove (session, name): deletes the file if it exists. */
 void command_remove(const struct request *request) {
-    const int folder = open_session(request);
-    int removed = 0;
-    for (int i = 0; i < request->count; i++) {
-        const struct field *field = &request->fields[i];
-        if (strcmp(field->key, "name") != 0) continue;
-        if (!is_file_name(field->value)) fail("usage", "A file has an odd name.");
-        struct stat status;
-        if (fstatat(folder, field->value, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        remove_tree(folder, field->value);
-        removed++;
-    }
-    event_begin("result");
-    event_integer("removed", removed);
-    event_end();
+    const char *name = need_file_name(request, "name");
+    remove_tree(open_session(request), name);
+    reply_done();
 }

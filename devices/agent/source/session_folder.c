@@ -25,8 +25,7 @@ bool is_file_name(const char *name) {
 bool is_part_name(const char *name) { return strncmp(name, ".part-", 6) == 0 && is_hex(name + 6, 1, 64); }
 
 static void session_name(const struct request *request, char name[SESSION_NAME_BYTES]) {
-    need_hex(request, "session", 1, 64);
-    snprintf(name, SESSION_NAME_BYTES, "s-%s", find_field(request, "session"));
+    snprintf(name, SESSION_NAME_BYTES, "s-%s", need_hex(request, "session", 1, 64));
 }
 
 int open_session(const struct request *request) {
@@ -67,7 +66,7 @@ void remove_stale_sessions(void) {
         struct stat status;
         const char *name = entry->d_name;
         const bool session = strncmp(name, "s-", 2) == 0 && is_hex(name + 2, 1, 64);
-        /* Uploads of the agent and requests that nobody came back for. */
+        /* Uploads and requests that were abandoned. */
         const bool leftover = strncmp(name, "upload-", 7) == 0 || strncmp(name, "request-", 8) == 0;
         if (!session && !leftover) continue;
         if (fstatat(dirfd(entries), name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -88,6 +87,5 @@ void command_clear(const struct request *request) {
     char name[SESSION_NAME_BYTES];
     session_name(request, name);
     remove_tree(AT_FDCWD, name);
-    event_begin("result");
-    event_end();
+    reply_done();
 }

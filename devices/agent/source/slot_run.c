@@ -13,7 +13,7 @@ static const double PATIENCE_S = 5.0, LAST_PATIENCE_S = 3.0;
 
 void run_mark(const struct slot *slot, char mark[MARK_BYTES]) {
     struct stat status;
-    if (fstat(slot->folder, &status) != 0) fail_io("The lease folder cannot be looked at");
+    if (fstat(slot->folder, &status) != 0) fail_io("The lease folder cannot be read");
     snprintf(mark, MARK_BYTES, "HALIDE_AUTOTUNE_SLOT=%llu-%llu-%d", (unsigned long long)status.st_dev,
              (unsigned long long)status.st_ino, slot->number);
 }
@@ -28,15 +28,15 @@ static int open_run_lock(const struct slot *slot) {
 
 static struct flock whole_file(void) { return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; }
 
-/* The run that holds the slot, from the kernel rather than from a file that anyone may write; 0 when it is free. */
+/* The run in the slot, as the kernel knows it, since anyone may write a file; 0 when it is free. */
 static pid_t slot_holder(int file) {
     struct flock lock = whole_file();
     if (fcntl(file, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
-    if (lock.l_pid <= 1) fail("lease", "A run that cannot be seen from here holds the slot.");
+    if (lock.l_pid <= 1) fail("lease", "A run that is not visible from here uses the slot.");
     return lock.l_pid;
 }
 
-/* The agent that holds the slot is asked to end, with all its children; then made to. True when there was one. */
+/* Asks the agent in the slot to end with all its children, then kills it. True when there was one. */
 static bool end_holder(int file) {
     const double start_s = monotonic_s();
     pid_t asked = 0, killed = 0, holder;
@@ -46,7 +46,7 @@ static bool end_holder(int file) {
         const bool last_resort = waited_s > PATIENCE_S;
         pid_t *told = last_resort ? &killed : &asked;
         if (*told != holder && kill(holder, last_resort ? SIGKILL : SIGTERM) != 0 && errno == EPERM) {
-            fail("lease", "Another user's run holds the slot.");
+            fail("lease", "Another user's run uses the slot.");
         }
         *told = asked = holder;
         report_alive();
@@ -63,12 +63,12 @@ void take_slot(const struct slot *slot) {
         if ((errno != EAGAIN && errno != EACCES) || tries > 100) fail_io("The slot cannot be locked");
         end_holder(file);
     }
-    /* What a killed agent left behind. The lock stays with this process: `file` is never closed. */
+    /* Kills what a dead agent left. This process keeps the lock: `file` is never closed. */
     run_mark(slot, mark);
     kill_marked(mark);
 }
 
-/* halt (lease fields): ends a run of the slot. */
+/* halt (lease fields): ends the slot's run. */
 void command_halt(const struct request *request) {
     char mark[MARK_BYTES];
     struct lease lease;

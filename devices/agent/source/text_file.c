@@ -1,4 +1,4 @@
-/* Small text files: the kernel's, and those that several users of a device share. */
+/* Small text files: the kernel's, and those that the users of a device share. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,24 +40,24 @@ bool read_number_file(const char *path, double *value) {
 void boot_identity(char boot[BOOT_BYTES]) {
     char text[8192];
     if (read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, BOOT_BYTES) > 0) return;
-    /* Some phones keep that file to themselves; the time of the start is second best. */
+    /* Some phones do not let it be read; the time of the boot is second best. */
     const char *line = read_text(AT_FDCWD, "/proc/stat", text, sizeof text) > 0 ? strstr(text, "\nbtime ") : NULL;
     snprintf(boot, BOOT_BYTES, "btime-%lld", line ? atoll(line + 7) : 0);
 }
 
 int open_shared_file(int folder, const char *name) {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    /* The kernel lets nobody open another user's file in a shared folder with O_CREAT. */
+    /* The kernel refuses O_CREAT on another user's file in a shared folder. */
     int file = openat(folder, name, flags);
     if (file < 0 && errno == ENOENT) {
         file = openat(folder, name, flags | O_CREAT | O_EXCL, 0666);
-        if (file >= 0) fchmod(file, 0666); /* the umask is for files of one's own */
+        if (file >= 0) fchmod(file, 0666); /* against the umask */
         if (file < 0 && errno == EEXIST) file = openat(folder, name, flags);
     }
     struct stat status;
     if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1)) {
         close(file);
-        errno = EINVAL; /* somebody's trap */
+        errno = EINVAL; /* not a file of ours */
         return -1;
     }
     return file;

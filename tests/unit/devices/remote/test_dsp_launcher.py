@@ -115,7 +115,7 @@ def test_as_many_arguments_as_there_is_room_for(phone: Phone) -> None:
 def test_words_that_would_not_arrive_as_they_are(word: str, phone: Phone) -> None:
     phone.writes_events(_DONE)
     code, (error,) = phone.run("--size", word)
-    assert (code, error["kind"]) == (2, "usage") and "cannot be handed to a DSP" in error["message"]
+    assert (code, error["kind"]) == (2, "usage") and "cannot be passed to a DSP" in error["message"]
 
 
 def test_names_that_only_look_like_its_options(phone: Phone) -> None:

@@ -21,7 +21,7 @@ from devices.remote.transport import AgentTransport
 from targets.errors import DeviceError, UsageError
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
-from tests.contract.local_device import agent_for, local_transport
+from tests.contract.local_device import agent_for, leases_of, local_transport, release_lease_of, take_lease_of
 from tests.contract.local_link import LocalLink
 from tests.process_state import await_condition
 
@@ -71,7 +71,7 @@ def test_opening_tells_about_the_device_and_takes_its_slot(
     opened = transport.open()
     assert opened.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert opened.free_bytes > 0 and opened.architecture and not opened.governor_set
-    (lease,) = transport.lease_show()
+    (lease,) = leases_of(transport)
     assert (lease.slot, lease.owner) == (0, "tester@here")
     other = local_transport(home, cache, owner="other@here")
     with pytest.raises(DeviceTrouble, match="leased by tester@here") as caught:
@@ -87,18 +87,18 @@ def test_opening_tells_about_the_device_and_takes_its_slot(
 def test_opening_again_asks_the_device_again(transport: AgentTransport, home: Path, cache: ContentCache) -> None:
     transport.open()
     other = local_transport(home, cache, owner="other@here")
-    other.lease_take(force=True)
+    take_lease_of(other, force=True)
     with pytest.raises(DeviceTrouble, match="leased by other@here"):
         transport.open()
-    other.lease_release()
+    release_lease_of(other)
     transport.open()
     other.close()
 
 
 def test_looking_takes_no_lease_and_makes_no_folder(transport: AgentTransport, home: Path) -> None:
-    assert transport.probe().boot == transport.sense().boot
+    assert transport.sense().boot
     assert 0 < transport.canary() < 1
-    assert transport.lease_show() == ()
+    assert leases_of(transport) == ()
     assert not list((home / "work").glob("s-*"))
 
 
@@ -133,7 +133,7 @@ def test_a_damaged_upload_of_the_agent_is_repeated(transport: AgentTransport, li
 def test_an_agent_that_never_arrives_whole_is_given_up(transport: AgentTransport, link: LocalLink, home: Path) -> None:
     link.damage_put = [lambda content: content + b"\0"] * 100
     with pytest.raises(DeviceTrouble, match="did not arrive as it was sent") as caught:
-        transport.probe()
+        transport.sense()
     assert caught.value.kind is TroubleKind.PROTOCOL_ERROR
     assert not list((home / "work").iterdir())
 
@@ -321,7 +321,7 @@ def test_a_lease_taken_by_force_is_told_by_the_next_operation(
     robbed = local_transport(home, cache, link=link, lease_ttl_s=0.9)
     robbed.push(program, "p")
     robber = local_transport(home, cache, owner="robber@there")
-    robber.lease_take(force=True)
+    take_lease_of(robber, force=True)
     before = commands(link).count("lease-take")
     while commands(link).count("lease-take") < before + 2:
         time.sleep(0.05)
@@ -330,22 +330,22 @@ def test_a_lease_taken_by_force_is_told_by_the_next_operation(
             robbed.run("p", ["true"], TIME_S)
         assert caught.value.kind is TroubleKind.LEASED
     robbed.close()
-    assert robber.lease_release()
+    assert release_lease_of(robber)
     robber.close()
 
 
 def test_a_lease_taken_by_hand_outlives_the_transport(home: Path, cache: ContentCache) -> None:
     token = "e" * 32
     hand = local_transport(home, cache, token=token, lease_ttl_s=3600)
-    assert 3590 < hand.lease_take().expires_in_s <= 3600
+    assert 3590 < take_lease_of(hand).expires_in_s <= 3600
     hand.close()
     session = local_transport(home, cache, token=token)
     session.open()
     session.close()
     again = local_transport(home, cache, token=token)
-    (lease,) = again.lease_show()
+    (lease,) = leases_of(again)
     assert lease.expires_in_s > 3000
-    assert again.lease_release()
+    assert release_lease_of(again)
     again.close()
 
 
@@ -358,7 +358,7 @@ def test_closing_leaves_nothing_and_no_thread(
     assert not any(thread.name == "lease-heartbeat" for thread in threading.enumerate())
     assert [path.name[:6] for path in (home / "work").iterdir()] == ["agent-"]
     with pytest.raises(DeviceError, match="has been closed"):
-        transport.probe()
+        transport.sense()
 
 
 def test_closing_a_dead_device_is_quiet(transport: AgentTransport, link: LocalLink, home: Path) -> None:
@@ -404,17 +404,17 @@ class EndlessLink(LocalLink):
 def test_a_shell_that_prints_without_end_says_no_machine(home: Path, cache: ContentCache) -> None:
     noisy = local_transport(home, cache, link=EndlessLink(home))
     with pytest.raises(DeviceTrouble, match="uname -m.* does not end") as caught:
-        noisy.probe()
+        noisy.sense()
     assert len(str(caught.value)) < 300
     noisy.close()
     long = local_transport(home, cache, link=LocalLink(home, machine="x" * 2000))
     with pytest.raises(DeviceTrouble, match="machine type"):
-        long.probe()
+        long.sense()
     long.close()
 
 
 def test_a_machine_word_is_found_behind_a_greeting(home: Path, cache: ContentCache) -> None:
     greeting = LocalLink(home, machine=f"Welcome, friend!\r\n\r\n{os.uname().machine}\r")
     spoken = local_transport(home, cache, link=greeting, agent=partial(agent_for, cache=cache))
-    assert spoken.probe().machine == os.uname().machine
+    assert spoken.open().architecture == os.uname().machine
     spoken.close()
