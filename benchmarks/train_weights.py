@@ -134,14 +134,13 @@ def ship(made: Weights, lineage: Lineage, profile: str, held_out: RankingScores)
     target = SHIPPED_FOLDER / f"{profile}.weights"
     write_weights(made, target)
     note = "random programs (benchmarks/train_weights.py); scores are on the pipelines of examples/, never trained on"
-    scored = replace(
-        lineage,
+    training = replace(
+        lineage.training,
         held_out_samples=held_out.samples,
         pairwise_accuracy=held_out.pairwise_accuracy,
         best_in_top_8=held_out.best_in_top_8,
-        note=note,
     )
-    write_lineage(scored, target)
+    write_lineage(replace(lineage, training=training, note=note), target)
     say(f"shipped: {target}")
 
 

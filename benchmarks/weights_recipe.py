@@ -23,7 +23,7 @@ from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
-from weights.lineage import Lineage
+from weights.lineage import Lineage, Training
 from weights.weights_file import Weights, weights_sha256
 
 _PARTS = 4
@@ -58,9 +58,7 @@ def train(run: Path, recipe: Recipe) -> tuple[Weights, Lineage]:
         network=start.network.value,
         halide_version=find_halide_install().version,
         parent_sha256=weights_sha256(start),
-        pipelines=len(batches),
-        samples=sum(len(batch) for batch in batches),
-        rounds=1,
+        training=Training(pipelines=len(batches), samples=sum(len(batch) for batch in batches), rounds=1),
         created=datetime.now(UTC).date().isoformat(),
     )
     return _trained(start, batches, recipe, cores), lineage

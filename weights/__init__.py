@@ -1,1 +1,4 @@
-"""Halide's weights: the file format, and the weights built into the plug-ins."""
+"""Halide's weights: the file format, their arithmetic, those inside the plug-ins, and those kept by name with lineage.
+
+Imports `targets`.
+"""

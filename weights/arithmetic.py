@@ -1,4 +1,4 @@
-"""Arithmetic on weights: noise, scaling, and how far two sets are apart."""
+"""Arithmetic on weights: noise, scaling, and the difference of two sets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weights.weights_file import Weights
 
 
 def perturb_weights(weights: Weights, relative_noise: float, seed: int) -> Weights:
-    """Weights whose every value is multiplied by 1 + noise; the same for the same arguments.
+    """Multiply every value by 1 + noise, to vary the schedules that a search samples.
 
     Args:
         relative_noise: standard deviation of the normal noise.
-        seed: of the noise.
+        seed: equal seeds give equal noise.
     """
     source = np.random.default_rng(seed)
     noisy = {}
@@ -27,10 +27,10 @@ def perturb_weights(weights: Weights, relative_noise: float, seed: int) -> Weigh
 
 
 def scale_weights(weights: Weights, factor: float) -> Weights:
-    """Weights whose every prediction is `factor` times as large.
+    """Multiply every prediction by `factor`, for a machine that is slower or faster.
 
-    The prices are relu(conv1), and relu(a·x) = a·relu(x) for a > 0, so scaling the last layer scales the prediction
-    exactly and leaves the order of schedules, and with it every search, as it was.
+    The prices are relu(conv1), and relu(a·x) = a·relu(x) for a > 0. So scaling the last layer scales predictions
+    exactly, and keeps the order of schedules.
 
     Args:
         factor: above 0.
@@ -43,13 +43,13 @@ def scale_weights(weights: Weights, factor: float) -> Weights:
 
 
 def relative_changes(first: Weights, second: Weights) -> dict[str, float]:
-    """For each array the norm of the difference over the norm of the first one's; infinite where that is zero.
+    """Return the norm of each array's change over the norm of the first array; infinite if that is zero.
 
     Raises:
         WeightsError: they are for different networks.
     """
     if first.network is not second.network:
-        raise WeightsError(f"Weights for {first.network} and for {second.network} cannot be compared.")
+        raise WeightsError(f"Weights for {first.network} cannot be compared with weights for {second.network}.")
     changes = {}
     for field in fields(Weights):
         one, two = (np.asarray(getattr(weights, field.name), dtype=np.float64) for weights in (first, second))

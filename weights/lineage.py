@@ -1,31 +1,50 @@
-"""Where weights come from: what they were trained on, from what, and how well they rank."""
+"""The lineage of weights: what they were trained on, where that was timed, and how well they rank schedules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from targets.errors import WeightsError
 from targets.process.atomic_write import write_atomically
 from targets.values.records import Source, plain, record, toml_text
 from weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
 
+_HASH = "weights_sha256"
+
+
+@dataclass(frozen=True)
+class Training:
+    """What weights were trained on, and their scores; 0 and None if unknown.
+
+    Attributes:
+        pipelines, samples, rounds: over all generations of an entry.
+        held_out_samples: schedules that only scored them.
+        pairwise_accuracy, best_in_top_8: the scores; see `RankingScores`.
+    """
+
+    pipelines: int = 0
+    samples: int = 0
+    rounds: int = 0
+    held_out_samples: int = 0
+    pairwise_accuracy: float | None = None
+    best_in_top_8: float | None = None
+
 
 @dataclass(frozen=True)
 class Lineage:
-    """What is known of weights; empty text, 0 and None where it is not.
+    """Where weights come from; empty or 0 if unknown.
 
     Attributes:
         profile: the target profile of the samples.
-        device: the device that timed them, as the inventory calls it; several are joined with commas.
-        clock: what they were timed with.
+        device: the inventory's name of the device that timed them; several are joined with commas.
+        clock: the clock that timed them.
         parallelism: cores of the device.
-        network: the autoscheduler that the weights are for.
+        network: the autoscheduler of the weights.
         halide_version, feature_version: of the plug-in that made the samples.
-        parent_sha256: of the weights that the training started from.
-        pipelines, samples, rounds: what they were trained on, over all generations of this entry.
-        held_out_samples: schedules that were only judged by.
-        pairwise_accuracy, best_in_top_8: on those; see `RankingScores`.
+        parent_sha256: the weights that the training started from.
+        training: what they were trained on, and their scores.
         created: date, as YYYY-MM-DD.
         note: one line for people.
     """
@@ -38,23 +57,24 @@ class Lineage:
     halide_version: str = ""
     feature_version: int = FEATURE_VERSION
     parent_sha256: str = ""
-    pipelines: int = 0
-    samples: int = 0
-    rounds: int = 0
-    held_out_samples: int = 0
-    pairwise_accuracy: float | None = None
-    best_in_top_8: float | None = None
+    training: Training = Training()
     created: str = ""
     note: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as one flat table, as the file and `--json` have them."""
+        table: dict[str, Any] = plain(self)
+        training: dict[str, Any] = table.pop("training")
+        return table | training
+
 
 def format_lineage(lineage: Lineage, weights_sha256: str) -> str:
-    """The TOML that lies beside the weights; it names the weights by their hash, so that the two cannot be mixed up."""
-    return toml_text({"weights_sha256": weights_sha256, **plain(lineage)})
+    """Return the TOML that lies beside weights; the hash tells which weights it is for."""
+    return toml_text({_HASH: weights_sha256, **lineage.to_dict()})
 
 
 def write_lineage(lineage: Lineage, weights_path: Path) -> Path:
-    """Write the lineage of a weights file beside it, as `.toml`; returns its path.
+    """Write the lineage beside a weights file, as `.toml`, and return its path.
 
     Raises:
         WeightsError: it cannot be written, or the weights cannot be read.
@@ -65,37 +85,44 @@ def write_lineage(lineage: Lineage, weights_path: Path) -> Path:
         write_atomically(beside, text.encode())
     except OSError as error:
         raise WeightsError(
-            f"{beside} cannot be written: {error.strerror or error}.", next_step="Free some space, or mend its folder."
+            f"{beside} cannot be written: {error.strerror or error}.",
+            next_step="Check that the folder is writable and the disk has room.",
         ) from error
     return beside
 
 
 def read_lineage(weights_path: Path, sha256: str) -> Lineage | None:
-    """What the `.toml` beside a weights file tells of weights with that hash; None where there is none, or of others.
+    """Return the lineage in the `.toml` beside weights with that hash; None if there is none, or one of other weights.
 
     Raises:
         WeightsError: it is damaged.
     """
     beside = weights_path.with_suffix(".toml")
     try:
-        text = _source(beside).read(beside)
+        text = _source(str(beside)).read(beside)
     except FileNotFoundError:
         return None
     lineage, belongs_to = parse_lineage(text, str(beside))
-    # The two are written one after the other: a lineage of other weights says nothing about these.
+    # The two files are written one after the other, so the lineage may still be that of older weights.
     return lineage if belongs_to == sha256 else None
 
 
-def parse_lineage(text: str, source: str) -> tuple[Lineage, str]:
-    """The lineage and the hash of the weights it belongs to.
+def parse_lineage(text: str, name: str) -> tuple[Lineage, str]:
+    """Return the lineage, and the hash of the weights that it is for; unknown keys are ignored.
+
+    Args:
+        name: of the file, for errors.
 
     Raises:
-        WeightsError: it is no TOML, or a value has another type; unknown keys are passed over.
+        WeightsError: it is not TOML, or a value has another type.
     """
-    table = _source(source).toml(text)
-    lineage = _source(source).check(record(Lineage, passes_unknown=True), table)
-    return lineage, str(table.get("weights_sha256", ""))
+    source = _source(name)
+    table = source.toml(text)
+    flat = {key: value for key, value in table.items() if key != "training"}
+    training = source.check(record(Training, passes_unknown=True), flat)
+    lineage = source.check(record(Lineage, passes_unknown=True), flat)
+    return replace(lineage, training=training), str(table.get(_HASH, ""))
 
 
-def _source(name: str | Path) -> Source:
-    return Source(name, WeightsError, next_step="Import the weights again.")
+def _source(name: str) -> Source:
+    return Source(name, WeightsError, "Remove it, or import the weights again.")

@@ -1,4 +1,4 @@
-"""Which of Halide's two learned cost models a file belongs to."""
+"""The networks of Halide's two learned cost models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class Network(StrEnum):
-    """A cost-model network of Halide, named after the autoscheduler that uses it.
+    """A cost-model network of Halide, named after its autoscheduler.
 
-    Both have the same layers; they differ in how many features describe the schedule of one stage.
+    Both have the same layers; only the number of schedule features differs.
     """
 
     ADAMS2019 = "Adams2019"

@@ -1,4 +1,4 @@
-"""Weights by name: those that come with the SDK, and a user's own."""
+"""Weights by name: the user's own, and those that come with the SDK."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._-]{
 
 @dataclass(frozen=True)
 class RegisteredWeights:
-    """One entry: a `.weights` file with its lineage beside it.
+    """A `.weights` file with its lineage.
 
     Attributes:
         name: '<profile>' or '<profile>@<device>'.
@@ -33,7 +33,7 @@ class RegisteredWeights:
 
 @dataclass(frozen=True)
 class DamagedEntry:
-    """An entry that cannot be used, and why."""
+    """An entry that cannot be used, and the error."""
 
     name: str
     path: Path
@@ -41,11 +41,11 @@ class DamagedEntry:
 
 
 class WeightsRegistry:
-    """The weights in the user's folder and those shipped; a user's entry hides a shipped one of its name.
+    """The weights in the user's folder and the SDK's; a user's entry hides one of the SDK's with the same name.
 
     Args:
-        folder: the user's; it need not exist.
-        shipped: of the SDK.
+        folder: the user's; it may be missing.
+        shipped: the SDK's.
     """
 
     def __init__(self, folder: Path, shipped: Path = SHIPPED_FOLDER) -> None:
@@ -53,7 +53,7 @@ class WeightsRegistry:
         self._shipped = shipped
 
     def entries(self) -> tuple[list[RegisteredWeights], list[DamagedEntry]]:
-        """Every entry by name, and those that are damaged."""
+        """Return the entries by name, and the damaged ones."""
         sound: dict[str, RegisteredWeights] = {}
         damaged: dict[str, DamagedEntry] = {}
         for folder in (self._shipped, self.folder):
@@ -67,12 +67,12 @@ class WeightsRegistry:
         return [sound[name] for name in sorted(sound)], [damaged[name] for name in sorted(damaged)]
 
     def names(self) -> list[str]:
-        """The names of all entries, the damaged ones too."""
+        """Return the names of all entries, also of damaged ones."""
         folders = [folder for folder in (self._shipped, self.folder) if folder.is_dir()]
         return sorted({path.stem for folder in folders for path in folder.glob("*.weights")})
 
     def find(self, name: str) -> RegisteredWeights:
-        """The entry of that name.
+        """Return the entry of a name.
 
         Raises:
             WeightsError: there is none, or it is damaged.
@@ -92,10 +92,10 @@ class WeightsRegistry:
         return RegisteredWeights(path.stem, path, sha256, lineage, path.parent == self._shipped)
 
     def add(self, name: str, weights: Weights, lineage: Lineage) -> RegisteredWeights:
-        """Keep weights in the user's folder under a name, in place of what had it.
+        """Store weights in the user's folder under a name; they replace an entry of that name.
 
         Raises:
-            WeightsError: the name is none, or the folder cannot be written.
+            WeightsError: the name is invalid, or the folder cannot be written.
         """
         check_name(name)
         path = self.folder / f"{name}.weights"
@@ -103,7 +103,8 @@ class WeightsRegistry:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WeightsError(
-                f"{self.folder} cannot be made: {error.strerror or error}.", next_step="Free some space, or make it."
+                f"{self.folder} cannot be created: {error.strerror or error}.",
+                next_step="Check that its parent is writable and the disk has room.",
             ) from error
         write_weights(weights, path)
         write_lineage(lineage, path)
@@ -111,12 +112,12 @@ class WeightsRegistry:
 
 
 def entry_name(profile: str, device: str = "") -> str:
-    """What weights of a profile, or of one device with it, are called."""
+    """Return the name of the weights of a profile, or of one device with it."""
     return f"{profile}@{device}" if device else profile
 
 
 def check_name(name: str) -> None:
-    """Raises WeightsError for what is no entry's name; a name becomes a file's."""
+    """Raise WeightsError for a name that no entry can have; the name becomes that of a file."""
     if _NAME.fullmatch(name) is None:
         raise WeightsError(
             f"{name!r} cannot name weights.",
@@ -124,22 +125,22 @@ def check_name(name: str) -> None:
         )
 
 
-def nearest(
+def nearest_weights(
     entries: Sequence[RegisteredWeights], profiles: Sequence[str], device: str, network: str, clock: str
 ) -> RegisteredWeights | None:
-    """The weights to start from: of this device, else of its profile as a whole, else of another device with it.
+    """Return the weights to start from: of this device, else of its profile, else of another device with the profile.
+
+    Only weights for the network count, and only of the clock if their clock is known. Among equals those with more
+    samples win.
 
     Args:
-        profiles: the profile, then those that are as good as it, the nearest first.
-
-    Only weights of the network count, and only those of the clock, where it is known. Among equals those with more
-    samples are nearer.
+        profiles: the profile, then those that stand in for it, the nearest first.
     """
 
     def distance(entry: RegisteredWeights) -> tuple[int, int, int]:
-        told = entry.lineage
-        kind = 0 if device and told.device == device else 1 if not told.device else 2
-        return profiles.index(told.profile), kind, -told.samples
+        lineage = entry.lineage
+        kind = 0 if device and lineage.device == device else 1 if not lineage.device else 2
+        return profiles.index(lineage.profile), kind, -lineage.training.samples
 
     fitting = [
         entry

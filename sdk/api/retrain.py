@@ -21,7 +21,7 @@ from targets.errors import UsageError, WeightsError
 from targets.halide_install import find_halide_install
 from targets.profile.loader import load_profile
 from targets.profile.profile import BASELINE_WEIGHTS
-from weights.lineage import Lineage, write_lineage
+from weights.lineage import Lineage, Training, write_lineage
 from weights.network import Network
 from weights.weights_file import weights_sha256, write_weights
 
@@ -91,11 +91,13 @@ def retrain(
             network=start.network.value,
             halide_version=find_halide_install().version,
             parent_sha256=weights_sha256(start),
-            pipelines=report.pipelines,
-            samples=report.training_samples,
-            held_out_samples=report.held_out_samples,
-            pairwise_accuracy=None if report.after is None else report.after.pairwise_accuracy,
-            best_in_top_8=None if report.after is None else report.after.best_in_top_8,
+            training=Training(
+                pipelines=report.pipelines,
+                samples=report.training_samples,
+                held_out_samples=report.held_out_samples,
+                pairwise_accuracy=None if report.after is None else report.after.pairwise_accuracy,
+                best_in_top_8=None if report.after is None else report.after.best_in_top_8,
+            ),
             created=datetime.now(UTC).date().isoformat(),
         )
         write_lineage(lineage, output)

@@ -11,7 +11,7 @@ from sdk.options.shared_options import JsonOption, complete_target_names, comple
 
 if TYPE_CHECKING:
     from autotune_loop.cost_model.weights_evaluation import WeightsScore
-    from weights.lineage import Lineage
+    from weights.lineage import Lineage, Training
     from weights.registry import RegisteredWeights
 
 _DIGITS_OF_HASH = 12
@@ -58,8 +58,6 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from dataclasses import asdict
-
     from sdk.output import print_json
     from sdk.select.named_weights import open_registry
     from sdk.settings import read_settings
@@ -68,7 +66,7 @@ def _list(as_json: bool) -> None:
     sound, damaged = registry.entries()
     if as_json:
         fields = [
-            {"name": e.name, "path": str(e.path), "sha256": e.sha256, "shipped": e.is_shipped, **asdict(e.lineage)}
+            {"name": e.name, "path": str(e.path), "sha256": e.sha256, "shipped": e.is_shipped, **e.lineage.to_dict()}
             for e in sound
         ]
         broken = [{"name": d.name, "path": str(d.path), "message": d.message} for d in damaged]
@@ -99,9 +97,9 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
         table.add_row(
             Text(entry.name, style="cyan"),
             lineage.network,
-            str(lineage.samples or ""),
-            str(lineage.pipelines or ""),
-            "" if lineage.pairwise_accuracy is None else share_text(lineage.pairwise_accuracy),
+            str(lineage.training.samples or ""),
+            str(lineage.training.pipelines or ""),
+            "" if lineage.training.pairwise_accuracy is None else share_text(lineage.training.pairwise_accuracy),
             lineage.created,
             source + (Clock.label_of(lineage.clock) if lineage.clock else ""),
         )
@@ -113,8 +111,6 @@ def show(weights: _WeightsArgument, as_json: JsonOption = False) -> None:
 
     Example: sdk weights show x86-64
     """
-    from dataclasses import asdict
-
     from sdk.output import print_json
     from sdk.select.named_weights import find_weights
     from sdk.settings import read_settings
@@ -122,7 +118,7 @@ def show(weights: _WeightsArgument, as_json: JsonOption = False) -> None:
     found = find_weights(weights, read_settings())
     fields = {"name": found.label, "path": str(found.source), "sha256": found.sha256, "shipped": found.is_shipped}
     if as_json:
-        print_json(fields | asdict(found.lineage))
+        print_json(fields | found.lineage.to_dict())
         return
     file = {"name": found.label, "file": f"{found.source}{' (came with the SDK)' if found.is_shipped else ''}"}
     for label, text in {**file, "sha256": found.sha256, **lineage_facts(found.lineage)}.items():
@@ -134,8 +130,6 @@ def diff(first: _WeightsArgument, second: _WeightsArgument, as_json: JsonOption 
 
     Example: sdk weights diff baseline x86-64
     """
-    from dataclasses import asdict
-
     from sdk.output import print_json
     from sdk.select.named_weights import find_weights
     from sdk.settings import read_settings
@@ -147,8 +141,8 @@ def diff(first: _WeightsArgument, second: _WeightsArgument, as_json: JsonOption 
     changes = relative_changes(one.weights, two.weights)
     equal = one.sha256 == two.sha256
     if as_json:
-        others = asdict(two.lineage)
-        lineage = {key: [value, others[key]] for key, value in asdict(one.lineage).items() if value != others[key]}
+        others = two.lineage.to_dict()
+        lineage = {key: [value, others[key]] for key, value in one.lineage.to_dict().items() if value != others[key]}
         print_json({"equal": equal, "relative_change": changes, "lineage": lineage})
         return
     typer.echo("They are equal." if equal else "Change of each layer, as a share of its size in the first set:")
@@ -164,13 +158,13 @@ def lineage_facts(lineage: Lineage) -> dict[str, str]:
     """Return what is known about weights, for people, by a label of at most 15 letters."""
     from sdk.display.quantities import count_text, share_text
 
-    held_out = lineage.held_out_samples
-    accuracy, best = lineage.pairwise_accuracy, lineage.best_in_top_8
+    held_out = lineage.training.held_out_samples
+    accuracy, best = lineage.training.pairwise_accuracy, lineage.training.best_in_top_8
     facts = {
         "network": lineage.network + (f" of Halide {lineage.halide_version}" if lineage.halide_version else ""),
         "feature version": str(lineage.feature_version or ""),
         "timed on": _timed_on(lineage),
-        "trained on": _trained_on(lineage),
+        "trained on": _trained_on(lineage.training),
         "started from": lineage.parent_sha256 and f"weights {lineage.parent_sha256[:_DIGITS_OF_HASH]}…",
         "scored on": f"{count_text(held_out, 'held-out schedule')}" if held_out else "",
         "pairs in order": "" if accuracy is None else share_text(accuracy),
@@ -191,13 +185,13 @@ def _timed_on(lineage: Lineage) -> str:
     return ", ".join(text for text in (lineage.profile, device, cores, clock) if text)
 
 
-def _trained_on(lineage: Lineage) -> str:
+def _trained_on(training: Training) -> str:
     from sdk.display.quantities import count_text
 
-    samples = f"{lineage.samples:,} schedule{'' if lineage.samples == 1 else 's'}" if lineage.samples else ""
-    pipelines = count_text(lineage.pipelines, "pipeline") if lineage.pipelines else ""
+    samples = f"{training.samples:,} schedule{'' if training.samples == 1 else 's'}" if training.samples else ""
+    pipelines = count_text(training.pipelines, "pipeline") if training.pipelines else ""
     counts = " of ".join(text for text in (samples, pipelines) if text)
-    return f"{counts}, in {count_text(lineage.rounds, 'round')}" if counts and lineage.rounds else counts
+    return f"{counts}, in {count_text(training.rounds, 'round')}" if counts and training.rounds else counts
 
 
 def evaluate(

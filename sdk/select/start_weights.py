@@ -15,9 +15,9 @@ from sdk.select.named_weights import find_weights, open_registry
 from sdk.settings import Settings
 from targets.halide_install import find_halide_install
 from targets.profile.profile import BASELINE_WEIGHTS, TargetProfile
-from weights.lineage import Lineage
+from weights.lineage import Lineage, Training
 from weights.network import Network
-from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest
+from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
 from weights.weights_file import read_weights, weights_sha256
 
 # Weights that have seen fewer schedules are no better than those they come from.
@@ -60,7 +60,9 @@ def choose_start_weights(
         return StartWeights(profile)
     entries, damaged = open_registry(settings).entries()
     profiles = _as_good_as(profile)
-    found = nearest(entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value)
+    found = nearest_weights(
+        entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value
+    )
     messages = [
         f"The weights {entry.name} are passed over: {entry.message}"
         for entry in damaged
@@ -100,6 +102,7 @@ def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Set
 
 def _lineage(run: RecordedRun, request: TuneRequest, parent_sha256: str, parent: Lineage | None) -> Lineage:
     judged = [training for training in run.trainings if training.accepted]
+    before = Training() if parent is None else parent.training
     return Lineage(
         profile=request.profile.name,
         device=_device_name(request.devices),
@@ -108,10 +111,12 @@ def _lineage(run: RecordedRun, request: TuneRequest, parent_sha256: str, parent:
         network=Network(request.profile.autoscheduler.name).value,
         halide_version=find_halide_install().version,
         parent_sha256=parent_sha256,
-        pipelines=len(request.tasks) + (0 if parent is None else parent.pipelines),
-        samples=len(run.samples) + (0 if parent is None else parent.samples),
-        rounds=len(run.trainings) + (0 if parent is None else parent.rounds),
-        pairwise_accuracy=judged[-1].accuracy_after if judged else None,
+        training=Training(
+            pipelines=len(request.tasks) + before.pipelines,
+            samples=len(run.samples) + before.samples,
+            rounds=len(run.trainings) + before.rounds,
+            pairwise_accuracy=judged[-1].accuracy_after if judged else None,
+        ),
         created=datetime.now(UTC).date().isoformat(),
     )
 
@@ -136,9 +141,9 @@ def _as_good_as(profile: TargetProfile) -> list[str]:
 
 
 def _told(entry: RegisteredWeights) -> str:
-    told = entry.lineage
-    known = [count_text(told.samples, "schedule")] if told.samples else []
-    if told.pairwise_accuracy is not None:
-        known.append(f"{share_text(told.pairwise_accuracy)} of held-out pairs in order")
+    training = entry.lineage.training
+    known = [count_text(training.samples, "schedule")] if training.samples else []
+    if training.pairwise_accuracy is not None:
+        known.append(f"{share_text(training.pairwise_accuracy)} of held-out pairs in order")
     facts = f" ({', '.join(known)})" if known else ""
     return f"The search starts from the weights {entry.name}{facts}; --weights {BASELINE_WEIGHTS} starts from Halide's."

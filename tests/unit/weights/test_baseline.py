@@ -24,7 +24,7 @@ def test_both_plugins_hold_weights(network: Network) -> None:
 
 
 def test_a_plugin_without_weights_says_so() -> None:
-    with pytest.raises(WeightsError, match="holds no weights"):
+    with pytest.raises(WeightsError, match="has no weights"):
         baseline_weights(find_halide_install().plugin_path("Mullapudi2016"))
 
 

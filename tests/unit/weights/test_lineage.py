@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from targets.errors import WeightsError
 from targets.halide_install import HalideInstall
 from weights.baseline import baseline_weights
-from weights.lineage import Lineage, format_lineage, parse_lineage, read_lineage, write_lineage
+from weights.lineage import Lineage, Training, format_lineage, parse_lineage, read_lineage, write_lineage
 from weights.weights_file import weights_sha256, write_weights
 
 _TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
 _SHARE = st.none() | st.floats(0, 1)
 _KINDS = {str: _TEXT, int: st.integers(0, 2**31), type(None): _SHARE}
-LINEAGES = st.builds(Lineage, **{field.name: _KINDS[type(field.default)] for field in fields(Lineage)})
+TRAININGS = st.builds(Training, **{field.name: _KINDS[type(field.default)] for field in fields(Training)})
+_OWN = [field for field in fields(Lineage) if field.name != "training"]
+LINEAGES = st.builds(Lineage, training=TRAININGS, **{field.name: _KINDS[type(field.default)] for field in _OWN})
 
 
 @given(lineage=LINEAGES, sha256=st.text("0123456789abcdef", min_size=64, max_size=64))
@@ -40,7 +42,7 @@ def test_a_lineage_belongs_to_its_weights_alone(halide: HalideInstall, tmp_path:
     path = tmp_path / "a.weights"
     write_weights(weights, path)
     assert read_lineage(path, weights_sha256(weights)) is None
-    lineage = replace(Lineage(), profile="arm64", samples=7)
+    lineage = Lineage(profile="arm64", training=Training(samples=7))
     write_lineage(lineage, path)
     assert read_lineage(path, weights_sha256(weights)) == lineage
     assert read_lineage(path, "another hash") is None

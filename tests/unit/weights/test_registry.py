@@ -10,8 +10,8 @@ from targets.errors import WeightsError
 from targets.halide_install import HalideInstall
 from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.lineage import Lineage
-from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest
+from weights.lineage import Lineage, Training
+from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
 from weights.weights_file import Weights, weights_sha256
 
 
@@ -26,9 +26,9 @@ def test_a_users_entry_hides_a_shipped_one(weights: Weights, tmp_path: Path) -> 
     registry = WeightsRegistry(tmp_path / "mine", tmp_path / "shipped")
     assert registry.find("x86-64").is_shipped
     own = perturb_weights(weights, 0.1, 1)
-    registry.add("x86-64", own, Lineage(profile="x86-64", samples=5))
+    registry.add("x86-64", own, Lineage(profile="x86-64", training=Training(samples=5)))
     found = registry.find("x86-64")
-    assert (found.sha256, found.lineage.samples, found.is_shipped) == (weights_sha256(own), 5, False)
+    assert (found.sha256, found.lineage.training.samples, found.is_shipped) == (weights_sha256(own), 5, False)
     sound, damaged = registry.entries()
     assert [entry.name for entry in sound] == ["x86-64"] and damaged == []
 
@@ -62,7 +62,9 @@ def test_what_is_not_there_is_told_with_what_is(weights: Weights, tmp_path: Path
 
 
 def entry(profile: str, device: str = "", clock: str = "wall", samples: int = 10) -> RegisteredWeights:
-    lineage = Lineage(profile=profile, device=device, clock=clock, network="Adams2019", samples=samples)
+    lineage = Lineage(
+        profile=profile, device=device, clock=clock, network="Adams2019", training=Training(samples=samples)
+    )
     return RegisteredWeights(f"{entry_name(profile, device)}-{clock}-{samples}", Path("x"), "", lineage, False)
 
 
@@ -76,14 +78,14 @@ def test_the_nearest_are_of_the_device_then_of_its_profile_then_of_another_devic
     ]
 
     def found(profile: str, device: str, network: str = "Adams2019") -> str | None:
-        near = nearest(entries, [profile], device, network, "wall")
+        near = nearest_weights(entries, [profile], device, network, "wall")
         return None if near is None else near.name
 
     assert found("arm64", "pi4") == "arm64@pi4-wall-10"
     assert found("arm64", "odroid") == "arm64-wall-4000"
     del entries[1]
     assert found("arm64", "odroid") == "arm64@pi5-wall-10"
-    assert nearest(entries, ["host", "x86-64"], "local", "Adams2019", "wall") is entries[-1]
-    emulated = nearest(entries, ["arm64"], "", "Adams2019", "emulated")
+    assert nearest_weights(entries, ["host", "x86-64"], "local", "Adams2019", "wall") is entries[-1]
+    emulated = nearest_weights(entries, ["arm64"], "", "Adams2019", "emulated")
     assert emulated is not None and emulated.lineage.clock == "emulated"
     assert found("arm64", "pi4", "Anderson2021") is None and found("riscv64", "") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 from targets.halide_install import HalideInstall
 from targets.profile.loader import load_profile
 from weights.baseline import baseline_weights
-from weights.registry import WeightsRegistry, nearest
+from weights.registry import WeightsRegistry, nearest_weights
 from weights.weights_file import FEATURE_VERSION, weights_sha256
 
 
@@ -20,13 +20,14 @@ def test_shipped_weights_are_sound_and_say_where_they_come_from(halide: HalideIn
         assert entry.is_shipped and entry.name == lineage.profile == load_profile(lineage.profile).name
         assert lineage.parent_sha256 == weights_sha256(halides) != entry.sha256
         assert (lineage.halide_version, lineage.feature_version) == (halide.version, FEATURE_VERSION)
-        assert lineage.samples >= 400 and lineage.held_out_samples >= 200 and lineage.pipelines >= 20
-        assert lineage.pairwise_accuracy and lineage.best_in_top_8 and "train_weights" in lineage.note
+        training = lineage.training
+        assert training.samples >= 400 and training.held_out_samples >= 200 and training.pipelines >= 20
+        assert training.pairwise_accuracy and training.best_in_top_8 and "train_weights" in lineage.note
 
 
 def test_a_new_run_starts_from_them(tmp_path: Path) -> None:
     entries, _ = WeightsRegistry(tmp_path / "none").entries()
-    found = nearest(entries, ["x86-64"], "local", "Adams2019", "wall")
+    found = nearest_weights(entries, ["x86-64"], "local", "Adams2019", "wall")
     assert found is not None and found.name == "x86-64"
-    assert nearest(entries, ["x86-64"], "qemu", "Adams2019", "simulated") is None
-    assert nearest(entries, ["hexagon-v66"], "qemu", "Adams2019", "wall") is None
+    assert nearest_weights(entries, ["x86-64"], "qemu", "Adams2019", "simulated") is None
+    assert nearest_weights(entries, ["hexagon-v66"], "qemu", "Adams2019", "wall") is None

@@ -97,9 +97,9 @@ def test_a_flipped_byte_is_an_error_or_another_finite_number(position: int, flip
     ("offset", "value", "expected"),
     [
         (0, 0x12345678, "signature"),
-        (4, 2, "pipeline features of version 2, but version 3"),
-        (8, 4, "schedule features of version 4, but version 3"),
-        (12, 5, "5 buffers where 6"),
+        (4, 2, "version 2 of the pipeline features; expected version 3"),
+        (8, 4, "version 4 of the schedule features; expected version 3"),
+        (12, 5, "5 buffers; expected 6"),
         (16, 2, "head1_filter"),
         (20, 9, "head1_filter"),
         (32, 0x7FC00000, "NaN"),
@@ -116,7 +116,7 @@ def test_damage_is_named(offset: int, value: int, expected: str) -> None:
 def test_a_longer_file_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "long.weights"
     path.write_bytes(format_weights(random_weights()) + b"\0")
-    with pytest.raises(WeightsError, match=r"17,137 bytes where 17,136 \(Adams2019\) or 20,400"):
+    with pytest.raises(WeightsError, match=r"17,137 bytes; expected 17,136 \(Adams2019\) or 20,400"):
         read_weights(path)
 
 
@@ -158,7 +158,7 @@ def test_wrong_arrays_are_refused() -> None:
         replace(weights, head1_bias=np.zeros(9, dtype=np.float32))
     with pytest.raises(WeightsError, match="head2_filter has shape"):
         replace(weights, head2_filter=np.zeros((24, 40), dtype=np.float32))
-    with pytest.raises(WeightsError, match="conv1_bias holds NaN"):
+    with pytest.raises(WeightsError, match="conv1_bias has NaN"):
         replace(weights, conv1_bias=np.full(32, np.nan, dtype=np.float32))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devices.device import Clock
 from sdk.commands.weights import lineage_facts
-from weights.lineage import Lineage
+from weights.lineage import Lineage, Training
 
 
 def test_numbers_are_rounded_and_have_their_units() -> None:
@@ -16,12 +16,14 @@ def test_numbers_are_rounded_and_have_their_units() -> None:
         network="Adams2019",
         halide_version="21.0.0",
         parent_sha256="0123456789abcdef" * 4,
-        pipelines=1,
-        samples=12345,
-        rounds=3,
-        held_out_samples=1,
-        pairwise_accuracy=0.81349,
-        best_in_top_8=1.1835,
+        training=Training(
+            pipelines=1,
+            samples=12345,
+            rounds=3,
+            held_out_samples=1,
+            pairwise_accuracy=0.81349,
+            best_in_top_8=1.1835,
+        ),
         created="2026-01-02",
         note="a first try",
     )
@@ -41,7 +43,7 @@ def test_numbers_are_rounded_and_have_their_units() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     assert lineage_facts(Lineage()) == {"feature version": "3"}
-    assert lineage_facts(Lineage(clock="simulated", pipelines=2)) == {
+    assert lineage_facts(Lineage(clock="simulated", training=Training(pipelines=2))) == {
         "feature version": "3",
         "timed on": Clock.SIMULATED.words,
         "trained on": "2 pipelines",

@@ -19,7 +19,7 @@ from targets.profile.profile import TargetProfile
 from tests.recorded_run_folder import write_run_folder
 from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
-from weights.lineage import Lineage
+from weights.lineage import Lineage, Training
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 DEVICES = (Device("pi4", "ssh", "arm64", Clock.WALL, 4, uses_host_cores=False),)
@@ -42,7 +42,8 @@ def halides(halide: HalideInstall) -> Weights:
 
 def test_the_nearest_are_taken_and_said(own: Settings, profile: TargetProfile, halides: Weights) -> None:
     assert choose_start_weights(None, profile, DEVICES, own, resume=False).path is None
-    told = Lineage(profile="arm64", device="pi5", clock="wall", network="Adams2019", samples=70, pairwise_accuracy=0.81)
+    training = Training(samples=70, pairwise_accuracy=0.81)
+    told = Lineage(profile="arm64", device="pi5", clock="wall", network="Adams2019", training=training)
     entry = open_registry(own).add("arm64@pi5", halides, told)
     start = choose_start_weights(None, profile, DEVICES, own, resume=False)
     assert start.path == entry.path and start.is_transferred
@@ -60,7 +61,7 @@ def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfil
         (registry.folder / f"{name}.weights").write_bytes(b"short")
     start = choose_start_weights(None, profile, DEVICES, own, resume=False)
     assert start.path == entry.path
-    assert "arm64 are passed over" in start.message and "not even the 16 bytes" in start.message
+    assert "arm64 are passed over" in start.message and "16 bytes of the header" in start.message
     assert "arm32" not in start.message
 
 
@@ -99,8 +100,8 @@ def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     assert "kept as arm64@pi4" in keep_trained_weights(finished_run(tmp_path / "b", 66, first, second), request, own)
     entry = registry.find("arm64@pi4")
     told = entry.lineage
-    assert (told.samples, told.rounds, told.parent_sha256) == (136, 2, weights_sha256(first))
-    assert (told.device, told.clock, told.pairwise_accuracy) == ("pi4", "wall", 0.75)
+    assert (told.training.samples, told.training.rounds, told.parent_sha256) == (136, 2, weights_sha256(first))
+    assert (told.device, told.clock, told.training.pairwise_accuracy) == ("pi4", "wall", 0.75)
 
     message = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
     assert "stay" in message and "sdk weights import" in message and "--device pi4 --replace" in message

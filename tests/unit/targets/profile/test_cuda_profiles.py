@@ -72,7 +72,7 @@ def test_another_card_brings_its_own_multiprocessors_and_a_profile_its_own_limit
         ('extends = "cuda-sm80"\n[gpu]\ncard = "A1000"', r"key 'gpu.card' must be one of .*the nearest is 'A100'"),
         (
             'extends = "cuda-sm86"\n[gpu]\ncard = "Tesla T4"',
-            r"needs compute capability 8\.6, and .*'Tesla T4' has 7\.5",
+            r"needs compute capability 8\.6, but .*'Tesla T4' has 7\.5",
         ),
         ('extends = "cuda-sm86"\nhalide_target = "x86-64-linux"', "has no feature cuda"),
         ('extends = "cuda-sm86"\nhalide_target = "x86-64-windows-cuda"', "need linux, not"),
