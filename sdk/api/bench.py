@@ -56,7 +56,7 @@ def bench(
         progress: called with a phrase at every step.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     where = _Where(
         target, device, inventory, parameters, parallelism, inputs, measuring, clock, hexagon_sdk_root, settings
@@ -94,7 +94,7 @@ def play_off(
         budget_s: past it no further turn begins.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     if len(schedules) < 2:
         raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from pathlib import Path
 
+from sdk.options.generator_spec import GeneratorSpec
 from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
@@ -18,13 +18,11 @@ from targets.toolchain.c_toolchain import open_toolchain
 
 
 def build(
-    generator: str,
+    generator: str | GeneratorSpec,
     output: Path,
     *,
     target: str = "host",
     schedule: str = OWN_SCHEDULE,
-    parameters: Iterable[str] = (),
-    function_name: str | None = None,
     parallelism: int | None = None,
     hexagon_sdk_root: Path | None = None,
     settings: Settings | None = None,
@@ -32,31 +30,32 @@ def build(
     """Cross-compile a generator: object, static library, header and a benchmark that runs on the target.
 
     Args:
-        generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`.
-        output: folder for the files.
+        generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`; or a GeneratorSpec, with
+            generator parameters and the name of the function.
+        output: the folder for the files.
         target: name or path of a target profile.
         schedule: path of a `.schedule.h`; 'own' is the generator's; or the name of the profile's autoscheduler
             ('adams2019', 'anderson2021'), 'mullapudi2016' or 'li2018'.
-        parameters: generator parameters, each `key=value`.
         parallelism: threads that an autoscheduler plans for; None takes the profile's.
-        hexagon_sdk_root: Qualcomm's SDK, whose tools link the benchmark for a Hexagon target; None takes the one that
+        hexagon_sdk_root: Qualcomm's SDK, which links the benchmark for a Hexagon target; None takes the one that
             HEXAGON_SDK_ROOT names, or zig.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
+    spec = GeneratorSpec(generator) if isinstance(generator, str) else generator
     settings = settings or read_settings()
     profile = load_profile(target, settings.profile_folder)
     hexagon_sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
-    toolchain.version()  # a broken one is found out before anything is built
+    toolchain.version()  # fails early if the toolchain is broken
     bench = open_workbench(settings)
-    reference, program = open_named_generator(generator, parameters, bench, settings)
+    reference, program = open_named_generator(spec.generator, spec.parameters, bench, settings)
     with contextlib.closing(program):
         assert reference.name is not None
         threads = parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
-        name = check_function_name(function_name or reference.name)
+        name = check_function_name(spec.function_name or reference.name)
         ptxas = find_ptxas(settings.environment)
         recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas)
         return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain))

@@ -34,7 +34,7 @@ def replay(
         listen: called after every round.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
     with tempfile.TemporaryDirectory(prefix="sdk-replay-") as scratch:

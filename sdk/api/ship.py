@@ -64,7 +64,7 @@ def ship(
         progress: called with a phrase at every step.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
     asked = [parse_accepted_size(text) for text in accept_sizes]
@@ -130,7 +130,7 @@ def check_shipped(
         parameters: of the generators, in place of those that were recorded.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
     sources = _sources(generators, open_workbench(settings), settings)

@@ -40,18 +40,17 @@ def build(
     Example: sdk build blur.cpp --target arm64 --schedule best.blur.schedule.h -o build
     """
     from sdk.api.build import build as build_files
+    from sdk.options.generator_spec import GeneratorSpec
     from sdk.output import print_json, show_progress
     from sdk.project.file import find_project
 
     named = find_project(Path.cwd()).resolve(generator)
     with show_progress(f"building {named} for {target}", quiet=as_json):
         made = build_files(
-            named,
+            GeneratorSpec(named, tuple(parameters or ()), function_name=function_name),
             output,
             target=target,
             schedule=schedule,
-            parameters=parameters or (),
-            function_name=function_name,
             hexagon_sdk_root=hexagon_sdk_root,
         )
     files = {

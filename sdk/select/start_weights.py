@@ -1,4 +1,4 @@
-"""Which weights a run starts from, and what becomes of those it has trained."""
+"""Chooses the weights that a run starts from, and saves those that it has trained."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def choose_start_weights(
         entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value
     )
     messages = [
-        f"The weights {entry.name} are passed over: {entry.message}"
+        f"The weights {entry.name} are skipped: {entry.message}"
         for entry in damaged
         if entry.name.partition("@")[0] in profiles
     ]

@@ -87,11 +87,9 @@ def test_the_header_is_called_from_a_cpp_generator(
     made = run_generator(program, request, LIMITS)
     assert isinstance(made, GeneratedFiles), made
     built = sdk.build(
-        str(examples / "separable_filter.cpp"),
+        sdk.GeneratorSpec(str(examples / "separable_filter.cpp"), tuple(SMALL), function_name="blur"),
         tmp_path / "built",
         schedule=str(python_run.best.header),
-        parameters=SMALL,
-        function_name="blur",
         settings=settings,
     )
     assert built.object.read_bytes() == made.files["object"].read_bytes()

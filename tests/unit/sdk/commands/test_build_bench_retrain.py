@@ -169,7 +169,7 @@ def test_a_play_off_without_time_is_unconfirmed(run: Run, blur: Path) -> None:
         (("--play-off", "--schedule", "own", "--schedule", "own", "--device-weight", "pi=2"), 2, "names pi, which is"),
         (("--parallelism", "0"), 2, "--parallelism must be at least 1"),
         (("--device", "moon"), 2, "There is no device 'moon'"),
-        (("--clock", "emulated"), 2, "--clock chooses the clock of this machine's emulator, and local is another"),
+        (("--clock", "emulated"), 2, "--clock is for this machine's emulator only, and local is another"),
         (("-t", "arm64", "--device", "qemu", "--clock", "sundial"), 2, "There is no clock 'sundial'"),
         (("-t", "cuda-sm80", "--device", "qemu"), 2, "QEMU cannot run code of profile cuda-sm80"),
         (("-t", "arm64", "--device", "local"), 1, "cannot run arm-64 code"),

@@ -28,12 +28,10 @@ KERNEL = ["--kernel", "blur", "--time", "--warm-up-s", "0", "--min-repetitions",
 def benchmark(examples: Path, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline of three kernels, by an autoscheduler that puts every stage on the card."""
     built = sdk.build(
-        str(examples / "separable_filter.py"),
+        sdk.GeneratorSpec(str(examples / "separable_filter.py"), ("width=512", "height=256"), function_name="blur"),
         tmp_path_factory.mktemp("built"),
         target="cuda-sm75",
         schedule="li2018",
-        parameters=["width=512", "height=256"],
-        function_name="blur",
         settings=settings,
     )
     return built.benchmark
