@@ -255,7 +255,7 @@ def _say(line: str) -> None:
 
 def main() -> int:
     """Be the scheduler or a worker."""
-    from autotune_loop.farm.serve_scheduler import serve_scheduler
+    from autotune_loop.farm.scheduler import serve_scheduler
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["scheduler", "worker"])

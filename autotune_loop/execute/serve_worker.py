@@ -15,8 +15,7 @@ from autotune_loop.execute.worker_plugin import dask_worker_options
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
-from autotune_loop.farm.scheduler import VERSIONS_KEY
-from autotune_loop.farm.serve_scheduler import stopped
+from autotune_loop.farm.scheduler import VERSIONS_KEY, stopped
 from autotune_loop.farm.versions import own_versions
 from targets.errors import FarmError
 from targets.process.stop_signal import StopSignal
@@ -32,7 +31,7 @@ Tell = Callable[[str], None]
 
 
 class _TakenError(FarmError):
-    """The farm still has a worker with one of these devices."""
+    """The farm already has a worker with one of these devices."""
 
 
 class _RefusedError(FarmError):
@@ -123,7 +122,7 @@ async def _ask_admission(
         await scheduler.close_rpc()
     if not isinstance(answer, dict):
         raise _RefusedError(
-            f"What answers at {address.address} is a Dask scheduler, but not a farm's.",
+            f"What answers at {address.address} is a Dask scheduler, but not one of `sdk farm scheduler`.",
             next_step="Start it with `sdk farm scheduler`.",
         )
     if "refused" in answer:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from autotune_loop.farm.certificate_files import check_certificate
 from targets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ class FarmAddress:
         """
         from distributed import Security
 
+        from autotune_loop.farm.certificate_files import check_certificate
+
         if self.tls is None:
             return Security(require_encryption=False)
         check_certificate(self.tls.ca, self.tls.certificate, self.tls.key)
@@ -86,7 +87,7 @@ def farm_address(text: str, tls: TlsFiles | None, *, allow_plain: bool = False) 
         return FarmAddress(shown, tls)
     if not (allow_plain or _is_loopback(host)):
         raise UsageError(
-            f"{shown} is another machine, and a tcp:// address protects nothing: whoever reaches its port runs"
+            f"{shown} is on another machine, and tcp:// has no protection: whoever reaches the port can run"
             " programs on every worker.",
             next_step=f"Use tls://{host}:{port} (see `sdk farm certificates --help`).",
         )
@@ -98,10 +99,10 @@ def _parts(text: str) -> tuple[SplitResult, int]:
         parts = urlsplit(text)
         port = DEFAULT_PORT if parts.port is None else parts.port
     except ValueError:
-        raise UsageError(f"{text[:200]!r} is no address of a scheduler, such as {_EXAMPLE}.") from None
+        raise _not_an_address(text) from None
     beside = parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/")
     if parts.scheme not in ("tls", "tcp") or beside or not 0 < port < 65536:
-        raise UsageError(f"{text[:200]!r} is no address of a scheduler, such as {_EXAMPLE}.")
+        raise _not_an_address(text)
     return parts, port
 
 
@@ -110,3 +111,7 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _not_an_address(text: str) -> UsageError:
+    return UsageError(f"{text[:200]!r} is not the address of a scheduler.", next_step=f"Use, for example, {_EXAMPLE}.")

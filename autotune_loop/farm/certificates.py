@@ -1,20 +1,43 @@
-"""The certificates of a farm: an authority of its own, and one certificate for each host and user."""
+"""The certificates of a farm: an authority of its own, and one certificate for each host and user.
+
+certipy and trustme do not do this: a user's certificate must not pose as a server, and none may outlive the authority.
+"""
 
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import re
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.farm.authority import Authority, ip_address, make_authority
-from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, read_certificate
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from autotune_loop.farm.certificate_files import (
+    CA_FILE,
+    CA_KEY_FILE,
+    CERTIFICATE_FILE,
+    KEY_FILE,
+    check_time,
+    read_certificate,
+    read_key,
+    write_certificate,
+    write_key,
+)
 from targets.errors import FarmError, UsageError
 
+_AUTHORITY = "halide-autotune-sdk farm"
 _HOSTS, _USERS = "hosts", "users"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_CA_LIFE = datetime.timedelta(days=5 * 365)
+_LIFE = datetime.timedelta(days=2 * 365)
+# Clocks of a lab may differ a little.
+_BEFORE_NOW = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -23,7 +46,7 @@ class FarmCertificate:
 
     Attributes:
         role: 'authority', 'host' (scheduler or worker) or 'user' (client only).
-        names: host names and addresses that it is made out for.
+        names: the host names and addresses that it is valid for.
         folder: where it lies, with its key.
         expires: in UTC.
         is_new: it was made by this call.
@@ -38,7 +61,7 @@ class FarmCertificate:
 
     @property
     def days_left(self) -> int:
-        """Whole days until it expires; negative when it has."""
+        """Whole days until it expires; negative after that."""
         return (self.expires - datetime.datetime.now(datetime.UTC)).days
 
 
@@ -51,48 +74,46 @@ def make_certificates(
 
     Args:
         hosts: a name or address each, or several of one host with commas between; the first names the folder.
-        renew: make the certificates of the hosts and users that are named anew (with none named: this machine's).
+        renew: make the certificates of these hosts and users again (of this machine if there are none).
 
     Returns:
         All certificates of the folder, the authority first.
 
     Raises:
-        UsageError: a name that cannot be one.
+        UsageError: a name is not valid.
         FarmError: the folder cannot be written, or has certificates without the authority's key.
     """
-    wanted = [(_HOSTS, *_host_names(host)) for host in hosts] + [(_USERS, _user_name(user)) for user in users]
+    wanted = [(folder / _HOSTS / names[0], names, True) for names in map(_host_names, hosts)]
+    wanted += [(folder / _USERS / name, [name], False) for name in map(_user_name, users)]
     new: set[Path] = set()
     try:
         if not (folder / CA_FILE).exists():
-            _make_folder(folder)
-            make_authority(folder)
+            _make_authority(folder)
             new.add(folder / CA_FILE)
         elif not wanted and not renew:
             return read_certificates(folder)
-        authority = Authority.read(folder)
-        wanted_places = [(folder / kind / names[0], kind, names) for kind, *names in wanted]
-        if not (folder / CERTIFICATE_FILE).exists() or (renew and not wanted_places):
-            wanted_places.insert(0, (folder, _HOSTS, _own_names()))
-        for place, kind, names in wanted_places:
+        ca, ca_key = _read_authority(folder)
+        if not (folder / CERTIFICATE_FILE).exists() or (renew and not wanted):
+            wanted.insert(0, (folder, _own_names(), True))
+        for place, names, is_host in wanted:
             if renew or place == folder or not (place / CERTIFICATE_FILE).exists():
-                _make_folder(place)
-                authority.make_certificate(place, names, is_host=kind == _HOSTS)
+                _make_certificate(place, names, ca, ca_key, is_host=is_host)
                 new.add(place / CERTIFICATE_FILE)
     except OSError as error:
         raise FarmError(
-            f"The certificates cannot be written: {error.filename or folder}: {error.strerror}.",
+            f"Cannot write the certificates: {error.filename or folder}: {error.strerror}.",
             next_step="Give another --folder.",
         ) from error
-    return tuple(_read_all(folder, frozenset(new)))
+    return tuple(_read_all(folder, new))
 
 
 def read_certificates(folder: Path) -> tuple[FarmCertificate, ...]:
-    """All certificates of a folder, the authority first.
+    """Read all certificates of a folder, the authority first.
 
     Raises:
         FarmError: there are none, or one cannot be read.
     """
-    return tuple(_read_all(folder, frozenset()))
+    return tuple(_read_all(folder, set()))
 
 
 def _own_names() -> list[str]:
@@ -103,9 +124,9 @@ def _own_names() -> list[str]:
 def _host_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if not (_NAME.fullmatch(name) or ip_address(name)):
+        if not (_NAME.fullmatch(name) or _ip_address(name)):
             raise UsageError(
-                f"{name[:80]!r} is no host name and no address.", next_step="Such as lab1, or lab1,192.168.1.5."
+                f"{name[:80]!r} is not a host name or an address.", next_step="Use, for example, lab1,192.168.1.5."
             )
     return names
 
@@ -113,29 +134,128 @@ def _host_names(text: str) -> list[str]:
 def _user_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise UsageError(
-            f"{text[:80]!r} cannot name a user: letters, digits, '.', '_' and '-' can.", next_step="Such as ana."
+            f"{text[:80]!r} is not a valid name for a user.",
+            next_step="Use letters, digits, dots, underscores and dashes, for example ana.",
         )
     return text
+
+
+def _ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return None
+    # Anything may follow a '%'.
+    return None if "%" in name else address
 
 
 def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _read_all(folder: Path, new: frozenset[Path]) -> Iterator[FarmCertificate]:
-    yield _described(folder, CA_FILE, "authority", new)
+def _make_authority(folder: Path) -> None:
+    _make_folder(folder)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _subject(_AUTHORITY)
+    builder = _builder(name, name, key, datetime.datetime.now(datetime.UTC) + _CA_LIFE, is_authority=True)
+    # The key first: the certificate says that everything is there.
+    write_key(folder / CA_KEY_FILE, key)
+    write_certificate(folder / CA_FILE, builder.sign(key, hashes.SHA256()))
+
+
+def _read_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    if not (folder / CA_KEY_FILE).exists():
+        raise FarmError(
+            f"{folder} has a farm's certificates, but not the key of its authority ({CA_KEY_FILE}).",
+            next_step="Make certificates on the machine where the farm's first ones were made.",
+        )
+    ca, key = read_certificate(folder / CA_FILE), read_key(folder / CA_KEY_FILE)
+    if ca.public_key() != key.public_key():
+        raise FarmError(
+            f"{folder / CA_KEY_FILE} is not the key of {folder / CA_FILE}.",
+            next_step="Restore the right key, or start again with another --folder.",
+        )
+    check_time(folder / CA_FILE, ca)
+    return ca, key
+
+
+def _make_certificate(
+    folder: Path, names: Sequence[str], ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey, *, is_host: bool
+) -> None:
+    """Write a new key, its certificate and a copy of the authority's certificate into the folder."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    expires = min(datetime.datetime.now(datetime.UTC) + _LIFE, ca.not_valid_after_utc)
+    # A user's certificate cannot pose as a scheduler or worker.
+    purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if is_host else [])]
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    builder = (
+        _builder(_subject(names[0]), ca.subject, key, expires, is_authority=False)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .add_extension(issuer, critical=False)
+    )
+    if is_host:
+        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_general_name, names))), critical=False)
+    _make_folder(folder)
+    write_key(folder / KEY_FILE, key)
+    write_certificate(folder / CA_FILE, ca)
+    write_certificate(folder / CERTIFICATE_FILE, builder.sign(ca_key, hashes.SHA256()))
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    address = _ip_address(name)
+    return x509.DNSName(name) if address is None else x509.IPAddress(address)
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    expires: datetime.datetime,
+    *,
+    is_authority: bool,
+) -> x509.CertificateBuilder:
+    """Return what all certificates have: an authority's signs others, all others' keys sign handshakes."""
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    constraints = x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.datetime.now(datetime.UTC) - _BEFORE_NOW)
+        .not_valid_after(expires)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+    )
+
+
+def _read_all(folder: Path, new: set[Path]) -> Iterator[FarmCertificate]:
+    yield _described(folder / CA_FILE, new)
     if (folder / CERTIFICATE_FILE).exists():
-        yield _described(folder, CERTIFICATE_FILE, "", new)
+        yield _described(folder / CERTIFICATE_FILE, new)
     for kind in (_HOSTS, _USERS):
         for path in sorted((folder / kind).glob(f"*/{CERTIFICATE_FILE}")):
-            yield _described(path.parent, CERTIFICATE_FILE, "", new)
+            yield _described(path, new)
 
 
-def _described(folder: Path, file: str, role: str, new: frozenset[Path]) -> FarmCertificate:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    certificate = read_certificate(folder / file)
+def _described(path: Path, new: set[Path]) -> FarmCertificate:
+    certificate = read_certificate(path)
     common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -144,9 +264,9 @@ def _described(folder: Path, file: str, role: str, new: frozenset[Path]) -> Farm
         names = ()
     return FarmCertificate(
         name=str(common[0].value) if common else "",
-        role=role or ("host" if names else "user"),
+        role="authority" if path.name == CA_FILE else "host" if names else "user",
         names=names,
-        folder=folder,
+        folder=path.parent,
         expires=certificate.not_valid_after_utc,
-        is_new=folder / file in new,
+        is_new=path in new,
     )

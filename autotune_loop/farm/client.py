@@ -35,8 +35,8 @@ def farm_client(address: FarmAddress) -> Iterator[Client]:
             client = Client(address.address, security=security, timeout=_JOINING_S, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise FarmError(
-                f"{address.address} does not answer as a farm's scheduler does: {error}.",
-                next_step="Is it one of `sdk farm scheduler`, of this version?",
+                f"{address.address} does not answer like a farm's scheduler: {error}.",
+                next_step="Check that it runs `sdk farm scheduler` of this SDK's version.",
             ) from error
         # How long Dask tries to find a scheduler again that was there; the first time it must be there at once.
         client._timeout = _AWAY_S

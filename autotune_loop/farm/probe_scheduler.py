@@ -21,7 +21,7 @@ _MARK = b"pickle-protocol"
 _FIRST_BYTES = 4096
 # OpenSSL's codes for a chain that does not lead to the authority.
 _NO_ISSUER = (18, 19, 20, 21)
-_START_ONE = "Start it with `sdk farm scheduler`, or mend the address (--scheduler, or [farm] in sdk.toml)."
+_START_ONE = "Start one with `sdk farm scheduler`, or correct the address (--scheduler, or [farm] in sdk.toml)."
 _ONE_FARM = "Both must come from one authority: copy the folder that `sdk farm certificates` made for this machine."
 
 
@@ -36,7 +36,7 @@ def probe_scheduler(address: FarmAddress) -> None:
     with _connected(address) as plain:
         first = _first_bytes(plain, address) if address.tls is None else _through_tls(plain, address, address.tls)
     if _MARK not in first:
-        raise FarmError(f"What answers at {address.address} is no scheduler.", next_step=_START_ONE)
+        raise FarmError(f"{address.address} is not a farm's scheduler.", next_step=_START_ONE)
 
 
 @contextlib.contextmanager
@@ -48,14 +48,14 @@ def _connected(address: FarmAddress) -> Iterator[socket.socket]:
         raise FarmError(f"No scheduler listens at {address.address}.", next_step=_START_ONE) from error
     except socket.gaierror as error:
         raise FarmError(
-            f"There is no host {parts.hostname}: {error.strerror}.",
-            next_step="Mend the address (--scheduler, or [farm] in sdk.toml).",
+            f"Cannot find the host {parts.hostname}: {error.strerror}.",
+            next_step="Correct the address (--scheduler, or [farm] in sdk.toml).",
         ) from error
     except OSError as error:
         reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
         raise FarmError(
-            f"{address.address} cannot be reached: {reason}.",
-            next_step="See that the scheduler's machine is on, and that no firewall closes the port.",
+            f"Cannot reach {address.address}: {reason}.",
+            next_step="Check that the scheduler's machine is on, and that no firewall blocks the port.",
         ) from error
     with connection:
         yield connection
@@ -74,7 +74,7 @@ def _through_tls(plain: socket.socket, address: FarmAddress, tls: TlsFiles) -> b
         if "expired" in error.verify_message:
             raise FarmError(
                 f"The certificate of the scheduler at {address.address} has expired.",
-                next_step="Make it anew there: `sdk farm certificates --renew`, then start the scheduler again.",
+                next_step="Renew it there with `sdk farm certificates --renew`, then restart the scheduler.",
             ) from error
         stranger = error.verify_code in _NO_ISSUER
         raise FarmError(
@@ -94,15 +94,15 @@ def _through_tls(plain: socket.socket, address: FarmAddress, tls: TlsFiles) -> b
         raise _not_tls(address, error) from error
     except OSError as error:
         raise FarmError(
-            f"What answers at {address.address} has ended the connection.",
-            next_step="See its log; it may be no scheduler, or not of this farm.",
+            f"{address.address} closed the connection.",
+            next_step="Read its log. It may not be a scheduler, or belong to another farm.",
         ) from error
 
 
 def _not_tls(address: FarmAddress, error: OSError) -> FarmError:
     return FarmError(
-        f"What answers at {address.address} does not speak TLS.",
-        next_step=f"If it is a scheduler started with --plain, its address begins with tcp://. Else: {_START_ONE}",
+        f"{address.address} does not speak TLS.",
+        next_step=f"If it was started with --plain, its address begins with tcp://. Otherwise: {_START_ONE}",
     )
 
 
@@ -121,7 +121,7 @@ def _first_bytes(connection: socket.socket, address: FarmAddress) -> bytes:
         said += received
     if not said and address.tls is None:
         raise FarmError(
-            f"What listens at {address.address} says nothing.",
-            next_step="A scheduler that wants certificates has an address that begins with tls://.",
+            f"{address.address} accepts connections, but sends nothing.",
+            next_step="If the scheduler uses certificates, its address begins with tls://.",
         )
     return said

@@ -1,23 +1,31 @@
-"""A Dask scheduler that takes only workers of its own versions."""
+"""A Dask scheduler that takes only workers of its own versions, and serves a farm until it is told to stop."""
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
+from dask import config as dask_config
 from distributed.comm import Comm
 
+from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.ledger import FarmLedger
-from autotune_loop.farm.quiet_dask import PortlessScheduler
-from autotune_loop.farm.versions import FarmVersions, check_versions
+from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
+from targets.process.stop_signal import StopSignal
 
 # What a worker says of itself when it registers has its versions under this name.
 VERSIONS_KEY = "sdk_versions"
 # What workers tell of themselves costs the scheduler as much as their measurements do, so it is shared out.
 _HEARTBEATS_PER_S = 20
 _LONGEST_HEARTBEAT_S = 10.0
+# A worker that is not heard of for so long is given up; one whose process died is noticed at once.
+_SILENCE_LIMIT = "60s"
 
 
 class FarmScheduler(PortlessScheduler):
@@ -41,17 +49,17 @@ class FarmScheduler(PortlessScheduler):
         return self._farm_versions.to_fields()
 
     async def farm_admission(self, name: str, workers: list[str], versions: object) -> dict[str, str]:
-        """Before a worker's Dask workers register: a message on why they may not, or may not yet.
+        """Say whether a worker's Dask workers may register.
 
         Returns:
-            'refused' or 'taken' with a message; empty where they are welcome.
+            'refused' or 'taken' with a message; nothing if they may.
         """
         if message := self._refusal(name, versions):
             self._tell(f"Refused: {message}")
             return {"refused": message}
         taken = [worker for worker in workers if worker in self.aliases]
         if taken:
-            return {"taken": f"The farm has {', '.join(map(_shown, taken))} already, from another process."}
+            return {"taken": f"The farm already has {', '.join(map(_shown, taken))}, from another process."}
         return {}
 
     def _refusal(self, name: str, versions: object) -> str:
@@ -63,7 +71,7 @@ class FarmScheduler(PortlessScheduler):
         return ""
 
     def heartbeat_worker(self, **fields: Any) -> dict[str, Any]:
-        """Take a worker's word that it is there; says when the next one is due."""
+        """Note that a worker is alive; the answer says when its next heartbeat is due."""
         answer: dict[str, Any] = super().heartbeat_worker(**fields)
         due_s = min(len(self.workers) / _HEARTBEATS_PER_S, _LONGEST_HEARTBEAT_S)
         answer["heartbeat-interval"] = max(answer.get("heartbeat-interval", 0.0), due_s)
@@ -87,3 +95,59 @@ def _shown(worker_name: str) -> str:
     kind, _, name = worker_name.partition(":")
     text = {"device": f"device {name}", "build": f"build slots of {name}"}.get(kind, worker_name)
     return "".join(letter for letter in text[:120] if letter.isprintable())
+
+
+def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
+    """Listen at the address; returns when `stop` is set.
+
+    Args:
+        tell: a line for the log.
+
+    Raises:
+        FarmError: the address cannot be listened at, or a certificate is missing or wrong.
+        ToolchainError: Halide is not installed, so that its version cannot be compared.
+    """
+    asyncio.run(_serve(address, tell, stop))
+
+
+async def _serve(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
+    parts = urlsplit(address.address)
+    with (
+        tempfile.TemporaryDirectory(prefix="sdk-farm-") as folder,
+        dask_config.set(
+            {**QUIET_CONFIG, "temporary-directory": folder, "distributed.scheduler.worker-ttl": _SILENCE_LIMIT}
+        ),
+    ):
+        scheduler = FarmScheduler(
+            versions=own_versions(builds=True),
+            tell=tell,
+            protocol=f"{parts.scheme}://",
+            host=parts.hostname or None,
+            port=parts.port or 0,
+            dashboard=False,
+            security=address.security(),
+        )
+        try:
+            await scheduler
+        except (OSError, RuntimeError) as error:
+            # Dask wraps it.
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            reason = getattr(cause, "strerror", None) or str(cause)
+            raise FarmError(
+                f"The scheduler cannot listen at {address.address}: {reason.lower()}.",
+                next_step="Stop the program that uses the port, or choose another port, for example --listen tls://:8787.",
+            ) from error
+        tell(f"The scheduler is ready at {scheduler.address}.")
+        await stopped(stop)
+        await scheduler.close(reason="stopped")
+
+
+async def stopped(stop: StopSignal) -> None:
+    """Wait for a stop signal without a thread."""
+    loop = asyncio.get_running_loop()
+    event = asyncio.Event()
+    loop.add_reader(stop.fileno(), event.set)
+    try:
+        await event.wait()
+    finally:
+        loop.remove_reader(stop.fileno())

@@ -121,9 +121,8 @@ def farm_state(client: Client) -> FarmState:
         return _state(told)
     except (OSError, TimeoutError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise FarmError(
-            f"The scheduler at {client.scheduler.address} does not say what goes on in the farm:"
-            f" {str(error).rstrip('.') or 'no answer'}.",
-            next_step="Is it still there, and one of `sdk farm scheduler`, of this version?",
+            f"Cannot read the farm's state from {client.scheduler.address}: {str(error).rstrip('.') or 'no answer'}.",
+            next_step="Check that it still runs, with this SDK's version.",
         ) from error
 
 

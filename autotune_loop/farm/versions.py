@@ -124,13 +124,13 @@ def _differences(mine: FarmVersions, its: FarmVersions) -> Iterator[tuple[str, s
     pip = {"Halide": ("halide", mine.halide, its.halide), "Dask": ("distributed", mine.distributed, its.distributed)}
     for what, (package, here, there) in pip.items():
         if here != there:
-            yield what, here, there, f"Bring both to one version, such as: pip install '{package}=={here}'"
+            yield what, here, there, f"Install the same version on both, for example: pip install '{package}=={here}'"
     if mine.python != its.python:
-        yield "Python", mine.python, its.python, "Make the virtual environment with the same Python on both."
+        yield "Python", mine.python, its.python, "Create the virtual environment with the same Python on both."
     if mine.plugins is None or its.plugins is None:
         return
     for name in sorted({*mine.plugins, *its.plugins}):
         here, there = (versions.get(name, "none")[:_SHOWN_DIGITS] for versions in (mine.plugins, its.plugins))
         if here != there:
-            step = f"Install Halide again where it was changed: pip install --force-reinstall 'halide=={mine.halide}'"
+            step = f"Reinstall Halide where it was changed: pip install --force-reinstall 'halide=={mine.halide}'"
             yield f"plug-in {name}", here, there, step

@@ -74,8 +74,8 @@ class WorkerRegistry:
             asyncio.run_coroutine_threadsafe(self._beat(), loop).result(_FIRST_BEAT_S)
         except (OSError, TimeoutError, AttributeError, KeyError, ValueError) as error:
             raise FarmError(
-                f"The scheduler at {self._farm.address.address} is not one of `sdk farm scheduler`: {error}.",
-                next_step="Start one with `sdk farm scheduler`, of the same version as this SDK.",
+                f"The scheduler at {self._farm.address.address} is not a farm's scheduler: {error}.",
+                next_step="Start one with `sdk farm scheduler` of this SDK's version.",
             ) from error
         self._task = asyncio.run_coroutine_threadsafe(self._beat_on(), loop)
 

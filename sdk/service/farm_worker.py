@@ -51,7 +51,9 @@ def open_farm_worker(
     """
     name = socket.gethostname() if name is None else name
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name[:80]!r} cannot name a worker of a farm.", next_step="Give --name, such as lab1.")
+        raise UsageError(
+            f"{name[:80]!r} is not a valid worker name.", next_step="Choose one with --name, for example lab1."
+        )
     usable = frozenset(os.sched_getaffinity(0))
     slots = max(1, len(usable) - 1) if build_slots is None else build_slots
     _check(entries, slots)
@@ -70,7 +72,7 @@ def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
     for entry in entries:
         if isinstance(entry.place.address, SshAddress) and entry.place.address.password_source is PasswordSource.PROMPT:
             raise UsageError(
-                f"{entry.name} wants a password that is typed, and a worker has nobody to ask.",
+                f"{entry.name} asks for a password, and nobody types at a worker.",
                 next_step="Use a key, or keep the password in the keyring: `sdk devices add --password keyring`.",
             )
 
@@ -89,13 +91,14 @@ def _own_folder(folder: Path) -> Iterator[Path]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise FarmError(f"{folder} cannot be used: {error.strerror}.", next_step="Set SDK_CACHE_DIR.") from error
+        raise FarmError(f"Cannot use {folder}: {error.strerror}.", next_step="Set SDK_CACHE_DIR.") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise FarmError(
-                f"A worker called {folder.name} runs on this machine already.", next_step="End it, or give --name."
+                f"A worker called {folder.name} already runs on this machine.",
+                next_step="Stop it, or choose another --name.",
             ) from error
         _empty(folder)
         yield folder

@@ -91,7 +91,7 @@ def test_what_is_refused_is_one_message_and_soon(farm: LoopbackFarm, sdk: Any, t
     to = ("--scheduler", farm.url)
     refused("another authority has made it", "status", *to, "--farm-certificates", str(stranger))
     refused("There is no", "status", *to)
-    refused("says nothing", "status", "--scheduler", farm.url.replace("tls", "tcp"))
+    refused("sends nothing", "status", "--scheduler", farm.url.replace("tls", "tcp"))
     refused("No scheduler listens at", "status", "--scheduler", "tcp://127.0.0.1:1")
     host = ("--farm-certificates", str(farm.user_folder))
     worker = ("worker", "--no-devices", "--build-slots", "1", "--name", "lab2", *to, *host)
@@ -122,5 +122,5 @@ def test_certificates_of_a_farm_are_made_shown_and_made_anew(
     assert main(["farm", "certificates", "--host", "lab1", "--renew"]) == 0
     assert capsys.readouterr().out.count("(new)") == 1
     assert main(["farm", "certificates", "--host", "no host"]) == 2
-    message = "sdk: 'no host' is no host name and no address. Such as lab1, or lab1,192.168.1.5.\n"
+    message = "sdk: 'no host' is not a host name or an address. Use, for example, lab1,192.168.1.5.\n"
     assert capsys.readouterr().err == message

@@ -28,7 +28,6 @@ def scheduler(
     Example: sdk farm scheduler --listen tls://:8786
     """
     from autotune_loop.farm.address import farm_address
-    from autotune_loop.farm.serve_scheduler import serve_scheduler
     from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import tls_files
     from sdk.service.interrupts import stop_on_interrupt
@@ -39,5 +38,8 @@ def scheduler(
     address = farm_address(listen, tls_files(certificates, read_settings()), allow_plain=plain)
     stop = StopSignal()
     log_to_stderr()
+    # Imported here: Dask costs half a second that a wrong argument need not pay.
+    from autotune_loop.farm.scheduler import serve_scheduler
+
     with stop_on_interrupt(stop, lambda: log_line("The scheduler ends.")):
         serve_scheduler(address, log_line, stop)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm import authority
+from autotune_loop.farm import certificates
 from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.certificates import FarmCertificate, make_certificates, read_certificates
 from autotune_loop.farm.probe_scheduler import probe_scheduler
@@ -44,7 +44,7 @@ def other_farm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expired(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     """A farm whose scheduler's certificate was over before now, and user ana's is not."""
     make_certificates(folder, [], ["ana"])
-    monkeypatch.setattr(authority, "_LIFE", datetime.timedelta(minutes=1) - authority._BEFORE_NOW)
+    monkeypatch.setattr(certificates, "_LIFE", datetime.timedelta(minutes=1) - certificates._BEFORE_NOW)
     make_certificates(folder, [], [], renew=True)
     return folder
 
@@ -163,7 +163,7 @@ def test_strangers_and_expired_certificates_are_told_apart(
     with pytest.raises(FarmError, match=r"expired on .* --renew"):
         probe_scheduler(FarmAddress(scheduler, files(old)))
     with monkeypatch.context() as unchecked:
-        unchecked.setattr("autotune_loop.farm.address.check_certificate", lambda *paths: None)
+        unchecked.setattr("autotune_loop.farm.certificate_files.check_certificate", lambda *paths: None)
         expiring = f"tls://{serve(as_dask(files(old)))}"
     with pytest.raises(FarmError, match="The certificate of the scheduler at .* has expired"):
         probe_scheduler(FarmAddress(expiring, files(old / "users" / "ana")))
@@ -177,12 +177,12 @@ def test_what_is_no_scheduler_is_said_to_be_none(
     def ssh(connection: socket.socket) -> None:
         connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
 
-    for scheme, tls, expected in ("tcp", None, "is no scheduler"), ("tls", files(farm), "does not speak TLS"):
+    for scheme, tls, expected in ("tcp", None, "is not a farm's scheduler"), ("tls", files(farm), "does not speak TLS"):
         with pytest.raises(FarmError, match=expected):
             probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", tls))
     with monkeypatch.context() as impatient:
         impatient.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
-        with pytest.raises(FarmError, match="says nothing"):
+        with pytest.raises(FarmError, match="sends nothing"):
             probe_scheduler(FarmAddress(f"tcp://{serve(lambda connection: asked.wait(60) and None)}"))
     asked.set()
     with socket.socket() as unused:

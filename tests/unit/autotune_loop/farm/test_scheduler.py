@@ -38,7 +38,7 @@ def test_who_does_not_say_or_says_something_else_is_not_registered(
                     assert list(scheduler.aliases) == ["build:lab1"]
                     asked = rpc(scheduler.address)
                     answer = await asked.farm_admission(name="lab9", workers=["build:lab1"], versions=versions)
-                    assert answer == {"taken": "The farm has build slots of lab1 already, from another process."}
+                    assert answer == {"taken": "The farm already has build slots of lab1, from another process."}
                     await asked.close_rpc()
                     await worker.close()
                 else:

@@ -46,13 +46,13 @@ def test_one_worker_of_a_name_and_something_to_serve_with(settings: Settings, tm
     own = replace(settings, cache_folder=tmp_path / "cache")
     with pytest.raises(UsageError, match="nothing to serve a farm with"), open_farm_worker("lab1", (), 0, own, print):
         pass
-    with pytest.raises(UsageError, match="cannot name a worker"), open_farm_worker("../lab1", (), 1, own, print):
+    with pytest.raises(UsageError, match="not a valid worker name"), open_farm_worker("../lab1", (), 1, own, print):
         pass
     with open_farm_worker("lab1", (), 1, own, print) as farm_worker:
         left = farm_worker.place.work_folder / "left behind"
         left.mkdir()
         with (
-            pytest.raises(FarmError, match="A worker called lab1 runs on this machine already"),
+            pytest.raises(FarmError, match="A worker called lab1 already runs on this machine"),
             open_farm_worker("lab1", (), 1, own, print),
         ):
             pass
