@@ -27,14 +27,11 @@ class DeviceState:
         boot: identifies the time since it was switched on.
         failures: times in a row that it failed.
         out_since_s: monotonic time at which it went out of service; None while it is in service.
-        failing_since_s: monotonic time of its first failure since it last timed a schedule; None without one.
-        fruitless_returns: times since then that it came back into service.
         next_check_s: monotonic time of the next look at it.
         checking: a look is under way.
         gone: it needs a person; it is not looked at again.
         at_once: schedules that it times at once.
         ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
-        typical_s: seconds that one holds it; 0 before the first.
         message: why it is out of service.
         is_proved: it has timed a schedule of this run.
     """
@@ -44,16 +41,18 @@ class DeviceState:
     boot: str = ""
     failures: int = 0
     out_since_s: float | None = None
-    failing_since_s: float | None = None
-    fruitless_returns: int = 0
     next_check_s: float = 0.0
     checking: bool = False
     gone: bool = False
     at_once: int = 1
     ahead_s: float = 0.0
-    typical_s: float = 0.0
     message: str = ""
     is_proved: bool = False
+    # Of its first failure since it last timed a schedule, and how often it came back since then.
+    _failing_since_s: float | None = None
+    _fruitless_returns: int = 0
+    # Seconds that a schedule holds it; 0 before the first.
+    _typical_s: float = 0.0
 
     @property
     def in_service(self) -> bool:
@@ -65,12 +64,12 @@ class DeviceState:
         """Whether it can be handed another schedule."""
         # One waits beside those that run: the device is never idle, and what is known of the best so far stays fresh.
         least = self.at_once + 1
-        ahead = least if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
+        ahead = least if self._typical_s <= 0 else math.ceil(self.ahead_s / self._typical_s) + 1
         return self.in_flight < max(min(ahead, _MOST_AHEAD), least)
 
     def held(self, held_s: float) -> None:
         """A schedule has held it for so long."""
-        self.typical_s += (_NEWEST_SHARE if self.typical_s else 1.0) * (held_s - self.typical_s)
+        self._typical_s += (_NEWEST_SHARE if self._typical_s else 1.0) * (held_s - self._typical_s)
 
     @property
     def out_s(self) -> float:
@@ -84,8 +83,8 @@ class DeviceState:
         """
         if self.in_service or self.gone or self.checking:
             return self.gone
-        fruitless = self.fruitless_returns >= _FRUITLESS_RETURNS and self.failing_since_s is not None
-        since_s = self.failing_since_s if fruitless else self.out_since_s
+        fruitless = self._fruitless_returns >= _FRUITLESS_RETURNS and self._failing_since_s is not None
+        since_s = self._failing_since_s if fruitless else self.out_since_s
         return since_s is not None and time.monotonic() - since_s > patience_s
 
     @property
@@ -103,7 +102,7 @@ class DeviceState:
         self.failures += 1
         self.message = message
         self.out_since_s = self.out_since_s or time.monotonic()
-        self.failing_since_s = self.failing_since_s or time.monotonic()
+        self._failing_since_s = self._failing_since_s or time.monotonic()
         self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
         self.gone = kind.needs_a_person
 
@@ -111,14 +110,14 @@ class DeviceState:
         """It answers again."""
         self.boot = boot
         self.out_since_s = None
-        self.fruitless_returns += 1
+        self._fruitless_returns += 1
 
     def proved(self) -> bool:
         """It has timed a schedule; true when that is news: for the first time, or after it was unhealthy."""
         is_news = self.is_unhealthy or not self.is_proved
         self.is_proved = True
         self.failures = 0
-        self.failing_since_s = None
-        self.fruitless_returns = 0
+        self._failing_since_s = None
+        self._fruitless_returns = 0
         self.message = ""
         return is_news
