@@ -23,11 +23,11 @@ from targets.halide_install import HalideInstall, find_halide_install
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
 from targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
 from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
+from targets.toolchain.host_cpp_compiler import CPP_COMPILERS
 
 OLDEST_PYTHON = (3, 11)
 SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
 SMALLEST_FREE_MEMORY_BYTES = 2 * 1024**3
-_CPP_COMPILERS = ("g++", "c++", "clang++")
 _GIB = 1024**3
 
 
@@ -77,13 +77,13 @@ def _plugin_name(install: HalideInstall, autoscheduler: str) -> str:
 
 
 def _cpp_compiler(settings: Settings) -> Check:
-    for name in _CPP_COMPILERS:
+    for name in CPP_COMPILERS:
         if path := _which(settings, name):
             return Check("C++ compiler", True, path)
     return Check(
         "C++ compiler",
         False,
-        "none of " + ", ".join(_CPP_COMPILERS) + " on PATH",
+        "none of " + ", ".join(CPP_COMPILERS) + " on PATH",
         "On Debian: apt-get install g++",
     )
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
-from targets.process.compiler_run import run_compiler
+from targets.errors import EmulatorError, ProfileError, UsageError
+from targets.process.compiler_run import find_compiler, run_compiler
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.profile.profile import MachineParameters
@@ -56,7 +55,8 @@ def build_simulated_clock(compiler_environment: Mapping[str, str], cache: Conten
         key += [path.name, file_sha256(path)]
 
     def build(output: Path) -> None:
-        compiler = _compiler(compiler_environment)
+        fix = "On Debian: apt-get install gcc. The emulator's own time (--clock emulated) needs none."
+        compiler = find_compiler(_COMPILERS, compiler_environment, "The simulated clock needs a C compiler", fix)
         files = [str(path) for path in sources if path.suffix == ".c"]
         failure = "The simulated clock's plug-in does not compile"
         run_compiler([compiler, *_FLAGS, *files, "-o", str(output)], compiler_environment, failure, compiler)
@@ -134,17 +134,6 @@ def check_emulator(command: str, environment: Mapping[str, str]) -> None:
     if not _FIRST_VERSION <= version < _FIRST_VERSION_WITHOUT:
         text = ".".join(map(str, version))
         raise EmulatorError(f"The simulated clock does not support version {text} of {command}.", next_step=next_step)
-
-
-def _compiler(environment: Mapping[str, str]) -> str:
-    for name in _COMPILERS:
-        found = shutil.which(name, path=environment.get("PATH", ""))
-        if found:
-            return found
-    raise ToolchainError(
-        f"The simulated clock needs a C compiler: none of {', '.join(_COMPILERS)} is installed.",
-        next_step="On Debian: apt-get install gcc. The emulator's own time (--clock emulated) needs none.",
-    )
 
 
 def _cache_sizes_bytes(machine: MachineParameters) -> tuple[int, int, int]:

@@ -37,7 +37,7 @@ _LIBRARIES = ("-lhexagon", "-lm")
 
 @dataclass(frozen=True)
 class HexagonToolchain:
-    """An SDK's hexagon-clang for one DSP version.
+    """The hexagon-clang of an SDK, for one DSP version; its methods raise as those of `CToolchain`.
 
     Attributes:
         dsp_version: such as 'v66'.
@@ -66,11 +66,7 @@ class HexagonToolchain:
         """Do nothing."""
 
     def version(self) -> str:
-        """Return the version of the SDK's tools, after checking that their compiler runs.
-
-        Raises:
-            ToolchainError: the compiler cannot be run, or the SDK lacks a part that the DSP's programs are built with.
-        """
+        """Return the version of the SDK's tools, after checking that their compiler runs."""
         self.sdk.check_dsp_version(self.dsp_version)
         if self.for_devices:
             self._check_parts()
@@ -78,11 +74,7 @@ class HexagonToolchain:
         return self.sdk.tools_version
 
     def fingerprint(self) -> str:
-        """Return everything of this toolchain that an object depends on, for cache keys.
-
-        Raises:
-            ToolchainError: as `version`.
-        """
+        """Return everything of this toolchain that an object depends on, for cache keys."""
         version = self.version()
         flags = (*self._target_flags, *_COMPILE_FLAGS, *_LINK_FLAGS, *_LIBRARIES)
         if self.for_devices:
@@ -90,11 +82,7 @@ class HexagonToolchain:
         return " ".join(("hexagon", version, compiler_words(self.sdk.compiler), *flags))
 
     def describe(self) -> str:
-        """Return a phrase such as 'Hexagon SDK 4.5.0.3, tools 8.5.13 for v66, standalone' (or ', for QuRT').
-
-        Raises:
-            ToolchainError: as `version`.
-        """
+        """Return a phrase such as 'Hexagon SDK 4.5.0.3, tools 8.5.13 for v66, standalone' (or ', for QuRT')."""
         sdk = self.sdk.version or "of unknown version"
         system = "for QuRT" if self.for_devices else "standalone"
         return f"Hexagon SDK {sdk}, tools {self.version()} for {self.dsp_version}, {system}"
@@ -102,11 +90,7 @@ class HexagonToolchain:
     def compile_c(
         self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
     ) -> None:
-        """Compile one C source into an object file.
-
-        Raises:
-            ToolchainError: the SDK is broken, or the source does not compile.
-        """
+        """Compile one C source into an object file."""
         of_system: list[str] = []
         if self.for_devices:
             headers = [f"-I{self.sdk.root.absolute() / folder}" for folder in _HEADER_FOLDERS]
@@ -115,11 +99,7 @@ class HexagonToolchain:
         self._run(arguments, f"{source.name} does not compile for Hexagon {self.dsp_version}")
 
     def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and the SDK's libraries into an executable, or into a shared object for a device's DSP.
-
-        Raises:
-            ToolchainError: the SDK is broken, or the link fails.
-        """
+        """Link objects and the SDK's libraries into an executable, or into a shared object for a device's DSP."""
         paths = link_arguments(objects, output)
         arguments = [*_LINK_FLAGS, *paths, *_LIBRARIES]
         if self.for_devices:

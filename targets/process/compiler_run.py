@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -49,6 +50,21 @@ def run_compiler(
     if not outcome.succeeded and not outcome.stopped:
         lines = "\n".join(outcome.log.splitlines()[-_ERROR_LINES:])
         raise ToolchainError(f"{failure} ({compiler} {outcome.describe()}):\n{lines}")
+
+
+def find_compiler(names: Sequence[str], environment: Mapping[str, str], purpose: str, next_step: str) -> str:
+    """Return the first of these compilers on the environment's PATH.
+
+    Args:
+        purpose: the start of the error message, such as 'The simulated clock needs a C compiler'.
+
+    Raises:
+        ToolchainError: none is installed.
+    """
+    for name in names:
+        if found := shutil.which(name, path=environment.get("PATH", "")):
+            return found
+    raise ToolchainError(f"{purpose}: none of {', '.join(names)} is installed.", next_step=next_step)
 
 
 def compile_arguments(

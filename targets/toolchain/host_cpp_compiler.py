@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from targets.errors import GeneratorError, ToolchainError
+from targets.errors import GeneratorError
 from targets.halide_install import HalideInstall
+from targets.process.compiler_run import find_compiler
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
-_COMPILERS = ("g++", "c++", "clang++")
+CPP_COMPILERS = ("g++", "c++", "clang++")
 _MAXIMUM_ERROR_LINES = 12
 
 
@@ -49,8 +49,9 @@ class HostCppCompiler:
         return self._cache.get_or_build(key, suffix, lambda output: self._compile(source, extra, output))
 
     def _compile(self, source: Path, extra: list[str], output: Path) -> None:
+        fix = "On Debian: apt-get install g++. Python generators can be tuned without one."
         command = [
-            self._compiler(),
+            find_compiler(CPP_COMPILERS, self._environment, "A C++ compiler is needed", fix),
             "-std=c++17",
             # The wheel's libHalide is built without run-time type information.
             "-fno-rtti",
@@ -72,16 +73,6 @@ class HostCppCompiler:
                 f"{source} does not compile (the compiler {outcome.describe()}):\n{_first_errors(outcome.log)}",
                 next_step="\nFix the source. Halide's headers and libraries need no options: the SDK adds them.",
             )
-
-    def _compiler(self) -> str:
-        for name in _COMPILERS:
-            found = shutil.which(name, path=self._environment.get("PATH"))
-            if found:
-                return found
-        raise ToolchainError(
-            f"A C++ compiler is needed: none of {', '.join(_COMPILERS)} is installed.",
-            next_step="On Debian: apt-get install g++. Python generators can be tuned without one.",
-        )
 
 
 def _source_files(source: Path) -> list[Path]:

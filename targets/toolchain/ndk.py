@@ -35,6 +35,8 @@ _LARGEST_PROPERTIES_BYTES = 64 * 1024
 class NdkToolchain:
     """The NDK's clang for one architecture and API level; makes dynamic position-independent executables.
 
+    Its methods raise as those of `CToolchain`.
+
     Attributes:
         root: the NDK's folder.
         triple: Android's name of the target without the API level, such as 'aarch64-linux-android'.
@@ -78,50 +80,30 @@ class NdkToolchain:
         )
 
     def version(self) -> str:
-        """Return the revision of the NDK and clang's version, such as '26.1.10909125, clang 17.0.2'.
-
-        Raises:
-            ToolchainError: the folder is not an NDK, or its compiler cannot be run.
-        """
+        """Return the revision of the NDK and clang's version, such as '26.1.10909125, clang 17.0.2'."""
         revision = _revision(self.root)
         next_step = f"Reinstall the NDK, or set {NDK_VARIABLES[0]} to another one."
         version = program_version(self.compiler, "The Android NDK's compiler", next_step, _CLANG_VERSION)
         return f"{revision}, clang {version}" if revision else f"clang {version}"
 
     def fingerprint(self) -> str:
-        """Return everything of this toolchain that an object depends on, for cache keys.
-
-        Raises:
-            ToolchainError: as `version`.
-        """
+        """Return everything of this toolchain that an object depends on, for cache keys."""
         flags = (*_COMPILE_FLAGS, *_LINK_FLAGS, *_LIBRARIES)
         return " ".join(("ndk", self.version(), f"{self.triple}{self.api_level}", *flags))
 
     def describe(self) -> str:
-        """Return a phrase such as 'Android NDK 26.1, clang 17.0.2 for aarch64-linux-android28, bionic, dynamic'.
-
-        Raises:
-            ToolchainError: as `version`.
-        """
+        """Return a phrase such as 'Android NDK 26.1, clang 17.0.2 for aarch64-linux-android28, bionic, dynamic'."""
         return f"Android NDK {self.version()} for {self.triple}{self.api_level}, bionic, dynamic"
 
     def compile_c(
         self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
     ) -> None:
-        """Compile one C source into an object file.
-
-        Raises:
-            ToolchainError: the NDK is broken, or the source does not compile.
-        """
+        """Compile one C source into an object file."""
         arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
         self._run(arguments, f"{source.name} does not compile for {self.triple}")
 
     def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and Android's libraries into an executable.
-
-        Raises:
-            ToolchainError: the NDK is broken, or the link fails.
-        """
+        """Link objects and Android's libraries into an executable."""
         arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_LIBRARIES]
         self._run(arguments, f"{output.name} does not link for {self.triple}")
 

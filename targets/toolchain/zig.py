@@ -29,7 +29,7 @@ _LIBRARIES = ("m", "pthread", "dl")
 
 @dataclass(frozen=True)
 class ZigToolchain:
-    """`zig cc` for one target.
+    """`zig cc` for one target; its methods raise as those of `CToolchain`.
 
     Attributes:
         triple: zig's name of the target, such as 'aarch64-linux-gnu.2.28'.
@@ -60,11 +60,7 @@ class ZigToolchain:
         return self._mark.exists()
 
     def prepare(self, stop: StopSignal | None = None) -> None:
-        """Build the target's C library if that is not done; return early once `stop` is set.
-
-        Raises:
-            ToolchainError: zig is missing, or cannot build it.
-        """
+        """Build the target's C library if that is not done; return early once `stop` is set."""
         if self.is_prepared:
             return
         failure = f"The C library for {self.triple} cannot be built"
@@ -85,46 +81,26 @@ class ZigToolchain:
         return self.cache_dir / f"prepared-{hashlib.sha256(self.fingerprint().encode()).hexdigest()[:16]}"
 
     def version(self) -> str:
-        """Return zig's version.
-
-        Raises:
-            ToolchainError: `ziglang` is not installed in `python`.
-        """
+        """Return zig's version."""
         return _zig_version(self.python)
 
     def fingerprint(self) -> str:
-        """Return everything of this toolchain that an object depends on, for cache keys.
-
-        Raises:
-            ToolchainError: `ziglang` is not installed in `python`.
-        """
+        """Return everything of this toolchain that an object depends on, for cache keys."""
         return " ".join(("zig", self.version(), self.triple, *_COMPILE_FLAGS, *_LINK_FLAGS, *self.extra_flags))
 
     def describe(self) -> str:
-        """Return a phrase such as 'zig 0.15.1 for aarch64-linux-musl, static'.
-
-        Raises:
-            ToolchainError: `ziglang` is not installed in `python`.
-        """
+        """Return a phrase such as 'zig 0.15.1 for aarch64-linux-musl, static'."""
         return f"zig {self.version()} for {self.triple}" + (", static" if self._is_musl else "")
 
     def compile_c(
         self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
     ) -> None:
-        """Compile one C source into an object file.
-
-        Raises:
-            ToolchainError: zig is missing, or the source does not compile.
-        """
+        """Compile one C source into an object file."""
         arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
         self._run(arguments, f"{source.name} does not compile for {self.triple}")
 
     def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = _LIBRARIES) -> None:
-        """Link objects and system libraries into an executable.
-
-        Raises:
-            ToolchainError: zig is missing, or the link fails.
-        """
+        """Link objects and system libraries into an executable."""
         arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_library_flags(libraries)]
         self._run(arguments, f"{output.name} does not link for {self.triple}")
 
