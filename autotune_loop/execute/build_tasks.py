@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.execute.task import BuildTask, FileKey, R_co, key_of
 from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.store.featurization import read_featurization
 from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.cuda.device_code import run_checked_generator

@@ -1,6 +1,6 @@
-"""The course of a play-off: turns that choose a challenger, then turns of their own that set it against what stays.
+"""The course of a play-off: turns that choose a challenger, then turns that compare it with the baseline.
 
-The best of several on some data looks better than it is. So the turns that choose do not count for the verdict.
+The best of several on some data looks better than it is, so the turns that choose do not count for the verdict.
 """
 
 from __future__ import annotations
@@ -9,15 +9,26 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from autotune_loop.play_off import messages as messages
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, TurnBook
-from autotune_loop.play_off.verdict import Comparison, Verdict, VerdictReason, compare_turns
+from autotune_loop.play_off.verdict import (
+    NO_DEVICE,
+    NO_TIME,
+    NOTHING_TIMED,
+    STOPPED,
+    Comparison,
+    Verdict,
+    VerdictReason,
+    compare_turns,
+    decided_message,
+    no_challenger_message,
+    unopposed_message,
+)
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
-# Turns that choose the challenger: the first number always, the second where time allows.
+# Turns that choose the challenger: at least, and if there is time.
 FEWEST_CHOOSING_TURNS = 2
 CHOOSING_TURNS = 5
 
@@ -37,12 +48,12 @@ class Contender:
 
 @dataclass(frozen=True)
 class Turn:
-    """What one turn gave.
+    """The result of one turn.
 
     Attributes:
-        times: device → contender → its time; a device that fails is left out.
-        failed: contenders that failed, and are out.
-        stopped: the turn was not ended, and the play-off ends.
+        times: device → contender → its time; without devices that failed.
+        failed: contenders that failed and are out.
+        stopped: the turn was not finished, and the play-off ends.
     """
 
     times: Mapping[str, Mapping[str, ProcessTime]]
@@ -51,19 +62,18 @@ class Turn:
 
 
 class TimeTurn(Protocol):
-    """Times these contenders once on every device, in this order, each in a fresh process."""
+    """Times contenders once on every device, each in a fresh process."""
 
     def __call__(self, order: Sequence[str]) -> Turn:
-        """Do the turn."""
+        """Time these contenders, in this order."""
 
 
 @dataclass(frozen=True)
 class PlayOffResult:
-    """A verdict, and the times that go with it.
+    """A verdict with its times.
 
     Attributes:
-        times: contender → device → its times, the leader of what was timed first; from the turns of the verdict for
-            those that were in them.
+        times: contender → device → its times, best contender first; for those in the turns of the verdict, from these.
     """
 
     verdict: Verdict
@@ -72,16 +82,16 @@ class PlayOffResult:
 
 @dataclass
 class PlayOffCourse:
-    """One play-off; `run` is called once.
+    """One play-off; call `run` once.
 
     Attributes:
-        contenders: at least one; those of equal standing in the order in which they are preferred.
-        baseline: the name of the contender that stays unless it is beaten; None when there is none.
-        also_timed: the name of one that is timed beside the two, so that its time is as well known; None for nobody.
-        time_left_s: when none is left no further turn begins; infinite where there is no limit.
-        devices: all that the winner is for; one of them that does not time the contenders to the end is told as lost.
+        contenders: at least one; equals in order of preference.
+        baseline: the name of the contender that stays unless it is beaten; None if there is none.
+        also_timed: the name of a contender that is timed beside the two, so that its time is as well known.
+        time_left_s: when none is left, no further turn begins; infinite without a limit.
+        devices: all that the winner is for; those that do not finish are reported as lost.
         most_turns: of challenger against baseline, at least LOOKS[0].
-        tell: called before each turn with the number of contenders in it, its number and the most there can be.
+        tell: called before each turn with its number of contenders, its number and the highest possible number.
     """
 
     contenders: Sequence[Contender]
@@ -100,7 +110,7 @@ class PlayOffCourse:
     _choosing_turns: int = 0
 
     def run(self) -> PlayOffResult:
-        """Hold it. What fails in a turn is out, the baseline too; the next best takes a challenger's place."""
+        """Hold the play-off. A contender that fails in a turn is out, even the baseline; the next best challenges."""
         self._order = random.Random(self.seed)
         self._alive = [contender.name for contender in self.contenders]
         book = TurnBook()
@@ -111,18 +121,18 @@ class PlayOffCourse:
             if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):
                 break
             if not self._turn(book, list(self._alive)):
-                return self._ended(self._unconfirmed("", messages.STOPPED))
+                return self._ended(self._unconfirmed("", STOPPED))
         return self._ended(self._decide(book))
 
     def _needed_s(self, started_s: float, turns: int) -> float:
-        """For one more turn of all and those up to the first look, as long as the turns have taken so far."""
+        """Seconds for one more turn of all contenders and the turns up to the first look."""
         alive = max(1, len(self._alive))
         last = 2 if self.also_timed in (None, self.baseline) else 3
         timing_s = (time.monotonic() - started_s) / (turns * alive)
         return timing_s * (alive + LOOKS[0] * min(last, alive))
 
     def _turn(self, book: TurnBook, names: list[str]) -> bool:
-        """One turn in a new order; false when the play-off is stopped. What has failed is not alive any more."""
+        """Do one turn in a new order; false if the play-off is stopped. Contenders that fail are out."""
         self._order.shuffle(names)
         self._turns_done += 1
         self.tell(len(names), self._turns_done, self._choosing_turns + self.most_turns)
@@ -136,27 +146,25 @@ class PlayOffCourse:
     def _decide(self, choosing: TurnBook) -> Verdict:
         devices = choosing.devices(self._alive)
         if not devices or not self._alive:
-            return self._unconfirmed("", messages.NOTHING_TIMED)
+            return self._unconfirmed("", NOTHING_TIMED)
         for name in self._alive:
             self._times[name] = choosing.times(name, devices)
         ranking = self._ranking(devices)
         self._times = {name: self._times[name] for name in ranking}
         if self.baseline not in self._alive:
-            message = messages.unopposed(self._label(ranking[0]))
-            return Verdict(ranking[0], ranking[0], "", VerdictReason.UNOPPOSED, message)
+            return self._unopposed(ranking[0])
         challengers = [name for name in ranking if name != self.baseline]
         for challenger in challengers:
             verdict = self._confirm(challenger, self.baseline, devices)
             if challenger in self._alive and self.baseline in self._alive:
                 return verdict
             if self.baseline not in self._alive:
-                message = messages.unopposed(self._label(challenger))
-                return Verdict(challenger, challenger, "", VerdictReason.UNOPPOSED, message)
-        message = messages.no_challenger(self._label(self.baseline))
+                return self._unopposed(challenger)
+        message = no_challenger_message(self._label(self.baseline))
         return Verdict(self.baseline, "", self.baseline, VerdictReason.NO_CHALLENGER, message)
 
     def _ranking(self, devices: Sequence[str]) -> list[str]:
-        """Those that are left, the best first."""
+        """The contenders that are left, best first."""
         base = self._times[self.baseline if self.baseline in self._alive else self._alive[0]]
 
         def score(name: str) -> float:
@@ -166,7 +174,7 @@ class PlayOffCourse:
         return sorted(self._alive, key=score)
 
     def _confirm(self, challenger: str, baseline: str, devices: Sequence[str]) -> Verdict:
-        """Turns of the two alone, until a look decides, the last one is done, or time is out."""
+        """Turns of the two alone, until a look decides, the last turn is done, or the time is over."""
         book = TurnBook()
         names = list(
             dict.fromkeys([challenger, baseline, *([self.also_timed] if self.also_timed in self._alive else [])])
@@ -175,14 +183,14 @@ class PlayOffCourse:
         for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
             while len(book.turns) < look and self.time_left_s() > 0:
                 if not self._turn(book, [name for name in names if name in self._alive]):
-                    return self._unconfirmed(challenger, messages.STOPPED)
+                    return self._unconfirmed(challenger, STOPPED)
                 if challenger not in self._alive or baseline not in self._alive:
-                    return self._unconfirmed(challenger, messages.NOTHING_TIMED)
+                    return self._unconfirmed(challenger, NOTHING_TIMED)
             if len(book.turns) < LOOKS[0]:
-                return self._unconfirmed(challenger, messages.NO_TIME)
+                return self._unconfirmed(challenger, NO_TIME)
             left = [device for device in book.devices([challenger, baseline]) if device in devices]
             if not left:
-                return self._unconfirmed(challenger, messages.NO_DEVICE)
+                return self._unconfirmed(challenger, NO_DEVICE)
             compared = compare_turns(_log_ratios(book, challenger, baseline, left), self.objective)
             self._keep_times(book, names)
             if compared.is_won or compared.is_hopeless or len(book.turns) < look:
@@ -200,21 +208,23 @@ class PlayOffCourse:
         reason = _reason(compared)
         if lost and self.objective.kind is ObjectiveKind.WORST:
             reason = VerdictReason.UNCONFIRMED
-        message = messages.decided(
-            reason, self._label(challenger), self._label(baseline), compared, self.objective.worst_tolerance, lost
-        )
-        return Verdict(
+        verdict = Verdict(
             winner=challenger if reason is VerdictReason.FASTER else baseline,
             challenger=challenger,
             baseline=baseline,
             reason=reason,
-            message=message,
+            message="",
             estimate=compared.estimate,
             p_value=compared.p_value,
             turns=compared.turns,
             by_device=compared.by_device,
             devices_lost=lost,
         )
+        labels = (self._label(challenger), self._label(baseline))
+        return replace(verdict, message=decided_message(verdict, compared, *labels, self.objective.worst_tolerance))
+
+    def _unopposed(self, winner: str) -> Verdict:
+        return Verdict(winner, winner, "", VerdictReason.UNOPPOSED, unopposed_message(self._label(winner)))
 
     def _unconfirmed(self, challenger: str, why: str) -> Verdict:
         return Verdict(self.baseline or "", challenger, self.baseline or "", VerdictReason.UNCONFIRMED, why)
@@ -231,7 +241,7 @@ def _reason(compared: Comparison) -> VerdictReason:
         return VerdictReason.FASTER
     if compared.is_faster:
         return VerdictReason.SLOWER_ON_A_DEVICE
-    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or surely too small a gain to speak of
+    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or certainly too small a gain
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 

@@ -19,11 +19,11 @@ class HeaderPlayOff:
     """Which of some schedules ships.
 
     Attributes:
-        labels: of the schedules, in the order in which they were given.
-        winner: the place of the one that ships; None when nothing could be timed.
+        labels: of the schedules, in the given order.
+        winner: the position of the one that ships; None if nothing could be timed.
         verdict: names schedules by their labels.
         times: for each schedule, device → its times; empty for one that failed.
-        clock: what they were timed with; empty when nothing was timed.
+        clock: what they were timed with; empty if nothing was timed.
         failures: label → why it is out.
     """
 
@@ -44,12 +44,12 @@ def decide_winner(
     budget_s: float | None = None,
     progress: Progress = lambda text: None,
 ) -> HeaderPlayOff:
-    """Time the schedules in turns on every device; the best ships if it beats what stays with `CONFIDENCE`.
+    """Time the schedules in turns on every device; the best ships if it beats the baseline with 95 % confidence.
 
     Args:
-        plan: its schedules are the contenders, those of equal standing in the order in which they are preferred.
-        baseline: the place of the schedule that stays unless it is beaten, an incumbent or a default; None without one.
-        budget_s: past it no further turn begins, and the verdict is 'unconfirmed' when there were too few.
+        plan: its schedules are the contenders; equals in order of preference.
+        baseline: the position of the schedule that stays unless it is beaten, an incumbent or a default.
+        budget_s: after it no further turn begins; with too few turns the verdict is 'unconfirmed'.
 
     Raises:
         GeneratorError: a schedule cannot be built.
@@ -57,19 +57,27 @@ def decide_winner(
     """
     labels = tuple(schedule.label for schedule in plan.schedules)
     with open_kernel_bench(plan, progress) as bench:
-        timer = _Timer(plan, bench, dict(enumerate(bench.built.symbols)))
-        course = _course(timer, labels, baseline, objective or Objective(), seed, budget_s, progress)
-        result = course.run()
+        timer = _Timer(plan, bench)
+        deadline = Deadline.after(budget_s)
+        result = PlayOffCourse(
+            contenders=[Contender(str(place), label) for place, label in enumerate(labels)],
+            baseline=None if baseline is None else str(baseline),
+            objective=objective or Objective(),
+            seed=seed,
+            time_turn=timer,
+            time_left_s=lambda: deadline.left_s,
+            devices=[device.name for device in plan.devices],
+            tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
+        ).run()
     return _header_play_off(labels, result, timer)
 
 
 @dataclass
 class _Timer:
-    """One turn after the other, on one device after the other; a schedule that fails on one is out."""
+    """Times one turn after the other, device by device; a schedule that fails on one is out."""
 
     plan: BenchPlan
     bench: KernelBench
-    symbols: Mapping[int, str]
 
     def __post_init__(self) -> None:
         self.clock = ""
@@ -82,7 +90,7 @@ class _Timer:
         for device in self.plan.devices:
             times[device.name] = {}
             for name in order:
-                result = self.bench.measure(device, self.symbols[int(name)])
+                result = self.bench.measure(device, self.bench.built.symbols[int(name)])
                 if isinstance(result, Measurement):
                     self.clock = result.clock.value
                     times[device.name][name] = ProcessTime.of(result)
@@ -96,53 +104,22 @@ class _Timer:
         return Turn(times, frozenset(failed), stopped=not times)
 
 
-def _course(
-    timer: _Timer,
-    labels: Sequence[str],
-    baseline: int | None,
-    objective: Objective,
-    seed: int,
-    budget_s: float | None,
-    progress: Progress,
-) -> PlayOffCourse:
-    deadline = Deadline.after(budget_s)
-    return PlayOffCourse(
-        contenders=[Contender(str(place), label) for place, label in enumerate(labels)],
-        baseline=None if baseline is None else str(baseline),
-        objective=objective,
-        seed=seed,
-        time_turn=timer,
-        time_left_s=lambda: deadline.left_s,
-        devices=[device.name for device in timer.plan.devices],
-        tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
-    )
-
-
 def _header_play_off(labels: tuple[str, ...], result: PlayOffResult, timer: _Timer) -> HeaderPlayOff:
-    names = _names(labels)
+    names = {str(place): label for place, label in enumerate(labels)}
     verdict = result.verdict
     if verdict.reason is VerdictReason.UNCONFIRMED:
-        # What people can mend.
+        # The user can do something about a lost device.
         verdict = replace(verdict, message=" ".join([verdict.message, *timer.lost_devices.values()]))
     return HeaderPlayOff(
         labels=labels,
         winner=int(verdict.winner) if verdict.winner else None,
-        verdict=_named(verdict, names),
+        verdict=replace(
+            verdict,
+            winner=names.get(verdict.winner, ""),
+            challenger=names.get(verdict.challenger, ""),
+            baseline=names.get(verdict.baseline, ""),
+        ),
         times=tuple(result.times.get(str(place), {}) for place in range(len(labels))),
         clock=timer.clock,
         failures={names[name]: message for name, message in timer.failures.items()},
-    )
-
-
-def _names(labels: Sequence[str]) -> dict[str, str]:
-    """A contender's name in the course → its label."""
-    return {str(place): label for place, label in enumerate(labels)}
-
-
-def _named(verdict: Verdict, names: Mapping[str, str]) -> Verdict:
-    return replace(
-        verdict,
-        winner=names.get(verdict.winner, ""),
-        challenger=names.get(verdict.challenger, ""),
-        baseline=names.get(verdict.baseline, ""),
     )

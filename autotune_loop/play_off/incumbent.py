@@ -1,4 +1,4 @@
-"""The header that is in use today: built once, and to be beaten in the play-off."""
+"""The header that is in use today: built once, then a contender in the play-off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError]
 
 @dataclass(frozen=True)
 class Incumbent:
-    """An incumbent whose code is there.
+    """A built incumbent.
 
     Attributes:
         symbol: of its kernel.
@@ -36,10 +36,10 @@ class Incumbent:
 def submit_incumbent(
     executor: Executor, store: RunStore, context: RunContext, index: int, header: Path
 ) -> IncumbentBuild:
-    """Start to build the kernel that the header gives.
+    """Start to build the incumbent's kernel.
 
     Raises:
-        GeneratorError: the file is no schedule header.
+        GeneratorError: the file is not a schedule header.
     """
     text = read_schedule(header)
     symbol = _symbol(context, index)
@@ -50,7 +50,7 @@ def submit_incumbent(
 def keep_incumbent(
     store: RunStore, index: int, header: Path, built: BuiltObject | GeneratorFailure | SdkError
 ) -> Incumbent:
-    """Put its header into the run folder.
+    """Copy its header into the run folder.
 
     Raises:
         GeneratorError: the header does not fit the generator.
@@ -59,7 +59,7 @@ def keep_incumbent(
     if isinstance(built, GeneratorFailure):
         raise GeneratorError(
             f"The incumbent {header} cannot be applied to this generator. {built.message}",
-            next_step="Give the header of this generator, or leave --incumbent out.",
+            next_step="Pass a header of this generator, or omit --incumbent.",
         )
     if isinstance(built, SdkError):
         raise built

@@ -1,4 +1,4 @@
-"""How much of a budget the play-offs at the end will need."""
+"""How much time the play-offs at the end of a run need."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ from devices.timing.measurement import Measurement
 
 PLAY_OFF_CONTENDERS = 4
 _LINK_S = 3.0
-# Of a timing, beside the calls that count; before any is known, and at least.
+# The least overhead of a timing beside its calls, and the guess before the first.
 _PROCESS_S = 0.1
-# A winner that is not confirmed is worth little: where the rounds have taken what was kept, a budget is exceeded by so
-# much of it.
+# An unconfirmed winner is worth little: if the rounds used up the reserve, the budget is exceeded by this share.
 _OVERTIME_SHARE = 0.25
 
 
 class PlayOffReserve:
-    """What a run has seen so far of how long things take.
+    """How long timings and trainings of a run have taken so far.
 
     Args:
-        clock: of the devices. By a simulated one each schedule is timed once, whatever the turns.
+        clock: of the devices. With a simulated clock each schedule is timed once, whatever the turns.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._longest_timing_s = 0.0
         self._training_s = 0.0
-        self._process_s: list[float] = []  # in order: this is asked before every schedule
+        self._process_s: list[float] = []  # sorted: this is asked before every schedule
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
-        """A schedule was timed, and its process held the device for so long."""
+        """A schedule was timed; its process held the device for `held_s`."""
         calls_s = sum(measurement.repetitions_s)
         if measurement.clock is Clock.SIMULATED:
-            calls_s = held_s  # what it counts is none of the seconds that a run has
+            calls_s = held_s  # simulated seconds say nothing about the budget
         # The slowest of the best few decides how long a turn takes.
         self._longest_timing_s = max(self._longest_timing_s, calls_s)
         insort(self._process_s, max(held_s - calls_s, _PROCESS_S))
 
     def add_training(self, duration_s: float) -> None:
-        """The cost model was trained, which is not interrupted: a play-off may have to wait for it.
-
-        The latest counts: the first one starts TensorFlow, too.
+        """The cost model was trained. A play-off may have to wait for a training; the latest one counts, because the
+        first also starts TensorFlow.
         """
         self._training_s = duration_s
 
@@ -52,7 +50,7 @@ class PlayOffReserve:
         """Seconds until the first looks of all play-offs.
 
         Args:
-            tasks: what is tuned; each has a play-off.
+            tasks: tuning tasks, one play-off each.
             with_incumbent: how many of them have an incumbent.
         """
         return self._training_s + self._play_offs_s(tasks, with_incumbent)
@@ -67,7 +65,7 @@ class PlayOffReserve:
         return tasks * _LINK_S + timings * (self._longest_timing_s + process_s)
 
     def deadline(self, run: Deadline, budget_s: float | None, with_incumbent: bool) -> Deadline:
-        """The deadline of the play-off that begins now: the run's, or a little later where that is too early.
+        """The deadline of the play-off that begins now: the run's, or a little later if that is too early.
 
         Args:
             budget_s: of each task.

@@ -1,4 +1,4 @@
-"""Before a winner is announced: the run's best, its default and its incumbent are timed again on every device."""
+"""A run's play-off: its best, its default and its incumbent are timed again on every device."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from targets.process.stop_signal import StopSignal
 
 @dataclass(frozen=True)
 class PlayOffEntries:
-    """Who takes part.
+    """The contenders.
 
     Attributes:
-        kernels: the contenders' objects; at least one.
+        kernels: their objects; at least one.
         labels: what messages call each of them, in the same order.
-        baseline: the symbol of the one that stays unless it is beaten; None when there is none.
+        baseline: the symbol of the one that stays unless it is beaten; None if there is none.
         also_timed: the symbol of one that is timed to the end beside the last two.
     """
 
@@ -56,7 +56,7 @@ class RunPlayOff:
     stop: StopSignal
 
     def hold(self, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
-        """Time the contenders in turns on every device and judge; a contender that fails in any turn is out.
+        """Time the contenders in turns on every device and decide; a contender that fails in any turn is out.
 
         Raises:
             SdkError: they cannot be linked.
@@ -95,7 +95,7 @@ class RunPlayOff:
         reference: TaskReference,
         task_index: int,
     ) -> Turn:
-        """One turn; a device that cannot do it, tried again and waited for, leaves `devices`."""
+        """Do one turn; a device that fails for good is removed from `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
         failed: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""What a contender took in a play-off: one time a turn and device, each from a process of its own."""
+"""Times of the contenders in a play-off: one per turn and device, each from a process of its own."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NORMAL_SCALE = 1.4826
 
 @dataclass(frozen=True)
 class ProcessTime:
-    """What one process took for a call.
+    """The time of a call in one process.
 
     Attributes:
-        median_s: of its calls.
-        quartile_s: a quarter of its calls were faster. Whatever else runs only ever slows a call, so that this is less
-            disturbed than the median; contenders are compared by it, and times are told by the median.
+        median_s: of its calls; shown to users.
+        quartile_s: a quarter of its calls were faster. Contenders are compared by it: other load only slows calls, so
+            it is less disturbed than the median.
     """
 
     median_s: float
@@ -27,7 +27,7 @@ class ProcessTime:
 
     @classmethod
     def of(cls, measurement: Measurement) -> ProcessTime:
-        """Of a measurement."""
+        """The time of a measurement."""
         calls_s = sorted(measurement.repetitions_s)
         return cls(measurement.median_s, calls_s[(len(calls_s) - 1) // 4])
 
@@ -59,13 +59,13 @@ class DeviceTimes:
 
     @property
     def spread_ms(self) -> float:
-        """Robust standard deviation between processes, which is larger than that of the calls within one."""
+        """Robust standard deviation between processes, which is larger than within one."""
         middle_s = statistics.median(self.turns_s)
         return _NORMAL_SCALE * statistics.median(abs(turn_s - middle_s) for turn_s in self.turns_s) * 1e3
 
     @property
     def range_ms(self) -> tuple[float, float]:
-        """The fastest and the slowest process: where a later one is to be expected."""
+        """The fastest and the slowest process; expect later ones between them."""
         return min(self.turns_s) * 1e3, max(self.turns_s) * 1e3
 
 
@@ -73,7 +73,7 @@ class TurnBook:
     """The times of all turns so far; belongs to one thread.
 
     Attributes:
-        turns: for each turn device → contender → its time; what failed is not there.
+        turns: for each turn, device → contender → its time, without failures.
     """
 
     def __init__(self) -> None:

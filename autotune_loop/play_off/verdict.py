@@ -1,9 +1,9 @@
-"""Whether a challenger is faster than what it would replace, from times taken in turns: a rank test on paired ratios.
+"""Whether a challenger is faster than the baseline, from times taken in turns: a rank test on paired ratios.
 
-In every turn both are timed once, each in a fresh process, in random order. If they were equally fast, each turn's
-ratio would fall on either side of 1 with the same chance, whatever the noise and the drift of the machine: Wilcoxon's
-signed-rank test on the logarithms then errs as often as it says it does. The test may be made after LOOKS numbers of
-turns, and each look spends an equal share of the error (Bonferroni), so that looking early costs no confidence.
+In every turn both are timed once, each in a fresh process, in random order. If they are equally fast, each turn's ratio
+falls on either side of 1 with the same chance, whatever the noise and the drift of the machine: Wilcoxon's signed-rank
+test on the logarithms then errs as often as it claims. The test may be made after each of LOOKS turns, and each look
+spends an equal share of the error (Bonferroni), so that looking early costs no confidence.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from enum import Enum
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 CONFIDENCE = 0.95
-# A gain that is surely smaller than this is not worth more turns.
+# A gain that is certainly smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
-# One that is smaller than this is none, however sure: a clock without noise would call it one.
+# A smaller gain does not count, however certain: a clock without noise would be certain of any.
 _LEAST_GAIN = 0.001
-# Of one side of the interval, at one look.
+# The error on one side of the interval, at one look.
 _TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
 
 
@@ -35,17 +35,16 @@ class VerdictReason(Enum):
     NOT_PROVEN = "not proven"
     SLOWER_ON_A_DEVICE = "slower on a device"
     NO_CHALLENGER = "no challenger"
-    UNOPPOSED = "nothing to replace"
+    UNOPPOSED = "unopposed"
     UNCONFIRMED = "unconfirmed"
 
 
 @dataclass(frozen=True)
 class RatioEstimate:
-    """The challenger's time as a share of the time of what it would replace, with its interval.
+    """The challenger's time as a share of the baseline's, with its interval.
 
     Attributes:
-        low, high: bounds that hold with `CONFIDENCE`, all looks taken together; 0 or infinite where there are too few
-            turns for a bound.
+        low, high: bounds that hold with `CONFIDENCE` over all looks; 0 or infinite if there are too few turns.
     """
 
     ratio: float
@@ -62,18 +61,18 @@ class RatioEstimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a play-off has decided.
+    """The decision of a play-off.
 
     Attributes:
         winner: the name of what ships.
-        challenger: the best candidate; empty where there was none.
-        baseline: what stays unless it is beaten, the incumbent or the default; empty where there was none.
-        estimate: over all devices; None where the two were not compared in turns of their own.
-        p_value: two-sided, corrected for the looks; 1 where nothing was compared.
+        challenger: the best candidate; empty if there was none.
+        baseline: what stays unless it is beaten, the incumbent or the default; empty if there was none.
+        message: what happened, for the user.
+        estimate: over all devices; None if the two were not compared in turns of their own.
+        p_value: two-sided, corrected for the looks; 1 if nothing was compared.
         turns: turns of challenger against baseline, after those that chose the challenger.
         by_device: the ratio on each device.
-        devices_lost: devices that were out, or left before the end, and do not count.
-        message: what happened, for the user.
+        devices_lost: devices that did not finish and do not count.
     """
 
     winner: str
@@ -89,7 +88,7 @@ class Verdict:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the contenders were timed to an end."""
+        """Whether the contenders were timed to the end."""
         return self.reason is not VerdictReason.UNCONFIRMED
 
     @property
@@ -98,7 +97,7 @@ class Verdict:
         return 1 - self.p_value
 
     def to_dict(self) -> dict[str, object]:
-        """A JSON-ready form; bounds that are not there are null."""
+        """A JSON-ready form; missing bounds are null."""
         estimates = {device: _estimate_fields(estimate) for device, estimate in self.by_device.items()}
         return {
             **asdict(self),
@@ -119,10 +118,10 @@ class Comparison:
     """Challenger against baseline after some turns.
 
     Attributes:
-        is_faster: with `CONFIDENCE`, and by enough to speak of.
+        is_faster: with `CONFIDENCE`, and by enough to count.
         is_won: faster, and on no device slower than the objective allows.
-        is_hopeless: more turns are unlikely to show a gain that is worth having.
-        slower_devices: where it is not shown to be within what the objective allows; empty but for the worst case.
+        is_hopeless: more turns are unlikely to show a gain that matters.
+        slower_devices: for the worst case, devices on which it may be slower than the objective allows.
     """
 
     estimate: RatioEstimate
@@ -136,7 +135,7 @@ class Comparison:
 
 
 def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) -> Comparison:
-    """Test what the turns so far say.
+    """Test the turns so far.
 
     Args:
         turns: at least one; device → logarithm of challenger's time over baseline's in that turn, of equal devices.
@@ -190,8 +189,57 @@ def estimate_ratio(logs: Sequence[float]) -> RatioEstimate:
 
 def _tail(logs: Sequence[float], side: str) -> float:
     """The one-sided p-value of Wilcoxon's signed-rank test."""
-    # Imported here: it costs half a second that other commands need not pay.
+    # Imported here: it takes half a second.
     from scipy.stats import wilcoxon
 
     differing = [value for value in logs if value]
     return float(wilcoxon(differing, alternative=side, method="exact").pvalue) if differing else 1.0
+
+
+NO_TIME = "Unconfirmed: there was no time left for the turns that a verdict needs."
+STOPPED = "Unconfirmed: the play-off was stopped."
+NOTHING_TIMED = "Unconfirmed: no device timed every contender to the end."
+NO_DEVICE = "Unconfirmed: no device was left at the end."
+
+
+def unopposed_message(challenger: str) -> str:
+    """For a challenger without a baseline."""
+    return f"{_capital(challenger)} wins: there is no default and no incumbent to compare it with."
+
+
+def no_challenger_message(baseline: str) -> str:
+    """For a baseline without a challenger."""
+    return f"{_capital(baseline)} stays: there is no other schedule to compare it with."
+
+
+def decided_message(verdict: Verdict, compared: Comparison, challenger: str, baseline: str, tolerance: float) -> str:
+    """For a challenger that was compared with the baseline.
+
+    Args:
+        verdict: without its message.
+        challenger, baseline: their labels.
+        tolerance: how much slower the challenger may be on any device, as a share.
+    """
+    speed, turns = compared.estimate.speed_text(baseline), f"{compared.turns} turns"
+    stays = f"{_capital(baseline)} stays:"
+    lost = verdict.devices_lost
+    does = "does" if len(lost) == 1 else "do"
+    gone = f" {', '.join(lost)} did not finish and {does} not count." if lost else ""
+    match verdict.reason:
+        case VerdictReason.FASTER:
+            return f"{_capital(challenger)} is {speed}, in {turns} on {', '.join(compared.by_device)}.{gone}"
+        case VerdictReason.SLOWER_ON_A_DEVICE:
+            slower = ", ".join(f"{d}: {compared.by_device[d].speed_text()}" for d in compared.slower_devices)
+            limit = f"it may be more than {tolerance:.1%} slower on a device"
+            return f"{stays} {challenger} is {speed} over all devices, but {limit} ({slower}).{gone}"
+        case VerdictReason.NOT_FASTER:
+            return f"{stays} no schedule is faster; the best, {challenger}, is {speed}, in {turns}.{gone}"
+        case VerdictReason.NOT_PROVEN:
+            share = f"{CONFIDENCE * 100:.0f} % confidence"
+            return f"{stays} {turns} do not show with {share} that {challenger} is faster; it is {speed}.{gone}"
+    return f"Unconfirmed: the worst case needs every device.{gone}"
+
+
+def _capital(text: str) -> str:
+    """Our own labels start a sentence with a capital; names stay as they are."""
+    return text[:1].upper() + text[1:] if text.startswith("the ") else text

@@ -1,4 +1,4 @@
-"""Everything that a run folder tells about its run, read without touching it: a live run may be writing there."""
+"""A run as its folder records it, read without touching it: a live run may be writing there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DAMAGED_STEP = "Copy it again from where it came from, or start a new run."
 
 @dataclass(frozen=True)
 class PlayOffVerdict:
-    """What the play-off of an argument set has decided.
+    """The decision of an argument set's play-off.
 
     Attributes:
         times_ms: schedule → device → the median of its processes, in the device's own milliseconds.
@@ -43,7 +43,7 @@ class PlayOffVerdict:
 
 @dataclass(frozen=True)
 class Training:
-    """One training: scores of the old and the new weights, where there were enough schedules to tell."""
+    """One training, with the scores of the old and the new weights if there were enough schedules."""
 
     round_index: int
     accepted: bool
@@ -54,12 +54,7 @@ class Training:
 
 @dataclass(frozen=True)
 class BoardScale:
-    """What the times of a device are multiplied with, and how far its schedules scatter around that.
-
-    Attributes:
-        spread: relative, of the reference schedules' factors.
-        fits: whether its times can be compared with the other boards'.
-    """
+    """The factor of a device's times; see `BoardFactor`."""
 
     task_index: int
     device: str
@@ -110,7 +105,7 @@ class RecordedRun:
 
     @property
     def has_device_times(self) -> bool:
-        """Whether a real device took the times, as far as the record's clock is known."""
+        """Whether a real device took the times."""
         return self.clock in [clock.value for clock in Clock if clock.is_device_time]
 
     @property
@@ -136,12 +131,12 @@ def read_recorded_run(folder: Path) -> RecordedRun:
     """Read a run folder.
 
     Raises:
-        RunFolderError: it is none, or it is damaged, or another version of the SDK made it.
+        RunFolderError: it is not a run folder, is damaged, or was made by another version of the SDK.
     """
     record = read_run_record(folder)
     path = folder / _DATABASE
     if not path.is_file():
-        raise RunFolderError(f"{folder} has lost its {_DATABASE}.", next_step=_DAMAGED_STEP)
+        raise RunFolderError(f"{folder} is damaged: {_DATABASE} is missing.", next_step=_DAMAGED_STEP)
     try:
         return read_database(path, lambda connection: _read(folder, record, connection))
     except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -149,7 +144,7 @@ def read_recorded_run(folder: Path) -> RecordedRun:
 
 
 def run_version(folder: Path) -> str:
-    """Changes whenever the run writes something down; cheap.
+    """Changes whenever the run records something; cheap.
 
     Raises:
         RunFolderError: the folder is gone.
@@ -163,7 +158,7 @@ def run_version(folder: Path) -> str:
 
 def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
     check_schema_version(folder / _DATABASE, connection.execute("PRAGMA user_version").fetchone()[0])
-    connection.execute("BEGIN")  # all tables as they are at one moment
+    connection.execute("BEGIN")  # all tables at one moment
     tables = ("candidates", "measurements", "failures", "incidents", "device_states", "weights", "batches")
     moments = " UNION ALL ".join(f"SELECT min(at_unix_s) AS a, max(at_unix_s) AS b FROM {t}" for t in tables)
     first_s, last_s = connection.execute(f"SELECT min(a), max(b) FROM ({moments})").fetchone()
@@ -197,7 +192,7 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
 
 
 def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:
-    """The newest of each argument set."""
+    """The newest verdict of each argument set."""
     times: dict[str, dict[str, list[float]]] = {}
     for symbol, device, time_ms in connection.execute(
         "SELECT symbol, device, median_ms FROM measurements WHERE purpose = 'play-off'"

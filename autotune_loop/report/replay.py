@@ -1,4 +1,4 @@
-"""A recorded run gone through again without a device: other strategies of choosing and learning on the same times."""
+"""Replaying a recorded run without a device: other ways to choose and learn on the same times."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SHUFFLES = 200
 
 @dataclass(frozen=True)
 class ReplayedRound:
-    """What one round of a replay found.
+    """One round of a replay.
 
     Attributes:
         timed: schedules looked up so far, in all rounds.
         best_ms: the fastest of them.
-        shuffled_best_ms: what as many schedules drawn at random hold on average.
-        correlation: Spearman's ρ of the round's predictions and times; None where there is none.
-        accepted: the training after the round gave weights that rank no worse.
+        shuffled_best_ms: the average best of as many schedules drawn at random.
+        correlation: Spearman's ρ of the round's predictions and times; None if it does not exist.
+        accepted: whether the training after the round gave weights that rank no worse.
     """
 
     round_index: int
@@ -50,10 +50,10 @@ class ReplayedRound:
 
 @dataclass(frozen=True)
 class Replay:
-    """A replay's outcome for one argument set.
+    """A replay of one argument set.
 
     Attributes:
-        recorded: schedules that the run holds.
+        recorded: schedules in the run.
         best_ms: the fastest of all of them.
     """
 
@@ -64,18 +64,18 @@ class Replay:
     order_ms: tuple[float, ...] = field(repr=False)
 
     def samples_until(self, share: float) -> int | None:
-        """How many schedules it took to come within `share` of the best; None when it never did."""
+        """How many schedules it took to come within `share` of the best; None if it never did."""
         limit_ms = self.best_ms * (1 + share)
         return next((count for count, ms in enumerate(self.order_ms, start=1) if ms <= limit_ms), None)
 
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """What a replay is asked.
+    """The options of a replay.
 
     Attributes:
-        weights: to start from; None takes those that the run's first round used.
-        rounds: at most so many a set of arguments; fewer when every schedule has been looked up.
+        rounds: the most rounds of an argument set; fewer if every schedule has been looked up.
+        weights: to start from; None takes those of the run's first round.
         environment: of the model's process.
         scratch: an empty folder for it.
     """
@@ -91,7 +91,7 @@ class ReplayRequest:
 
 @dataclass
 class _Task:
-    """What is left of one argument set's recorded schedules."""
+    """The schedules of one argument set that are not looked up yet."""
 
     index: int
     left: list[tuple[TrainingSample, Featurization]]
@@ -101,13 +101,13 @@ class _Task:
 
 
 def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop: StopSignal) -> list[Replay]:
-    """Choose batches from the recorded schedules, look their times up, learn, and go on.
+    """Choose batches from the recorded schedules, look up their times, learn, and repeat.
 
     A pool is drawn at random from the schedules that are left, as large as a search's would be (`pool_factor`), and the
-    model chooses from it. What a search guided by other weights would have found beside them is not in a recording.
+    model chooses from it. A recording does not have what a search with other weights would have found.
 
     Raises:
-        RunFolderError: the folder holds no run, no timed schedule, or is damaged.
+        RunFolderError: the folder has no run or no timed schedule, or is damaged.
         WeightsError: the weights are missing, damaged or for another network.
         ModelProcessError: the model's process ended.
     """
@@ -116,8 +116,8 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     tasks = [_task(run, index, network, request.sampling.seed) for index in run.task_indices]
     if not any(task.left for task in tasks):
         raise RunFolderError(
-            f"{request.folder} holds no timed schedule that still has its features.",
-            next_step="Give a run that has timed some.",
+            f"{request.folder} has no timed schedule with features.",
+            next_step="Pass a run that has timed some.",
         )
     total_ms = {task.index: [sample.measured.median_ms for sample, _ in task.left] for task in tasks}
     weights_path = request.scratch / "start.weights"
@@ -189,8 +189,8 @@ def _network(run: RecordedRun) -> Network:
         return Network(name)
     except ValueError as error:
         raise RunFolderError(
-            f"{run.folder} was searched with {name}, which has no cost model to learn.",
-            next_step=f"Give a run of {' or '.join(Network)}.",
+            f"{run.folder} was searched with {name}, which has no cost model to train.",
+            next_step=f"Pass a run of {' or '.join(Network)}.",
         ) from error
 
 
@@ -205,7 +205,7 @@ def _task(run: RecordedRun, index: int, network: Network, seed: int) -> _Task:
 
 
 def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:
-    """For every count the mean best of so many schedules drawn at random."""
+    """For every count, the mean best of so many schedules drawn at random."""
     if not times_ms:
         return []
     source = np.random.default_rng(seed)
@@ -219,7 +219,7 @@ def _start_weights(request: ReplayRequest, network: Network) -> Weights:
     if weights.network is not network:
         raise WeightsError(
             f"The weights are for {weights.network}, but the run used {network}.",
-            next_step=f"Name weights for {network}.",
+            next_step=f"Pass weights for {network}.",
         )
     return weights
 
@@ -227,7 +227,7 @@ def _start_weights(request: ReplayRequest, network: Network) -> Weights:
 def _model(run: RecordedRun, request: ReplayRequest, weights_path: Path) -> ModelProcess:
     text = run.record.identity.get("parallelism", "")
     if not text.isdecimal() or int(text) < 1:
-        raise RunFolderError(f"{run.folder / 'run.toml'} says parallelism {text!r}; a whole number was expected.")
+        raise RunFolderError(f"{run.folder / 'run.toml'} has parallelism {text!r}; expected a whole number from 1.")
     return ModelProcess(
         python=Path(sys.executable),
         num_cores=int(text),

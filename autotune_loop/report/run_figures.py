@@ -1,4 +1,4 @@
-"""A run's plots, as Bokeh figures."""
+"""The plots of a run, as Bokeh figures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
 
 
 def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
-    """What the model expected when it chose a schedule, and what was measured; coloured by round."""
+    """Predictions against measurements; coloured by round."""
     from bokeh.transform import linear_cmap
 
     known = [s for s in samples if (s.candidate.predicted_ms or 0) > 0]
@@ -98,7 +98,7 @@ def rank_correlation(samples: Sequence[Measured]) -> Figure:
 
 
 def correlation_by_round(samples: Sequence[Measured]) -> dict[int, float]:
-    """Round → Spearman's ρ of what was predicted and measured in it; rounds with too few schedules are left out."""
+    """Round → Spearman's ρ of its predictions and measurements, without rounds with too few schedules."""
     by_round: dict[int, list[Measured]] = {}
     for sample in samples:
         if sample.candidate.predicted_ms is not None:
@@ -112,7 +112,7 @@ def correlation_by_round(samples: Sequence[Measured]) -> dict[int, float]:
 
 
 def device_health(run: RecordedRun) -> list[Figure]:
-    """The canary and the temperature of every device over the run; none where nothing was sensed."""
+    """The canary and the temperature of every device during the run; empty without readings."""
     canaries: dict[str, list[tuple[float, float]]] = {}
     for sample in run.samples:
         if sample.canary_s:
@@ -124,7 +124,7 @@ def device_health(run: RecordedRun) -> list[Figure]:
         temperatures.setdefault(reading.device, []).append((reading.elapsed_s / 60, reading.hottest_c))
     plots = []
     for title, label, points in (
-        ("Canary: a fixed piece of work beside each schedule", "time (ms)", canaries),
+        ("Canary: a fixed computation timed beside each schedule", "time (ms)", canaries),
         ("Temperature", "hottest sensor (°C)", temperatures),
     ):
         if points:

@@ -1,4 +1,4 @@
-"""A recorded run as one HTML file that opens without a network."""
+"""A recorded run as one HTML page that works without a network."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
 from targets.errors import GeneratorError
 
-# The whole page is to stay below 5 MB; beyond this the slowest schedules come without their text.
+# The page stays below 5 MB: beyond this size the slowest schedules have no text.
 _SCHEDULE_TEXTS_BYTES = 1_500_000
 _LARGEST_HEADER_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What a page shows beside the run.
+    """Options of a page.
 
     Attributes:
-        lines_ms: times to compare with, by their names: a schedule by hand, the incumbent.
-        follows: the page asks its server for changes and loads itself again.
+        lines_ms: times to compare with, by name: a schedule by hand, the incumbent.
+        follows: the page asks its server for changes and reloads itself.
     """
 
     lines_ms: Mapping[str, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class TaskSummary:
     """The figures of one argument set, for people and machines.
 
     Attributes:
-        best_sample: as the layout names it; empty before the first sample.
+        best_sample: its name in the layout of samples.
         correlations: round → Spearman's ρ of its predictions.
     """
 
@@ -81,7 +81,7 @@ def summarise(run: RecordedRun) -> list[TaskSummary]:
 
 
 def print_page(run: RecordedRun, options: PageOptions) -> str:
-    """The page; every script and style lies inside it."""
+    """The page, with every script and style inside it."""
     from bokeh.embed import json_item
     from bokeh.resources import INLINE
     from jinja2 import Environment, PackageLoader, select_autoescape
@@ -150,7 +150,7 @@ def _fastest_first(run: RecordedRun) -> list[Measured]:
 
 
 def _header_text(run: RecordedRun, sample: Measured) -> str:
-    """A schedule's header; empty where the run no longer has it, or it is no text."""
+    """A schedule's header; empty if the run no longer has it."""
     name = run.record.identity.get("function_name", "")
     paths = [run.folder / "samples" / sample.candidate.sample / f"{name}.schedule.h"]
     paths += sorted(paths[0].parent.glob("*.schedule.h"))
@@ -172,9 +172,9 @@ def _loops(run: RecordedRun, sample: Measured) -> str:
 
 
 def _packed_schedules(run: RecordedRun) -> str:
-    """The directives of every schedule in the table's order, as JSON that is deflated and in base64.
+    """The directives of every schedule in the table's order, as deflated JSON in base64.
 
-    They are much alike, so thousands of them fit; a text that no longer fits is an empty one.
+    They are similar, so that thousands fit; texts beyond the limit are empty.
     """
     texts = [_directives(_header_text(run, sample)) for sample in _fastest_first(run)]
     while True:
@@ -192,5 +192,5 @@ def _directives(header: str) -> str:
 
 
 def _script_json(value: object) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element."""
+    """JSON that cannot end the script element around it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")

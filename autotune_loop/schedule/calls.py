@@ -1,4 +1,4 @@
-"""The calls that stand for directives: one table for the parser and for the printers of C++ and Python."""
+"""Directives as calls: one table for the parser and for the printers of C++ and Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from autotune_loop.schedule.directives import (
 
 @dataclass(frozen=True)
 class Name:
-    """The name of a Func or a variable as an argument; which of them follows from its place."""
+    """The name of a Func or a variable as an argument; its position decides which."""
 
     text: str
 
@@ -112,7 +112,7 @@ def _tail(tail: TailStrategy) -> tuple[TailStrategy, ...]:
 
 
 def directive_of(call: Call) -> Directive | None:
-    """The directive that `call` makes, its names as they stand there; None where no autoscheduler writes such a call.
+    """The directive that `call` makes, with the call's names; None if no autoscheduler writes such a call.
 
     `rfactor` gives an intermediate without a name.
     """
@@ -128,7 +128,7 @@ def directive_of(call: Call) -> Directive | None:
 
 
 class _WrongArgumentError(Exception):
-    """An argument of another kind than the method takes."""
+    """An argument of the wrong kind."""
 
 
 _Value = TypeVar("_Value", bound=int | Enum)

@@ -1,4 +1,4 @@
-"""What a schedule can ask of one stage: every scheduling call that Halide 21's four autoschedulers write.
+"""The directives for one stage: every scheduling call that Halide 21's four autoschedulers write.
 
 Variables and Funcs are named by their identifier in the schedule. The names of the methods are Halide's.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-# A loop around all others of a stage, which every stage has: Halide's own name for it.
+# Halide's name for the loop around all others, which every stage has.
 OUTERMOST = "__outermost"
 
 
 class TailStrategy(Enum):
-    """What a split does where its factor does not divide the extent."""
+    """What a split does if its factor does not divide the extent."""
 
     AUTO = "Auto"
     ROUND_UP = "RoundUp"
@@ -182,7 +182,7 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Unscheduled:
-    """`unscheduled()`: an update that is left as it is on purpose."""
+    """`unscheduled()`: an update that is not scheduled on purpose."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ Directive = (
     | RFactor
 )
 
-# What only a Func has, not an update of it; and the other way round.
+# For a Func only, not for its updates; and the other way round.
 OF_FUNC_ONLY = (ComputeAt, StoreAt, StoreIn, BoundExtent, ReorderStorage)
 OF_UPDATE_ONLY = (Unscheduled, RFactor)
 

@@ -1,4 +1,4 @@
-"""A schedule: the Funcs it reaches, the variables it names, what it asks of each stage."""
+"""A schedule: its Funcs, its variables and the directives for each stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ByIndex:
 
 @dataclass(frozen=True)
 class ByName:
-    """The Func is the one of the pipeline that has this name. Li2018 tells no more than that."""
+    """The Func of the pipeline that has this name; Li2018 writes nothing else."""
 
     name: str
 
@@ -91,7 +91,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class StageSchedule:
-    """What is asked of one stage. A stage may have several, which apply in their order.
+    """Directives for one stage. A stage may have several, which apply in order.
 
     Attributes:
         func: the Func's identifier.
@@ -105,7 +105,7 @@ class StageSchedule:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a schedule came from, as its header's comment tells.
+    """Where a schedule came from, as its header's comment says.
 
     Attributes:
         autoscheduler: its name, such as 'Adams2019'.
@@ -120,12 +120,12 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A whole schedule. Funcs that it names and that have no stage are inlined.
+    """A whole schedule. Funcs without a stage are inlined.
 
     Attributes:
         function_name: the <name> of the header's `apply_schedule_<name>`.
         variables: the Vars, then the RVars, each sorted by identifier.
-        provenance: None where nothing tells.
+        provenance: None if the header does not say.
     """
 
     function_name: str

@@ -1,10 +1,11 @@
-"""The names of a schedule header: what is declared, what should have been, what each is called here."""
+"""The names of a schedule header: declared and undeclared ones, and the identifiers for them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
+from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.directives import (
     OUTERMOST,
     BoundExtent,
@@ -25,7 +26,6 @@ from autotune_loop.schedule.directives import (
     Unroll,
     Vectorize,
 )
-from autotune_loop.schedule.identifiers import make_identifier
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -37,7 +37,7 @@ from autotune_loop.schedule.model import (
 )
 from autotune_loop.schedule.text import wrong
 
-# What Halide calls a Var or RVar without a name: a count of the process, which another process counts otherwise.
+# Halide's name for a Var or RVar without one: a counter, which differs between processes.
 _UNNAMED = re.compile(r"[vr][0-9]+")
 
 
@@ -48,7 +48,7 @@ _Stage = tuple[str, int | None]
 class ParsedNames:
     """From the words of a header to identifiers.
 
-    Funcs and variables are looked up apart, because a header may call one of each the same. Halide knows a variable
+    Funcs and variables are looked up separately, because a header may use one name for both. Halide knows a variable
     by its name alone, so the same word in two blocks is the same variable.
     """
 
@@ -62,19 +62,19 @@ class ParsedNames:
 
     @property
     def funcs(self) -> tuple[ScheduledFunc, ...]:
-        """In the order of their first appearance; those that an rfactor makes are the last."""
+        """In the order of their first appearance; those that an rfactor makes come last."""
         return tuple(sorted(self._funcs.values(), key=lambda func: isinstance(func.origin, Intermediate)))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Vars, then RVars, by identifier: some autoschedulers write them in an order of chance."""
+        """Vars, then RVars, by identifier: some autoschedulers write them in random order."""
         return tuple(sorted(set(self._variables.values()), key=lambda v: (v.is_reduction, v.identifier)))
 
     def declare_func(self, word: str, origin: ByIndex | ByName | Wrapper | Intermediate, line: int) -> str:
         """A new Func; returns its identifier.
 
         Raises:
-            GeneratorError: the word stands for another Func already.
+            GeneratorError: the word already names another Func.
         """
         if word in self._funcs:
             raise wrong(line, "a Func that is not declared yet", word)
@@ -124,7 +124,7 @@ class ParsedNames:
         self._variable_blocks[word] = block
 
     def variable(self, word: str) -> str:
-        """A variable's identifier; one that is not declared goes by its name."""
+        """A variable's identifier; an undeclared one is known by its name."""
         if word == OUTERMOST:
             return OUTERMOST
         if word not in self._variables:
@@ -133,10 +133,10 @@ class ParsedNames:
         return self._variables[word].identifier
 
     def _new_variable(self, word: str, old: str, part: str, stage: _Stage, *, is_reduction: bool | None = None) -> str:
-        """The identifier of what a directive makes of `old`, which has the same kind where nothing else is said.
+        """The identifier of a variable that a directive makes from `old`; of its kind unless `is_reduction` is given.
 
-        Li2018 leaves the names to Halide. They get stable ones here: else they could meet a name that Halide makes
-        up while the schedule is applied.
+        Li2018 leaves the names to Halide. They get stable ones here, which cannot collide with names that Halide makes
+        while the schedule is applied.
         """
         if word not in self._variables and word != OUTERMOST:
             self.variable(old)
@@ -163,7 +163,7 @@ class ParsedNames:
         self._variables[word] = Variable(identifier, is_reduction, source)
 
     def resolve(self, directive: Directive, stage: _Stage, line: int) -> Directive:
-        """The same directive with identifiers for words.
+        """The directive with identifiers in place of words.
 
         Args:
             stage: the Func's identifier and the update's number.

@@ -1,14 +1,12 @@
-"""A schedule as a C++ header: what Halide emits, without its faults and without anything of the machine it ran on."""
+"""A schedule as a C++ header: as Halide emits it, without its faults and without local paths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from autotune_loop.schedule.calls import Argument, Name, call_of
-from autotune_loop.schedule.check import check_schedule
+from autotune_loop.schedule.check import check_schedule, is_identifier
 from autotune_loop.schedule.directives import OUTERMOST, Directive, MemoryType, RFactor, TailStrategy
-from autotune_loop.schedule.func_lookup import FUNC_NAMED_CPP
-from autotune_loop.schedule.identifiers import is_identifier
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -21,7 +19,10 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.text import FUNC_NAMED_CPP
 from targets.errors import GeneratorError
+from targets.schedule.header import portable_schedule
 
 _USED_TYPES = ("Func", "MemoryType", "RVar", "TailStrategy", "Var")
 
@@ -32,12 +33,12 @@ def print_header(
     """A header with `apply_schedule_<name>(Pipeline, Target)`. Equal schedules give equal text.
 
     Args:
-        comment: lines for its head, in place of where the schedule comes from.
+        comment: lines at its top, in place of the schedule's provenance.
         before: C++ before the function.
-        checks: statements that the function begins with.
+        checks: statements at the start of the function.
 
     Raises:
-        GeneratorError: `name` is not the name of a C function, or the schedule does not hold together.
+        GeneratorError: `name` is not a C function name, or the schedule is inconsistent.
     """
     if not is_identifier(name):
         raise GeneratorError(
@@ -122,7 +123,7 @@ def _stage(stage: StageSchedule) -> list[str]:
     *most, last = stage.directives
     if not isinstance(last, RFactor):
         return [start, *(f"    {_call(directive)}" for directive in most), f"    {_call(last)};"]
-    # The new Func is asked for after what the update itself is asked.
+    # The new Func comes after the update's own directives.
     before = _stage(StageSchedule(stage.func, stage.update, tuple(most))) if most else []
     return [*before, f"Func {last.intermediate} = {start}{_call(last)};"]
 
@@ -144,3 +145,19 @@ def _argument(argument: Argument) -> str:
             return str(argument)
         case _:
             return "{" + ", ".join(map(_argument, argument)) + "}"
+
+
+def mend_header(text: str, name: str) -> str:
+    """Rewrite a header with `apply_schedule_<name>`, without local paths and without its autoscheduler's faults.
+
+    A header with more than an autoscheduler writes, such as an edited one, only loses its local paths. A second call
+    changes nothing.
+
+    Raises:
+        GeneratorError: `text` is not a schedule header, or `name` is not a function name.
+    """
+    try:
+        schedule = parse_schedule(text)
+    except GeneratorError:
+        return portable_schedule(text, name)
+    return print_header(schedule, name)

@@ -1,6 +1,6 @@
-"""A schedule as nested loops, for people; in the manner of Halide's print_loop_nest, from the schedule alone.
+"""A schedule as nested loops for people, like Halide's print_loop_nest, from the schedule alone.
 
-A schedule does not name everything: loops that nothing is asked of are missing, and a Func that is computed inside an
+A schedule does not name everything: loops without directives are missing, and a Func that is computed inside an
 update's loops is shown in the last stage that has such a loop.
 """
 
@@ -49,10 +49,10 @@ class _Loop:
 
 
 def print_loops(schedule: Schedule) -> str:
-    """The loops of every Func that is not inlined, producers first; with what is stored where.
+    """The loops of every Func that is not inlined, producers first, with its storage.
 
     Raises:
-        GeneratorError: the schedule does not hold together.
+        GeneratorError: the schedule is inconsistent.
     """
     check_schedule(schedule)
     lines = [f"schedule of {schedule.function_name}"]
@@ -93,7 +93,7 @@ class _LoopPrinter:
         return [line for func in at_root for line in self._produce(func, 0)]
 
     def _home(self, func: str) -> LoopLevel | None:
-        """The loop that a Func is computed in, where that loop is known."""
+        """The loop that a Func is computed in, if that loop is known."""
         level = self._computed.get(func)
         if level is None or level.func is None or level.func == func or self._last_stage_with(level) is None:
             return None
@@ -139,7 +139,7 @@ class _LoopPrinter:
 
 
 def _producers_first(schedule: Schedule) -> list[str]:
-    """The scheduled Funcs: by their index in the pipeline where there is one, else the last named first."""
+    """The scheduled Funcs: by their index in the pipeline if there is one, else the last named first."""
     scheduled = {stage.func for stage in schedule.stages}
     funcs = [func for func in reversed(schedule.funcs) if func.identifier in scheduled]
     funcs.sort(key=lambda func: func.origin.index if isinstance(func.origin, ByIndex) else -1)
@@ -187,7 +187,7 @@ def _after(loops: list[_Loop], directive: Directive) -> list[_Loop]:
 
 
 def _made_by(directive: Directive) -> set[str]:
-    """The loops that a directive makes, unless it has used up one of the same name."""
+    """The loops that a directive makes, unless it used up one of the same name."""
     match directive:
         case Split(old, outer, inner):
             return {outer, inner} - {old}
@@ -209,7 +209,7 @@ def _split(loops: list[_Loop], old: str, outer: str, inner: str, factor: int) ->
 
 
 def _reordered(loops: list[_Loop], order: tuple[str, ...]) -> list[_Loop]:
-    """As Halide does it: the named loops trade their own places, the others stay."""
+    """As Halide does it: the named loops swap their own places, the others stay."""
     places = sorted(place for place, loop in enumerate(loops) if loop.variable in order)
     by_name = {loop.variable: loop for loop in loops}
     result = list(loops)

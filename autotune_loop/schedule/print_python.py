@@ -29,8 +29,8 @@ from autotune_loop.schedule.model import (
     Wrapper,
 )
 
-# Halide 21's Python has no get_schedule(): the same names come from the definitions themselves. A stage's loops are
-# its reduction variables, then the pure variables that stand alone on its left side.
+# Halide 21's Python has no get_schedule(), so the names come from the definitions: a stage's loops are its reduction
+# variables, then the pure variables that are alone on its left side.
 _LOOP_NAMES = '''\
 def loop_names(func, update=None):
     """The names of a stage's loops before any scheduling, the innermost first."""
@@ -60,16 +60,16 @@ def print_python(
 ) -> str:
     """A module with `apply_schedule(pipeline, target)`. Equal schedules give equal text.
 
-    At the end of an `@hl.generator`'s `generate`, where no autoscheduler runs:
+    Call it at the end of an `@hl.generator`'s `generate` if no autoscheduler runs:
     `apply_schedule(hl.Pipeline([self.output]), self.target())`, with all outputs in the order of their declaration.
 
     Args:
         comment: lines for its docstring.
-        before: Python between the import of Halide and the functions.
-        checks: statements that the function begins with; it then takes `strict=False`, too.
+        before: Python code between the import of Halide and the functions.
+        checks: statements at the start of the function, which then also takes `strict=False`.
 
     Raises:
-        GeneratorError: the schedule does not hold together.
+        GeneratorError: the schedule is inconsistent.
     """
     check_schedule(schedule)
     uses_dims = any(isinstance(variable.source, Accessor) for variable in schedule.variables)

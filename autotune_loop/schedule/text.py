@@ -1,4 +1,4 @@
-"""The words of a schedule header, with their lines."""
+"""The words of a schedule header, with their line numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from targets.errors import GeneratorError
 
-# Far above the largest real one; what comes from elsewhere is bounded.
+# Far above the largest real header; input is bounded.
 MAXIMUM_HEADER_CHARACTERS = 16 * 2**20
 _WORD = re.compile(
     r"(?P<blank>\s+|//[^\n]*|#[ \t]*(?:ifndef|define|include|endif|pragma once)[^\n]*)"
@@ -17,18 +17,18 @@ _WORD = re.compile(
 
 @dataclass(frozen=True)
 class Word:
-    """One word and the line it stands on, counted from 1. The end of the text is an empty word."""
+    """A word and its line, counted from 1. The end of the text is an empty word."""
 
     text: str
     line: int
 
 
 def wrong(line: int, expected: str, found: str) -> GeneratorError:
-    """The error for a text that is not what any autoscheduler writes."""
-    shown = repr(found[:60]) if found else "the end"
+    """The error for text that no autoscheduler writes."""
+    shown = repr(found[:60]) if found else "the end of the header"
     return GeneratorError(
         f"Line {line} of the schedule header: expected {expected}, found {shown}.",
-        next_step="Give a header as Halide 21's autoschedulers or `sdk autotune` write it.",
+        next_step="Use a header that a Halide 21 autoscheduler or `sdk autotune` wrote.",
     )
 
 
@@ -36,11 +36,11 @@ def split_into_words(text: str) -> list[Word]:
     """The words of a header without comments and preprocessor lines; an empty word ends the list.
 
     Raises:
-        GeneratorError: it is too long, or holds a character that belongs to no word.
+        GeneratorError: it is too long, or has a character that belongs to no word.
     """
     if len(text) > MAXIMUM_HEADER_CHARACTERS:
         raise GeneratorError(
-            f"The schedule header has {len(text)} characters; at most {MAXIMUM_HEADER_CHARACTERS} are read."
+            f"The schedule header has {len(text):,} characters; the limit is {MAXIMUM_HEADER_CHARACTERS:,}."
         )
     words: list[Word] = []
     position, line = 0, 1
@@ -73,7 +73,7 @@ class WordReader:
         return self._words[self._next].line
 
     def peek(self, ahead: int = 0) -> str:
-        """A coming word, which stays; empty beyond the end."""
+        """A coming word, without taking it; empty beyond the end."""
         index = self._next + ahead
         return self._words[index].text if index < len(self._words) else ""
 
@@ -85,7 +85,7 @@ class WordReader:
         return text
 
     def take_if(self, *texts: str) -> bool:
-        """Take these words where they come next."""
+        """Take these words if they come next."""
         if any(self.peek(ahead) != text for ahead, text in enumerate(texts)):
             return False
         self._next += len(texts)
@@ -113,8 +113,19 @@ class WordReader:
         return int(found)
 
     def expect_string(self, what: str) -> str:
-        """Take a string; returns what stands between its quotes."""
+        """Take a string; returns the text between its quotes."""
         line, found = self.line, self.take()
         if not found.startswith('"'):
             raise wrong(line, what, found)
         return found[1:-1]
+
+
+# How a printed header finds a Func without an index. get_func ends the generator with an error if there is none.
+FUNC_NAMED_CPP = """\
+const auto func_named = [&](const std::string &name) {
+    for (size_t index = 0;; index++) {
+        Func func = pipeline.get_func(index);
+        if (func.name() == name) return func;
+    }
+};
+"""

@@ -29,8 +29,8 @@ from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tune_request import SamplingOptions
-from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.run_database import FailureLog
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import Executable
 from targets.errors import GeneratorError, SdkError

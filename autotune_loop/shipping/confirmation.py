@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
 from autotune_loop.shipping.provenance import device_names
-from autotune_loop.shipping.recorded_times import RecordedTime
+from autotune_loop.shipping.recorded_times import RecordedTime, verdict_words
 from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.trial_place import TrialPlace
-from autotune_loop.shipping.verdict_words import verdict_words
+from autotune_loop.specification.tune_request import Folders
 from autotune_loop.store.run_record import RunRecord
+from devices.device import Device
+from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import MeasureSettings
 from targets.build.artifacts import KernelRecipe
+from targets.build.executable import BuildTools
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
+from targets.profile.profile import TargetProfile
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.header import read_schedule
 from targets.schedule.plugins import schedule_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+
+@dataclass(frozen=True)
+class TrialPlace:
+    """The devices of a run, or others of its profile.
+
+    Attributes:
+        devices: at least one; play-offs are held on all of them, sizes are tried on the first.
+        profile: the run's.
+        connections: of remote devices; None where there are none.
+        ptxas: NVIDIA's assembler, where it is there.
+    """
+
+    devices: tuple[Device, ...]
+    profile: TargetProfile
+    tools: BuildTools
+    compiler: HostCppCompiler
+    folders: Folders
+    connections: ConnectionSettings | None
+    ptxas: Path | None = None
+
+    @property
+    def device(self) -> Device:
+        """The first of the devices."""
+        return self.devices[0]
+
 
 _TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
 

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.shipping.files.cpp_header import print_cpp_header
+from autotune_loop.shipping.files.cpp_headers import print_cpp_header
 from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
 from autotune_loop.shipping.files.python_module import print_python_module
 from autotune_loop.shipping.provenance import make_provenance

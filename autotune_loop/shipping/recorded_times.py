@@ -13,9 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from autotune_loop.candidate import Origin
-from autotune_loop.shipping.verdict_words import verdict_words
 from autotune_loop.store.read_database import read_database
 from targets.errors import RunFolderError
+
+
+def verdict_words(verdict: Mapping[str, Any], *, against_incumbent: bool = False) -> str:
+    """'faster: 1.250 times as fast (95 percent interval 1.200 to 1.310)', from a verdict's JSON form.
+
+    Args:
+        against_incumbent: as the header in use, and not as the default schedule; the words tell.
+
+    Raises:
+        KeyError, TypeError, ValueError, ZeroDivisionError: it is not one.
+    """
+    reason, estimate = str(verdict["reason"]), verdict["estimate"]
+    if estimate is None:
+        return reason
+    low = "0" if estimate["high"] is None else f"{1 / float(estimate['high']):.3f}"
+    high = "inf" if estimate["low"] is None else f"{1 / float(estimate['low']):.3f}"
+    compared = "as fast as the header that was in use" if against_incumbent else "as fast"
+    return f"{reason}: {1 / float(estimate['ratio']):.3f} times {compared} (95 percent interval {low} to {high})"
+
 
 _SAMPLE = re.compile(
     r"\bfor (?:batch_(?P<round>\d{1,9})_(?P<task>\d{1,9})/(?P<sample>\d{1,9})"

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autotune_loop.shipping.files.cpp_dispatch import DispatchedSchedule, print_cpp_dispatch
+from autotune_loop.shipping.files.cpp_headers import DispatchedSchedule, print_cpp_dispatch
 from autotune_loop.shipping.files.python_module import print_python_dispatch
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
 from targets.errors import RunFolderError, UsageError

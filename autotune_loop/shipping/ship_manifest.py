@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
+from autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
 from targets.errors import RunFolderError
 from targets.values.checks import (
     any_text,

@@ -12,8 +12,7 @@ from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedul
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
 from autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
 from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedSchedule
-from autotune_loop.shipping.sizes.acceptance import check_acceptance
-from autotune_loop.shipping.sizes.trial import TriedSizes
+from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram
 

@@ -1,4 +1,4 @@
-"""What a board's times are multiplied with, from reference schedules that it and the run's scale have in common."""
+"""The factor that brings a board's times to the run's scale, from reference schedules that both have timed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# A board whose reference schedules lie further from its factor than this (and than the times' own noise) is another
-# kind of board: another cache, other cores, or throttling that the canary does not see.
+# If a board's reference schedules are further from its factor than this (and the noise of the times), it is another
+# kind of board: another cache, other cores, or throttling that the canary does not detect.
 LARGEST_SCATTER = 0.25
-# Noise that is taken for the times' own: so many of their standard deviations.
+# Differences within so many standard deviations count as noise.
 _NOISE_DEVIATIONS = 3.0
 
 
@@ -19,7 +19,7 @@ class ReferenceTime:
     """One reference schedule's time on a board.
 
     Attributes:
-        time_ms: the fastest repetition, which other work on the board disturbs least.
+        time_ms: the fastest repetition, which other load disturbs least.
         spread_ms: the repetitions' standard deviation.
     """
 
@@ -37,11 +37,11 @@ class BoardFactor:
     """How a board's times compare with the run's scale.
 
     Attributes:
-        factor: brings its times to the scale: the median over the reference schedules.
-        spread: how far the furthest of them is from it, as a share: 0.04 for 4 %. 0 where one tells alone.
-        noise: how far the times' own spreads alone would put it.
-        schedules: how many it comes from.
-        furthest: the schedule that is furthest from it; empty where one tells alone.
+        factor: brings the board's times to the scale: the median over the reference schedules.
+        spread: how far the furthest schedule is from it, as a share: 0.04 for 4 %; 0 with one schedule.
+        noise: the share that noise alone could explain.
+        schedules: how many reference schedules it comes from.
+        furthest: the schedule that is furthest from it; empty with one schedule.
     """
 
     factor: float
@@ -52,12 +52,12 @@ class BoardFactor:
 
     @property
     def fits(self) -> bool:
-        """Whether one factor describes the board, so that its times can be compared."""
+        """Whether one factor describes the board, so that its times are comparable."""
         return self.spread <= LARGEST_SCATTER + self.noise
 
 
 def board_factor(scale: Mapping[str, ReferenceTime], times: Mapping[str, ReferenceTime]) -> BoardFactor:
-    """The factor of a board, from the schedules that both have; 1 where they have none in common.
+    """The factor of a board, from the schedules that both have timed; 1 without any.
 
     Args:
         scale: schedule → its time on the run's scale.

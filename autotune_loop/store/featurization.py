@@ -23,7 +23,7 @@ TYPE_COUNT = 7  # Bool, UInt8, UInt16, UInt32, UInt64 (each with its signed sist
 OPERATION_COUNT = 24  # the rows of the operation histogram; 16 rows of memory accesses follow
 PIPELINE_FEATURE_COUNT = TYPE_COUNT * 41
 MAX_STAGES = 10 * 1024 * 1024 // (39 + PIPELINE_FEATURE_COUNT)  # what Halide's retraining tool accepts
-MAX_SCHEDULE_FEATURE = 1e14  # beyond this something overflowed; Halide's retraining tool rejects it too
+MAX_SCHEDULE_FEATURE = 1e14  # beyond this its computation overflowed; Halide's retraining tool rejects it too
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -58,8 +58,7 @@ class Featurization:
 
     @cached_property
     def pipeline_id(self) -> int:
-        """A positive 31-bit number made from the pipeline features, so that ids of two pipelines do not
-        collide by accident of naming. It does not tell apart two sizes of one pipeline."""
+        """A positive 31-bit number made from the pipeline features, equal for two sizes of one pipeline."""
         digest = hashlib.sha256(self.pipeline_features.astype("<f4").tobytes()).digest()
         return int.from_bytes(digest[:4], "little") % 0x7FFFFFFF + 1
 
@@ -77,7 +76,7 @@ def read_featurization(path: Path, network: Network = Network.ADAMS2019) -> Feat
     except OSError as error:
         raise WeightsError(
             f"The featurization {path} cannot be read: {error.strerror or error}.",
-            next_step="Search again for this schedule.",
+            next_step="Search for this schedule again.",
         ) from error
     return parse_featurization(data, str(path), network)
 
@@ -98,7 +97,7 @@ def parse_featurization(data: bytes, source: str, network: Network = Network.ADA
         return features_of(data, network)
     except ValueError as error:
         raise WeightsError(
-            f"The featurization {source} is damaged: {error}.", next_step="Search again for this schedule."
+            f"The featurization {source} is damaged: {error}.", next_step="Search for this schedule again."
         ) from error
 
 
@@ -110,7 +109,7 @@ def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Fea
         trailer_bytes: what follows them.
 
     Raises:
-        ValueError: as for `parse_featurization`, in words that go on a message.
+        ValueError: as for `parse_featurization`; the text continues a message.
     """
     row_floats = network.schedule_feature_count + PIPELINE_FEATURE_COUNT
     stages, rest_bytes = divmod(len(data) - trailer_bytes, 4 * row_floats)
@@ -125,9 +124,9 @@ def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Fea
     pipeline_features = np.ascontiguousarray(rows[:, network.schedule_feature_count :])
     # The comparisons are written so that NaN fails them.
     if not ((schedule_features >= 0) & (schedule_features <= MAX_SCHEDULE_FEATURE)).all():
-        raise ValueError("it holds a schedule feature outside 0 to 1e14; its computation must have overflowed")
+        raise ValueError("it has a schedule feature outside 0 to 1e14; its computation must have overflowed")
     if not ((pipeline_features >= 0) & np.isfinite(pipeline_features)).all():
-        raise ValueError("it holds a pipeline feature that is negative or not finite")
+        raise ValueError("it has a pipeline feature that is negative or not finite")
     for array in (schedule_features, pipeline_features):
         array.flags.writeable = False
     return Featurization(schedule_features, pipeline_features)

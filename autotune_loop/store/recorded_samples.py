@@ -19,9 +19,9 @@ class RecordedSamples:
     Attributes:
         samples: all that could be read.
         unreadable: one message for each that could not.
-        parallelism: cores of the device they were timed on; None when no run says.
-        clock: what they were timed with; None when no run says.
-        profile, device: what they were timed for and on; None when no run says.
+        parallelism: cores of the device they were timed on; None if no run says.
+        clock: what they were timed with; None if no run says.
+        profile, device: what they were timed for and on; None if no run says.
     """
 
     samples: tuple[Sample, ...]
@@ -35,14 +35,14 @@ class RecordedSamples:
 def load_recorded_samples(
     folders: Sequence[Path], profile_name: str | None, network: Network = Network.ADAMS2019
 ) -> RecordedSamples:
-    """Every `.sample` below the folders, which are run folders, or folders of samples made by Halide's loop.
+    """Every `.sample` below the folders, which are run folders or folders of samples from Halide's loop.
 
     Args:
-        profile_name: the runs must be of this profile; None takes whatever they are of.
-        network: the cost model that the samples were made for; bare ones of another are left out as unreadable.
+        profile_name: the profile that the runs must be for; None takes any.
+        network: the cost model that the samples are for; bare samples for another are unreadable.
 
     Raises:
-        RunFolderError: a folder holds no sample, a run is for another network, or the runs are of different
+        RunFolderError: a folder has no sample, a run is for another network, or the runs are of different
             profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
             one training.
     """
@@ -51,8 +51,8 @@ def load_recorded_samples(
         made_for = identity.get("autoscheduler", network.value)
         if made_for != network.value:
             raise RunFolderError(
-                f"The samples of {folder} are for the cost model of {made_for}, the weights for that of {network}.",
-                next_step=f"Name weights for {made_for}, or none to take Halide's own.",
+                f"The samples in {folder} are for the cost model of {made_for}, but the weights are for {network}.",
+                next_step=f"Pass weights for {made_for}, or none to use Halide's own.",
             )
     _check_alike(folders, identities, profile_name)
     samples: list[Sample] = []
@@ -61,8 +61,8 @@ def load_recorded_samples(
         paths = sorted(folder.rglob("*.sample")) if folder.is_dir() else []
         if not paths:
             raise RunFolderError(
-                f"{folder} holds no .sample files.",
-                next_step="Give the folder of a run, or its samples/ folder.",
+                f"{folder} has no .sample files.",
+                next_step="Pass the folder of a run, or its samples/ folder.",
             )
         for path in paths:
             try:
@@ -81,7 +81,7 @@ def load_recorded_samples(
 
 
 def recorded_network(folders: Sequence[Path]) -> Network:
-    """The cost model that the runs' samples were made for; Adams2019's where none says.
+    """The cost model that the runs' samples are for; Adams2019's if none says.
 
     Raises:
         RunFolderError: a run's record is damaged.
@@ -96,18 +96,18 @@ def _parallelism(identity: dict[str, str]) -> int | None:
         return None
     if not text.isdecimal() or int(text) < 1:
         raise RunFolderError(
-            f"The {FILE_NAME} of the runs says parallelism {text!r}; a whole number from 1 was expected.",
-            next_step="Mend the file, or leave the run out.",
+            f"The {FILE_NAME} of a run has parallelism {text!r}; expected a whole number from 1.",
+            next_step="Correct the file, or leave the run out.",
         )
     return int(text)
 
 
 def _identity(folder: Path) -> dict[str, str]:
-    """What a run folder says it is of; empty for a folder of bare samples."""
+    """The identity of a run folder; empty for a folder of bare samples."""
     if not (folder / FILE_NAME).exists():
         return {}
     record = read_run_record(folder)
-    # A run may be resumed on other boards of the inventory, but two boards have each a scale of its own.
+    # A run may be resumed on other boards of the inventory, but each board has its own scale.
     return {**record.identity, "device": record.settings.get("devices", record.identity.get("device", ""))}
 
 
@@ -119,7 +119,7 @@ def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], 
         if profile_name is not None and identity.get("profile") != profile_name:
             raise RunFolderError(
                 f"{folder} is a run for profile {identity.get('profile')}, not {profile_name}.",
-                next_step=f"Leave it out, or give --target {identity.get('profile')}.",
+                next_step=f"Leave it out, or use --target {identity.get('profile')}.",
             )
         if first is None:
             first = (folder, identity)

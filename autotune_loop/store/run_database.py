@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Measured
+from autotune_loop.candidate import Candidate, Measured, SearchFailure
+from autotune_loop.events import Listener, SampleFailed
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from autotune_loop.store.read_database import (
     MEASURED_SQL,
@@ -23,12 +24,12 @@ from autotune_loop.store.read_database import (
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
 
-# A damaged file may hold text that is none, even in SQLite's own messages.
+# A damaged file may hold invalid text, which reaches even SQLite's messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
-# Reason of what was not done because the run ended: it is accounted for, and it is no failure of the schedule.
+# The reason for candidates that were not timed because the run ended; they did not fail.
 NOT_DONE = "stopped"
 
-_LOST_STEP = "Restore it from a copy, or start a new run folder; `sdk retrain` can still learn from this one's samples."
+_LOST_STEP = "Restore it from a copy, or start a new run; `sdk retrain` can still learn from this run's samples."
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
@@ -84,17 +85,17 @@ class RunDatabase:
     """One run's database; safe to use from several threads, each call is one committed transaction.
 
     Args:
-        holds_results: the run has results already: an empty file must not take the place of the one they were in.
+        holds_results: the run has results; a missing or empty file is then an error.
 
     Raises:
-        RunFolderError: the file is damaged, lost, of another version, or the disk is full.
+        RunFolderError: the file is damaged, missing, of another version, or the disk is full.
     """
 
     def __init__(self, path: Path, *, holds_results: bool = False) -> None:
         self._path = path
         self._lock = threading.Lock()
         if holds_results and not (path.exists() and path.stat().st_size):
-            raise RunFolderError(f"{path} is lost: the times of the run's samples were in it.", next_step=_LOST_STEP)
+            raise RunFolderError(f"{path} is missing: it has the times of the run's samples.", next_step=_LOST_STEP)
         try:
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         except _TROUBLE as error:
@@ -120,25 +121,27 @@ class RunDatabase:
         there = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
         lost = [name for name in re.findall(r"EXISTS (\w+)", _SCHEMA) if name not in there]
         if lost:
-            raise RunFolderError(f"{self._path} is damaged: it has lost its table {lost[0]}.", next_step=_LOST_STEP)
+            raise RunFolderError(f"{self._path} is damaged: the table {lost[0]} is missing.", next_step=_LOST_STEP)
 
     def trust_the_machine(self) -> None:
-        """Do not wait for the disk after each result, which would be most of what a farm of many devices does.
+        """Do not wait for the disk after each result: a farm of many devices would spend most of its time on that.
 
-        A process that is killed still loses nothing; a power cut may lose the last results, which are timed again.
+        A killed process still loses nothing; after a power cut the last results may have to be timed again.
         """
         self._rows("PRAGMA synchronous=NORMAL")
 
     def _trouble(self, error: Exception) -> RunFolderError:
         return RunFolderError(
             f"{self._path} cannot be used: {error}.",
-            next_step="Free disk space if the disk is full; otherwise the file is damaged: start a new run folder.",
+            next_step="Free disk space if the disk is full; otherwise the file is damaged: start a new run.",
         )
 
-    def _add(self, sql: str, values: Sequence[object]) -> None:
+    def _add(self, table: str, *values: object) -> None:
+        """Add a row; its last column is the time."""
+        marks = ",".join("?" * (len(values) + 1))
         try:
             with self._lock:
-                self._connection.execute(sql, values)
+                self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, time.time()))
         except _TROUBLE as error:
             raise self._trouble(error) from error
 
@@ -151,7 +154,7 @@ class RunDatabase:
 
     @contextlib.contextmanager
     def _converting(self) -> Iterator[None]:
-        """Around what is made of rows: SQLite notices damage to its pages, not to what is stored in them."""
+        """Wrap the conversion of rows: SQLite detects damage to its pages, but not to the values in them."""
         try:
             yield
         except (ValueError, TypeError, AttributeError) as error:
@@ -161,48 +164,43 @@ class RunDatabase:
         """A schedule was chosen for a batch."""
         point = candidate.point
         self._add(
-            "INSERT INTO candidates VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                candidate.round_index,
-                candidate.task_index,
-                candidate.sample_index,
-                candidate.symbol,
-                point.origin.value,
-                point.seed,
-                point.beam_size,
-                point.random_dropout,
-                point.weights_noise,
-                candidate.schedule_sha256,
-                candidate.predicted_ms,
-                candidate.search_s,
-                time.time(),
-            ),
+            "candidates",
+            None,
+            candidate.round_index,
+            candidate.task_index,
+            candidate.sample_index,
+            candidate.symbol,
+            point.origin.value,
+            point.seed,
+            point.beam_size,
+            point.random_dropout,
+            point.weights_noise,
+            candidate.schedule_sha256,
+            candidate.predicted_ms,
+            candidate.search_s,
         )
 
     def add_build(self, symbol: str, build_s: float, object_bytes: int) -> None:
         """A candidate's code was generated."""
-        self._add("INSERT INTO builds VALUES (?,?,?,?)", (symbol, build_s, object_bytes, time.time()))
+        self._add("builds", symbol, build_s, object_bytes)
 
     def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
-        """A kernel was timed; `purpose` is 'sample' or 'play-off'."""
+        """A kernel was timed; `purpose` is 'sample', 'play-off' or 'reference'."""
         self._add(
-            "INSERT INTO measurements VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                measurement.kernel,
-                purpose,
-                measurement.device,
-                measurement.clock.value,
-                measurement.median_s * 1e3,
-                measurement.minimum_s * 1e3,
-                measurement.spread_s * 1e3,
-                json.dumps(measurement.repetitions_s),
-                measurement.stopped_by,
-                int(measurement.output_checked),
-                device_held_s,
-                measurement.factor,
-                json.dumps(measurement.canary_s),
-                time.time(),
-            ),
+            "measurements",
+            measurement.kernel,
+            purpose,
+            measurement.device,
+            measurement.clock.value,
+            measurement.median_s * 1e3,
+            measurement.minimum_s * 1e3,
+            measurement.spread_s * 1e3,
+            json.dumps(measurement.repetitions_s),
+            measurement.stopped_by,
+            int(measurement.output_checked),
+            device_held_s,
+            measurement.factor,
+            json.dumps(measurement.canary_s),
         )
 
     def add_failure(
@@ -217,28 +215,23 @@ class RunDatabase:
         symbol: str | None = None,
         seed: int | None = None,
     ) -> None:
-        """Something of a candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
-        self._add(
-            "INSERT INTO failures VALUES (?,?,?,?,?,?,?,?,?)",
-            (symbol, stage, reason, message, log, round_index, task_index, seed, time.time()),
-        )
+        """A candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
+        self._add("failures", symbol, stage, reason, message, log, round_index, task_index, seed)
 
     def add_incident(self, failure: MeasureFailure) -> None:
-        """A device failed under a schedule, which is handed out again."""
+        """A device failed while it timed a schedule, which is timed again."""
         trouble = "" if failure.trouble is None else failure.trouble.value
-        values = (failure.kernel, failure.device, trouble, failure.message, int(failure.under_way), time.time())
-        self._add("INSERT INTO incidents VALUES (?,?,?,?,?,?)", values)
+        self._add("incidents", failure.kernel, failure.device, trouble, failure.message, int(failure.under_way))
 
     def add_calibration(self, row: CalibrationRow) -> None:
         """A device's reference schedules were timed."""
         board = row.board
         times_ms = {name: (one.time_ms, one.spread_ms) for name, one in row.times.items()}
         numbers = (board.factor, board.spread, board.noise, board.schedules, board.furthest, int(board.fits))
-        values = (row.task_index, row.device, row.epoch, *numbers, json.dumps(times_ms), time.time())
-        self._add("INSERT INTO calibrations VALUES (?,?,?,?,?,?,?,?,?,?,?)", values)
+        self._add("calibrations", row.task_index, row.device, row.epoch, *numbers, json.dumps(times_ms))
 
     def calibrations(self) -> list[CalibrationRow]:
-        """All of them, oldest first."""
+        """Every calibration, oldest first."""
         rows = self._rows(
             "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms"
             " FROM calibrations ORDER BY rowid"
@@ -247,40 +240,38 @@ class RunDatabase:
             return [_calibration(row) for row in rows]
 
     def board_factors(self) -> dict[str, BoardFactor]:
-        """Device → its newest factor, of the last argument set that it timed."""
+        """Device → its newest factor, from the last argument set that it timed."""
         return {row.device: row.board for row in self.calibrations()}
 
     def add_device_state(self, device: str, moment: str, state: object) -> None:
-        """What a device's sensors said at a moment, 'before' or 'after' a batch."""
-        self._add("INSERT INTO device_states VALUES (?,?,?,?)", (device, moment, json.dumps(state), time.time()))
+        """The readings of a device's sensors 'before' or 'after' a batch."""
+        self._add("device_states", device, moment, json.dumps(state))
 
     def incident_counts(self) -> dict[str, int]:
-        """Devices' troubles by 'device: trouble'."""
+        """Incidents by 'device: trouble'."""
         rows = self._rows("SELECT device || ': ' || trouble, count(*) FROM incidents GROUP BY 1 ORDER BY 2 DESC")
         return {str(kind): int(str(count)) for kind, count in rows}
 
     def device_use(self) -> dict[str, tuple[int, float]]:
-        """Device → schedules timed on it and the seconds that they held it."""
+        """Device → schedules timed on it, and the seconds that they occupied it."""
         rows = self._rows("SELECT device, count(*), sum(device_held_s) FROM measurements GROUP BY device")
         with self._converting():
             return {str(device): (int(str(count)), float(str(held_s))) for device, count, held_s in rows}
 
     def add_weights(self, round_index: int, sha256: str, accepted: bool, reason: str, report: object) -> None:
         """A training ended."""
-        values = (round_index, sha256, int(accepted), reason, json.dumps(report), time.time())
-        self._add("INSERT INTO weights VALUES (?,?,?,?,?,?)", values)
+        self._add("weights", round_index, sha256, int(accepted), reason, json.dumps(report))
 
     def add_batch(self, round_index: int, task_index: int, stages_s: dict[str, float]) -> None:
-        """A batch is complete; `stages_s` says how long each of its stages took."""
-        values = (round_index, task_index, json.dumps(stages_s), time.time())
-        self._add("INSERT INTO batches VALUES (?,?,?,?)", values)
+        """A batch is complete; `stages_s` has the seconds of each stage."""
+        self._add("batches", round_index, task_index, json.dumps(stages_s))
 
     def add_verdict(self, task_index: int, verdict: Mapping[str, object]) -> None:
         """A play-off ended; `verdict` is JSON-ready."""
-        self._add("INSERT INTO verdicts VALUES (?,?,?)", (task_index, json.dumps(verdict), time.time()))
+        self._add("verdicts", task_index, json.dumps(verdict))
 
     def last_verdict(self, task_index: int) -> dict[str, object] | None:
-        """The verdict of the newest play-off of an argument set; None before the first."""
+        """The verdict of the newest play-off of an argument set, or None."""
         rows = self._rows("SELECT verdict FROM verdicts WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
         with self._converting():
             return dict(json.loads(str(rows[0][0]))) if rows else None
@@ -297,7 +288,7 @@ class RunDatabase:
             return measured_candidates(rows, self._path.parent / "samples")
 
     def unfinished(self) -> list[tuple[str, int, int]]:
-        """Symbol, round and argument set of candidates with neither a time nor a failure."""
+        """Symbol, round and argument set of the candidates with neither a time nor a failure."""
         rows = self._rows(
             "SELECT symbol, round, task FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
             " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
@@ -306,19 +297,19 @@ class RunDatabase:
             return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
 
     def next_round(self) -> int:
-        """The first round that no candidate belongs to."""
+        """The first round without candidates."""
         newest = self._rows("SELECT max(round) FROM candidates")[0][0]
         with self._converting():
             return 0 if newest is None else int(str(newest)) + 1
 
     def next_rounds(self) -> dict[int, int]:
-        """Argument set → the first round that none of its candidates belongs to; those without any are left out."""
+        """Argument set → its first round without candidates; argument sets without any candidate are left out."""
         rows = self._rows("SELECT task, max(round) FROM candidates GROUP BY task")
         with self._converting():
             return {int(str(task)): int(str(newest)) + 1 for task, newest in rows}
 
     def batches(self) -> list[tuple[int, int, dict[str, float]]]:
-        """Argument set, round and the seconds of its stages of every complete batch, oldest first."""
+        """Argument set, round and seconds by stage of every complete batch, oldest first."""
         rows = self._rows("SELECT task, round, stages_s FROM batches ORDER BY rowid")
         with self._converting():
             return [
@@ -327,7 +318,7 @@ class RunDatabase:
             ]
 
     def failure_counts(self) -> dict[str, int]:
-        """Failures by 'stage: reason', without what was only not done because the run ended."""
+        """Failures by 'stage: reason', without candidates that were not timed because the run ended."""
         rows = self._rows(
             "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC",
             (NOT_DONE,),
@@ -335,27 +326,66 @@ class RunDatabase:
         return {str(kind): int(str(count)) for kind, count in rows}
 
     def last_failure(self, task_index: int) -> str:
-        """The message of the newest failure of an argument set, empty when there is none."""
+        """The message of the newest failure of an argument set; empty if there is none."""
         rows = self._rows("SELECT message FROM failures WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
         return str(rows[0][0]) if rows else ""
 
     def not_done_count(self) -> int:
-        """Candidates that were chosen and not timed because the run ended."""
+        """Candidates that were not timed because the run ended."""
         return int(str(self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,))[0][0]))
 
     def stage_totals_s(self) -> dict[str, float]:
         """Seconds spent in each stage, over all batches."""
         totals: dict[str, float] = {}
-        rows = self._rows("SELECT stages_s FROM batches")
-        with self._converting():
-            for (text,) in rows:
-                for stage, seconds in json.loads(str(text)).items():
-                    totals[stage] = totals.get(stage, 0.0) + float(seconds)
+        for _, _, stages_s in self.batches():
+            for stage, seconds in stages_s.items():
+                totals[stage] = totals.get(stage, 0.0) + seconds
         return totals
 
     def close(self) -> None:
         """Close the file; everything is on disk already."""
         self._connection.close()
+
+
+class FailureLog:
+    """Records failures of candidates in the database, and tells the listener."""
+
+    def __init__(self, database: RunDatabase, listen: Listener) -> None:
+        self._database = database
+        self._listen = listen
+
+    def candidate_failed(self, candidate: Candidate, stage: str, reason: str, message: str, log: str = "") -> None:
+        """A candidate failed; `stage` is 'build', 'link' or 'measure'."""
+        self._database.add_failure(
+            stage,
+            reason,
+            message,
+            log,
+            round_index=candidate.round_index,
+            task_index=candidate.task_index,
+            symbol=candidate.symbol,
+            seed=candidate.point.seed,
+        )
+        place = (candidate.round_index, candidate.task_index, candidate.sample_index)
+        self._tell(SampleFailed(*place, stage, reason, message))
+
+    def search_failed(self, round_index: int, task_index: int, result: SearchFailure) -> None:
+        """A search found no schedule."""
+        failure = result.failure
+        self._database.add_failure(
+            "search",
+            failure.reason.value,
+            failure.message,
+            failure.log,
+            round_index=round_index,
+            task_index=task_index,
+            seed=result.point.seed,
+        )
+        self._tell(SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message))
+
+    def _tell(self, event: SampleFailed) -> None:
+        if event.reason != NOT_DONE:
+            self._listen(event)
 
 
 def _calibration(row: tuple[object, ...]) -> CalibrationRow:

@@ -1,4 +1,4 @@
-"""`run.toml`: everything a run was asked, with versions, seeds and hashes; what a resumed run must agree with."""
+"""`run.toml`: the options of a run, with versions, seeds and hashes; a resumed run must match it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FILE_NAME = "run.toml"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run is of.
+    """The options of a run.
 
     Attributes:
-        identity: what must be equal for a run to be resumed (generator, target, Halide, seeds …); flat.
-        settings: what may differ between the parts of one run (budgets, batch size …); flat.
+        identity: must be equal for a run to be resumed (generator, target, Halide, seeds …); flat.
+        settings: may differ between the parts of one run (budgets, batch size …); flat.
     """
 
     identity: Mapping[str, str]
@@ -32,7 +32,7 @@ class RunRecord:
             RunFolderError: it cannot be written.
         """
         tables = {"identity": self.identity, "settings": self.settings}
-        text = toml_text(tables, comment="What this run was asked. Written once; --resume checks [identity].")
+        text = toml_text(tables, comment="The options of this run. Written once; --resume checks [identity].")
         try:
             write_atomically(folder / FILE_NAME, text.encode())
         except OSError as error:
@@ -46,20 +46,18 @@ def read_run_record(folder: Path) -> RunRecord:
         RunFolderError: there is none, or it is damaged.
     """
     path = folder / FILE_NAME
-    source = Source(
-        f"{path} is damaged", RunFolderError, next_step="Restore it from a copy, or start a new run folder."
-    )
+    source = Source(f"{path} is damaged", RunFolderError, next_step="Restore it from a copy, or start a new run.")
     try:
         text = source.read(path)
     except FileNotFoundError as error:
         raise RunFolderError(
-            f"{folder} is not a run folder: it has no {FILE_NAME}.", next_step="Give the folder of a run."
+            f"{folder} is not a run folder: it has no {FILE_NAME}.", next_step="Pass the folder of a run."
         ) from error
     return source.check(record(RunRecord), source.toml(text))
 
 
 def differences(old: RunRecord, new: RunRecord) -> list[str]:
-    """Lines that say how the identity of two runs differs; empty when a resume is right."""
+    """Lines that say how the identities of two runs differ; empty if the run can be resumed."""
     keys = dict.fromkeys([*old.identity, *new.identity])
     return [
         f"  {key}: the run has {old.identity.get(key, 'nothing')}, now {new.identity.get(key, 'nothing')}"

@@ -1,4 +1,4 @@
-"""The run folder: Halide's layout of samples, the record of what was asked, the database, a lock."""
+"""The run folder: samples in Halide's layout, run.toml, the database, a lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autotune_loop.candidate import (
     TrainingSample,
     sample_name,
 )
-from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
@@ -35,16 +35,16 @@ _SCHEDULE_ID_ROUND = 10_000
 class RunStore:
     """One run's folder, held by one process.
 
-    Everything is on disk when a method returns; a process killed at any moment leaves a folder that `resume` opens.
+    Everything is on disk when a method returns; a folder whose process was killed at any moment can be resumed.
 
     Args:
-        file_name: what the files of samples are called, without their suffixes.
-        names: of the best headers, one for each tuning task; None takes `file_name` for them.
+        file_name: the name of the samples' files, without suffixes.
+        names: of the best headers, one for each tuning task; None takes `file_name`.
         network: the cost model that the run's featurizations are for.
 
     Raises:
-        RunFolderError: another process holds the folder; it holds a run already (without resume), none (with
-            resume), or a run of something else; it cannot be written.
+        RunFolderError: another process holds the folder; it has a run (without resume), none (with resume), or another
+            run; it cannot be written.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class RunStore:
         self.objects = self.folder / "objects"
         if resume and not self._holds_something():
             raise RunFolderError(
-                f"{folder} holds no run to go on with.",
-                next_step="Leave --resume out to start one there.",
+                f"{folder} has no run to resume.",
+                next_step="Omit --resume to start one there.",
             )
         self._was_there = self.folder.exists() and any(self.folder.iterdir())
         try:
@@ -76,7 +76,7 @@ class RunStore:
             self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise RunFolderError(
-                f"{folder}: the run folder cannot be made: {error.strerror}.",
+                f"The run folder {folder} cannot be created: {error.strerror}.",
                 next_step="Choose another --run-dir.",
             ) from error
         try:
@@ -99,7 +99,7 @@ class RunStore:
         except BlockingIOError as error:
             raise RunFolderError(
                 f"{self.folder} is in use by another process.",
-                next_step="Wait for it to end, or choose another --run-dir.",
+                next_step="Wait until it ends, or choose another --run-dir.",
             ) from error
 
     def _check(self, record: RunRecord, resume: bool) -> None:
@@ -107,21 +107,21 @@ class RunStore:
         if not exists:
             if self._holds_something():
                 raise RunFolderError(
-                    f"{self.folder} is damaged: it has lost its {FILE_NAME}.",
-                    next_step="Restore it from a copy, or start a new run folder.",
+                    f"{self.folder} is damaged: {FILE_NAME} is missing.",
+                    next_step="Restore it from a copy, or start a new run.",
                 )
             record.write(self.folder)
             return
         if not resume:
             raise RunFolderError(
-                f"{self.folder} holds a run already.",
-                next_step="Go on with it with --resume, or choose another --run-dir.",
+                f"{self.folder} already has a run.",
+                next_step="Resume it with --resume, or choose another --run-dir.",
             )
         changed = differences(read_run_record(self.folder), record)
         if changed:
             raise RunFolderError(
-                f"{self.folder} holds a run of something else:\n" + "\n".join(changed) + "\n",
-                next_step="Give what the run was made with, or choose another --run-dir.",
+                f"The run in {self.folder} was started with other options:\n" + "\n".join(changed) + "\n",
+                next_step="Use the options of the run, or choose another --run-dir.",
             )
 
     @contextlib.contextmanager
@@ -131,7 +131,7 @@ class RunStore:
         except OSError as error:
             raise RunFolderError(
                 f"{self.folder} cannot be written: {error.strerror or error}.",
-                next_step="Free disk space, then go on with --resume.",
+                next_step="Free disk space, then continue with --resume.",
             ) from error
 
     @property
@@ -141,24 +141,24 @@ class RunStore:
 
     @property
     def default_weights(self) -> Path:
-        """Halide's own weights, which the default schedule is searched with."""
+        """Halide's own weights, which find the default schedule."""
         return self.samples / "default.weights"
 
     @property
     def updated_weights(self) -> Path:
-        """The newest weights that were accepted."""
+        """The newest accepted weights."""
         return self.samples / "updated.weights"
 
     def best_schedule(self, task_index: int) -> Path:
-        """Where the winner's header goes."""
+        """The path of the winner's header."""
         return self.samples / f"best.{self._published[task_index]}.schedule.h"
 
     def batch_folder(self, round_index: int, task_index: int) -> Path:
-        """samples/batch_<round>_<argset>, as Halide's loop calls it."""
+        """samples/batch_<round>_<argset>, as in Halide's loop."""
         return self.samples / f"batch_{round_index}_{task_index}"
 
     def start_batch(self, round_index: int, task_index: int, weights: Weights, argset_text: str) -> Path:
-        """Make a batch's folder; returns its used.weights."""
+        """Create a batch's folder; returns its used.weights."""
         folder = self.batch_folder(round_index, task_index)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ class RunStore:
         symbol: str,
         predicted_ms: float | None,
     ) -> Candidate:
-        """Put a chosen schedule's features into the batch's folder and record it."""
+        """Keep a chosen schedule as a candidate: its features in the batch's folder, its row in the database."""
         folder = self.candidate_folder(round_index, task_index, sample_index)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ class RunStore:
         return candidate
 
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
-        """Put a built candidate's header into its folder and its object where it stays while it may win."""
+        """Keep a built candidate: its header in its folder, its object as long as it may win."""
         text = mend_header(built.schedule_path.read_text(), self._name)
         target = self.object_path(candidate.symbol)
         with self._writing():
@@ -206,7 +206,7 @@ class RunStore:
         return Built(candidate, KernelObject(candidate.symbol, target))
 
     def keep_header(self, kind: str, task_index: int, header_text: str) -> Path:
-        """Put the header of a schedule that was not sampled into samples/<kind>/<argset>; returns that folder."""
+        """Keep the header of a schedule that was not sampled in samples/<kind>/<argset>; returns that folder."""
         folder = self.samples / kind / str(task_index)
         folder.mkdir(parents=True, exist_ok=True)
         text = mend_header(header_text, self._name)
@@ -238,7 +238,7 @@ class RunStore:
         return self.best_schedule(task_index)
 
     def object_path(self, symbol: str) -> Path:
-        """Where a candidate's kernel object lies while it may still win."""
+        """The path of a candidate's kernel object, which is kept as long as it may win."""
         return self.objects / symbol / f"{self._name}.o"
 
     def schedule_path(self, candidate_folder: Path) -> Path:
@@ -254,16 +254,16 @@ class RunStore:
         return candidate_folder / f"{self._name}.sample"
 
     def candidate_folder(self, round_index: int, task_index: int, sample_index: int) -> Path:
-        """Where a candidate's files lie."""
+        """The folder of a candidate's files."""
         return self.samples / sample_name(round_index, task_index, sample_index)
 
     def discard_if_unused(self) -> None:
-        """After a run that was refused before its first candidate: leave nothing that a next try would stumble on."""
+        """Delete a new folder whose run ended before its first candidate, so that the next try can use it."""
         if not self._was_there and self.database.next_round() == 0:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Close the database, clear the scratch space and let go of the folder; once is enough."""
+        """Close the database, delete the scratch files and release the folder; a second call does nothing."""
         if self._lock < 0:
             return
         self.database.close()

@@ -2,7 +2,7 @@
 
 Layout: the `.featurization`, then float32 runtime in milliseconds, int32 pipeline id, int32 schedule id
 (Halide, `featurization_to_sample.cpp`; little-endian). Halide's retraining tool aborts on a runtime of zero,
-NaN or below zero, and leaves out what is above 100 seconds; here such a runtime is an error.
+NaN or below zero, and leaves out what is above 100 seconds; here both are errors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sample:
         if not 0 < runtime_ms <= MAX_RUNTIME_MS:
             raise WeightsError(
                 f"A sample cannot have the runtime {self.runtime_ms} ms: "
-                f"a time above 0 and at most {MAX_RUNTIME_MS:,.0f} ms was expected.",
+                f"expected a time above 0 and at most {MAX_RUNTIME_MS:,.0f} ms.",
                 next_step="Leave the sample out, or measure it again.",
             )
         for name, number in (("pipeline_id", self.pipeline_id), ("schedule_id", self.schedule_id)):
@@ -94,7 +94,7 @@ def parse_sample(data: bytes, source: str, network: Network = Network.ADAMS2019)
     """
     if len(data) < _TRAILER.size:
         raise WeightsError(
-            f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its last {_TRAILER.size} alone.",
+            f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its trailer of {_TRAILER.size}.",
             next_step="Leave the sample out.",
         )
     try:
@@ -118,7 +118,7 @@ def write_sample(sample: Sample, path: Path) -> None:
     """Write a `.sample` file as a whole or not at all.
 
     Raises:
-        WeightsError: the name does not end in `.sample` (Halide's tool would skip it), or the disk refuses.
+        WeightsError: the name does not end in `.sample` (Halide's tool would skip it), or the file cannot be written.
     """
     if path.suffix != ".sample":
         raise WeightsError(f"A sample cannot be written to {path}: the name must end in .sample.")
@@ -127,5 +127,5 @@ def write_sample(sample: Sample, path: Path) -> None:
     except OSError as error:
         raise WeightsError(
             f"The sample {path} cannot be written: {error.strerror or error}.",
-            next_step="Check that the folder exists, is writable and has room.",
+            next_step="Check that the folder exists and is writable, and that the disk is not full.",
         ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune_loop.shipping.check_folder import CheckedFolder
 from autotune_loop.shipping.check_folder import check_folder as check
-from autotune_loop.shipping.confirmation import confirm_winner
+from autotune_loop.shipping.confirmation import TrialPlace, confirm_winner
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
@@ -17,7 +17,6 @@ from autotune_loop.shipping.ship_manifest import ShipManifest
 from autotune_loop.shipping.ship_runs import ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
 from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
-from autotune_loop.shipping.trial_place import TrialPlace
 from autotune_loop.store.run_record import read_run_record
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.select.chosen_devices import device_names

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.schedule.identifiers import CPP_KEYWORDS
+from autotune_loop.schedule.check import CPP_KEYWORDS
 from sdk.settings import Settings
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram, open_generator

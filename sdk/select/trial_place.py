@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from autotune_loop.shipping.confirmation import TrialPlace
 from autotune_loop.shipping.provenance import device_names
 from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.trial_place import TrialPlace
 from autotune_loop.specification.tune_request import Folders
 from devices.device import Clock
 from sdk.project.preparation import Workbench

@@ -124,7 +124,7 @@ def test_a_folder_is_held_once_in_one_process_too(store: RunStore) -> None:
 def test_a_run_is_not_overwritten(store: RunStore) -> None:
     fill(store, 3)
     store.close()
-    with pytest.raises(RunFolderError, match="holds a run already") as caught:
+    with pytest.raises(RunFolderError, match="already has a run") as caught:
         RunStore(store.folder, "blur", RECORD, resume=False)
     assert "--resume" in caught.value.next_step
     again = RunStore(store.folder, "blur", RECORD, resume=True)
@@ -137,7 +137,7 @@ def test_where_there_is_no_run_there_is_nothing_to_resume(tmp_path: Path, make: 
     folder = tmp_path / "run"
     if make == "folder":
         folder.mkdir()
-    with pytest.raises(RunFolderError, match="holds no run to go on with"):
+    with pytest.raises(RunFolderError, match="has no run to resume"):
         RunStore(folder, "blur", RECORD, resume=True)
     assert not folder.exists() or not list(folder.iterdir())
 
@@ -174,7 +174,7 @@ def test_a_lost_record_is_one_message(store: RunStore, resume: bool) -> None:
     fill(store, 1)
     store.close()
     (store.folder / "run.toml").unlink()
-    with pytest.raises(RunFolderError, match="is damaged: it has lost its run.toml"):
+    with pytest.raises(RunFolderError, match="is damaged: run.toml is missing"):
         RunStore(store.folder, "blur", RECORD, resume=resume)
 
 
@@ -208,7 +208,7 @@ def test_a_lost_database_is_not_begun_anew_over_the_samples(store: RunStore, dam
         if damage == "empty":
             path.touch()
     for _ in range(2):
-        with pytest.raises(RunFolderError, match="tuning.db is (lost|damaged)") as caught:
+        with pytest.raises(RunFolderError, match="tuning.db is (missing|damaged)") as caught:
             RunStore(store.folder, "blur", RECORD, resume=True)
         assert "sdk retrain" in caught.value.next_step and "\n" not in str(caught.value)
     assert sample.read_bytes() == b"timed"
@@ -295,5 +295,5 @@ def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path
 
 def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(RunFolderError, match="the run folder cannot be made: Not a directory"):
+    with pytest.raises(RunFolderError, match="run cannot be created: Not a directory"):
         RunStore(tmp_path / "file" / "run", "blur", RECORD, resume=False)

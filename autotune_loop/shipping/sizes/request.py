@@ -5,9 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from autotune_loop.shipping.files.kernel_signature import KernelArgument
+from autotune_loop.shipping.files.guard_header import KernelArgument
 from targets.errors import UsageError
+
+
+class SizeVerdict(Enum):
+    """How a call at a size ended."""
+
+    ACCEPTED = "accepted"
+    # Halide's own checks stopped it before anything was computed: the caller gets an error code.
+    REFUSED = "refused by Halide"
+    WRONG_OUTPUT = "wrong output"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class SizeOutcome:
+    """One size's verdict.
+
+    Attributes:
+        size: of the first output, such as '1920x1080' or '640x480@3x5' with the least coordinates behind the @.
+        message: why it was not accepted; empty where it was.
+    """
+
+    size: str
+    verdict: SizeVerdict
+    message: str
+
 
 _SIZE = re.compile(r"(?P<extents>\d{1,9}(?:x\d{1,9})*)(?:@(?P<mins>-?\d{1,9}(?:x-?\d{1,9})*))?", re.ASCII)
 # A dimension that is shorter is one of channels or the like, whose extent is no matter of size.

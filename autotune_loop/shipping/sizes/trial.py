@@ -11,11 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.measure.output_tolerance import output_tolerance
-from autotune_loop.shipping.files.kernel_signature import KernelArgument, read_signature
+from autotune_loop.shipping.confirmation import TrialPlace
+from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
-from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
-from autotune_loop.shipping.sizes.request import OutputSize, argument_sizes, neighbouring_sizes
-from autotune_loop.shipping.trial_place import TrialPlace
+from autotune_loop.shipping.sizes.request import (
+    OutputSize,
+    SizeOutcome,
+    SizeVerdict,
+    argument_sizes,
+    neighbouring_sizes,
+)
 from autotune_loop.store.featurization import read_featurization
 from devices.local.cores import CoreTurns, plan_cores
 from devices.remote.open import device_transport
@@ -24,7 +29,7 @@ from devices.timing.measure_settings import KernelInputs, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
 from targets.build.executable import Executable, link_executable
-from targets.errors import DeviceError
+from targets.errors import DeviceError, GeneratorError
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.plugins import schedule_autoscheduler
 from weights.network import Network
@@ -158,3 +163,37 @@ def _verdict(failure: MeasureFailure) -> SizeVerdict:
     if failure.reason is MeasureFailureReason.DEVICE:
         raise DeviceError(failure.message)
     return _VERDICTS.get(failure.reason, SizeVerdict.FAILED)
+
+
+def check_acceptance(header: str, tried: TriedSizes, guard: bool) -> None:
+    """Make sure that no size fails that must not.
+
+    A size that was asked for must be taken, with a guard or without; a neighbour may be refused by Halide's own checks
+    before anything is computed. A wrong output or a crash at any size is the end.
+
+    Raises:
+        GeneratorError: the schedule does not ship; the first size is named.
+    """
+    for index, outcome in enumerate(tried.outcomes):
+        if outcome.verdict is SizeVerdict.ACCEPTED:
+            continue
+        if outcome.verdict is not SizeVerdict.REFUSED:
+            raise _refused(header, outcome, "Tune again with another seed, and report it: no schedule may do that.")
+        if index < tried.asked and not guard:
+            raise _refused(
+                header, outcome, "Tune with that size as the estimate, or ship with --guard and a fallback kernel."
+            )
+
+
+def _refused(header: str, outcome: SizeOutcome, next_step: str) -> GeneratorError:
+    return GeneratorError(
+        f"{header} is not shipped: at {outcome.size} it is {_WORDS[outcome.verdict]}. {outcome.message.rstrip('.')}.",
+        next_step=next_step,
+    )
+
+
+_WORDS = {
+    SizeVerdict.REFUSED: "refused by Halide",
+    SizeVerdict.WRONG_OUTPUT: "wrong",
+    SizeVerdict.FAILED: "not run to its end",
+}

@@ -105,7 +105,7 @@ def test_of_many_equal_contenders_none_wins() -> None:
 def test_the_default_stays_with_a_reason() -> None:
     slower = held(Bench({"pi": {"default": 1.0, "a": 1.2, "b": 1.3}})).verdict
     assert slower.winner == "default" and slower.reason is VerdictReason.NOT_FASTER and slower.turns == LOOKS[0]
-    assert slower.message.startswith("The default stays: nothing beat it; the best, a, is 0.8")
+    assert slower.message.startswith("The default stays: no schedule is faster; the best, a, is 0.8")
     unsure = held(Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.3}}, noise=0.25, seed=5)).verdict
     assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
 
@@ -114,7 +114,7 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing() -> None:
     bench = Bench({"qemu": {"default": 1.0, "a": 0.9998}}, noise=0.0)
     verdict = held(bench, ("default", "a")).verdict
     assert (verdict.winner, verdict.reason, verdict.turns) == ("default", VerdictReason.NOT_FASTER, LOOKS[0])
-    assert verdict.message.startswith("The default stays: nothing beat it; the best, a, is 1.000 times")
+    assert verdict.message.startswith("The default stays: no schedule is faster; the best, a, is 1.000 times")
 
 
 def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:
@@ -197,7 +197,7 @@ def test_a_board_that_leaves_does_not_count_and_is_named(turn: int) -> None:
     bench.leaving = {turn: "phone"}
     verdict = held(bench, ("default", "a")).verdict
     assert verdict.winner == "a" and verdict.devices_lost == ("phone",)
-    assert "phone did not time it to the end and does not count" in verdict.message
+    assert "phone did not finish and does not count" in verdict.message
     bench = Bench(boards)
     bench.leaving = {turn: "phone"}
     assert not held(bench, ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict.is_decided

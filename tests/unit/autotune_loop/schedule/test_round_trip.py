@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune_loop.schedule.check import is_identifier
 from autotune_loop.schedule.directives import (
     OUTERMOST,
     ROOT,
@@ -38,7 +38,6 @@ from autotune_loop.schedule.directives import (
     Unscheduled,
     Vectorize,
 )
-from autotune_loop.schedule.identifiers import is_identifier
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -54,7 +53,6 @@ from autotune_loop.schedule.model import (
 )
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.print_json import from_dict, to_dict
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.schedule.print_python import print_python
 from targets.errors import GeneratorError
@@ -163,9 +161,8 @@ def schedules(draw: st.DrawFn) -> Schedule:
 @pytest.mark.toolchain
 @settings(max_examples=100, deadline=None)
 @given(schedules())
-def test_invented_schedules_come_back_from_c_plus_plus_and_json(schedule: Schedule) -> None:
+def test_invented_schedules_come_back_from_c_plus_plus(schedule: Schedule) -> None:
     assert parse_schedule(print_header(schedule, "blur")) == schedule
-    assert from_dict(json.loads(json.dumps(to_dict(schedule)))) == schedule
     compile(print_python(schedule), "schedule.py", "exec")
     assert print_loops(schedule).startswith("schedule of blur")
 
@@ -175,7 +172,6 @@ def test_emitted_headers_come_back(emitted: str) -> None:
     header = print_header(schedule, "blur")
     assert parse_schedule(header) == schedule
     assert print_header(parse_schedule(header), "blur") == header
-    assert from_dict(json.loads(json.dumps(to_dict(schedule)))) == schedule
 
 
 def test_printed_headers_are_what_the_sdk_ships(emitted: str) -> None:
@@ -218,7 +214,5 @@ def test_a_name_that_is_no_function_is_refused(name: str) -> None:
 )
 def test_text_that_would_break_out_of_the_header_is_refused(schedule: Schedule) -> None:
     for printed in (lambda: print_header(schedule, "f"), lambda: print_python(schedule), lambda: print_loops(schedule)):
-        with pytest.raises(GeneratorError, match="The schedule is not one"):
+        with pytest.raises(GeneratorError, match="The schedule is invalid"):
             printed()
-    with pytest.raises(GeneratorError, match="The schedule is not one"):
-        from_dict(to_dict(schedule))

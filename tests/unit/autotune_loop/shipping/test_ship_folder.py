@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from autotune_loop.shipping.files.func_table import FuncRow
 from autotune_loop.shipping.ship_folder import dispatch_target, open_ship_folder, write_ship_folder
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
-from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
+from autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
 from targets.errors import RunFolderError, UsageError
 
 ARM = ShippedSchedule(

@@ -58,7 +58,7 @@ def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
 def test_a_run_for_another_network_is_one_message(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", profile="cuda-sm80", autoscheduler="Anderson2021")
     assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
-    with pytest.raises(RunFolderError, match=r"/a are for the cost model of Anderson2021, the weights .* Adams2019"):
+    with pytest.raises(RunFolderError, match=r"/a are for the cost model of Anderson2021, but the weights .* Adams2019"):
         load_recorded_samples([run], None, Network.ADAMS2019)
 
 
@@ -80,12 +80,12 @@ def test_where_there_are_no_samples_that_is_said(tmp_path: Path, make: str) -> N
         path.mkdir()
     elif make == "run without samples":
         make_run(path, 0, profile="arm64")
-    with pytest.raises(RunFolderError, match=r"runs holds no \.sample files"):
+    with pytest.raises(RunFolderError, match=r"runs has no \.sample files"):
         load_recorded_samples([path], None)
 
 
 @pytest.mark.parametrize("parallelism", ["many", "", "-1", "0", "1.5"])
 def test_a_record_with_a_wrong_number_is_one_message(tmp_path: Path, parallelism: str) -> None:
     run = make_run(tmp_path / "a", parallelism=parallelism)
-    with pytest.raises(RunFolderError, match="a whole number from 1 was expected"):
+    with pytest.raises(RunFolderError, match="expected a whole number from 1"):
         load_recorded_samples([run], None)

@@ -245,7 +245,7 @@ def test_a_guessed_number_of_cores_is_told(
         (("RUN", "-o", "x.weights", "--loss", "mean"), 2, "--loss must be one of"),
         (("RUN", "-o", "x.weights", "-t", "host"), 1, "is a run for profile arm64, not host"),
         (("RUN", "-o", "x.weights", "-w", "no.weights"), 1, "no.weights"),
-        (("nowhere", "-o", "x.weights"), 1, "nowhere holds no .sample files"),
+        (("nowhere", "-o", "x.weights"), 1, "nowhere has no .sample files"),
         (("RUN", "-o", "x.weights", "--epochs", "0"), 2, "epochs"),
         (("RUN", "-o", "x.weights", "--parallelism", "0"), 2, "parallelism"),
         (("RUN", "-o", "x.weights", "--parallelism", "-2"), 2, "parallelism"),

@@ -77,7 +77,7 @@ def test_weights_are_imported_listed_shown_compared_and_exported(
         (("import", "trained.weights", "-t", "arm46"), 1, "arm64"),
         (("import", "trained.weights", "-t", "arm64", "--device", "../x"), 1, "cannot name weights"),
         (("export", "baseline", "-o", "x.txt"), 1, "end in .weights"),
-        (("evaluate", "baseline", "--on", "nowhere"), 1, "nowhere holds no .sample files"),
+        (("evaluate", "baseline", "--on", "nowhere"), 1, "nowhere has no .sample files"),
         (("diff", "baseline"), 2, "Missing argument"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.schedule.print_header import mend_header
 from sdk.settings import Settings
 from targets.cuda.device_code import CardCheck, embedded_ptx, find_excess, run_checked_generator
 from targets.cuda.kernel_launch import KernelLaunch

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.shipping.files.kernel_signature import KernelArgument, read_signature
+from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
 from autotune_loop.shipping.run_schedule import read_run_schedules
-from autotune_loop.shipping.sizes.acceptance import check_acceptance
-from autotune_loop.shipping.sizes.outcome import SizeOutcome, SizeVerdict
 from autotune_loop.shipping.sizes.request import (
     OutputSize,
+    SizeOutcome,
+    SizeVerdict,
     argument_sizes,
     neighbouring_sizes,
     parse_accepted_size,
     parse_output_size,
 )
-from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
+from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance, try_sizes
 from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.mend_header import mend_header
+from autotune_loop.schedule.print_header import mend_header
 from targets.errors import GeneratorError
 from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
