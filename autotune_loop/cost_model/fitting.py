@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotune_loop.cost_model.network import (
     PIPELINE_INPUTS,
@@ -25,12 +24,10 @@ from autotune_loop.cost_model.network import (
     schedule_inputs,
 )
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
-from autotune_loop.cost_model.terms import TERM_COUNT
+from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
 from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from weights.network import Network
 from weights.weights_file import Weights
-
-FloatArray = npt.NDArray[np.float32]
 
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-5
 NEGATIVE_PRICE_PENALTY = 1e-5

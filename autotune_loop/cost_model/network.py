@@ -15,9 +15,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from autotune_loop.cost_model.terms import TERM_COUNT
+from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
 from autotune_loop.store.featurization import TYPE_COUNT
 from weights.network import Network
 from weights.weights_file import (
@@ -28,8 +27,6 @@ from weights.weights_file import (
     HEAD2_CHANNELS,
     Weights,
 )
-
-FloatArray = npt.NDArray[np.float32]
 
 PIPELINE_INPUTS = HEAD1_WIDTH * HEAD1_TYPES
 # What the activation multiplies values below zero by; 0 is a relu.

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.terms import TERM_COUNT
-
-FloatArray = npt.NDArray[np.float32]
+from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
 
 
 @dataclass(frozen=True, eq=False)

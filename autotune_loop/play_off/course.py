@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, TurnBook
@@ -104,18 +104,18 @@ class PlayOffCourse:
     most_turns: int = LOOKS[-1]
     tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
     also_timed: str | None = None
-    _alive: list[str] = field(default_factory=list)
-    _times: dict[str, Mapping[str, DeviceTimes]] = field(default_factory=dict)
-    _turns_done: int = 0
-    _choosing_turns: int = 0
+
+    def __post_init__(self) -> None:
+        self._order = random.Random(self.seed)
+        self._alive = [contender.name for contender in self.contenders]
+        self._times: dict[str, Mapping[str, DeviceTimes]] = {}
+        self._turns_done = 0
+        is_choice = len(self._alive) > 2 or self.baseline not in self._alive
+        self._choosing_turns = CHOOSING_TURNS if is_choice else 1
 
     def run(self) -> PlayOffResult:
         """Hold the play-off. A contender that fails in a turn is out, even the baseline; the next best challenges."""
-        self._order = random.Random(self.seed)
-        self._alive = [contender.name for contender in self.contenders]
         book = TurnBook()
-        is_choice = len(self._alive) > 2 or self.baseline not in self._alive
-        self._choosing_turns = CHOOSING_TURNS if is_choice else 1
         started_s = time.monotonic()
         for turn in range(self._choosing_turns):
             if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):

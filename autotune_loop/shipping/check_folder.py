@@ -1,4 +1,4 @@
-"""`sdk ship --check`: whether a shipped folder is as it was written, and still fits its generators."""
+"""`sdk ship --check`: whether a shipped folder is unchanged and still fits its generators."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from targets.process.content_cache import file_sha256
 
 @dataclass(frozen=True)
 class CheckedFolder:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
-        problems: a message each; with any the folder is not to be trusted.
-        notes: a message each, of what was not or could not be checked.
-        schedules: how many were compared with a generator.
+        problems: messages; with any of them, do not use the folder.
+        notes: messages about what could not be checked.
+        schedules: how many schedules were compared with a generator.
     """
 
     problems: tuple[str, ...]
@@ -33,13 +33,13 @@ class CheckedFolder:
 def check_folder(
     folder: Path, sources: GeneratorSources, parameters: Mapping[str, str], halide: HalideInstall
 ) -> CheckedFolder:
-    """Compare the files with their hashes, and every schedule's Funcs with its generator's where that is given.
+    """Compare the files with their hashes, and every schedule's Funcs with those of its generator, if that is given.
 
     Args:
-        parameters: of the generators, in place of those that were recorded.
+        parameters: of the generators, in place of the recorded ones.
 
     Raises:
-        RunFolderError: `folder` is no shipped one, or its manifest is damaged.
+        RunFolderError: `folder` is not a shipped folder, or its manifest is damaged.
         GeneratorError: a generator cannot be opened or run.
         ToolchainError: no C++ compiler is installed.
     """
@@ -53,7 +53,7 @@ def check_folder(
             notes.append(f"{schedule.header} was made with Halide {version}; this is {halide.version}.")
         with sources.open_given(str(schedule.provenance.get("generator"))) as program:
             if program is None:
-                notes.append(f"{schedule.header} was not compared with its generator: give it with --generator.")
+                notes.append(f"{schedule.header} was not compared with its generator. Pass that with --generator.")
                 continue
             now = read_func_table(
                 program,
@@ -66,9 +66,7 @@ def check_folder(
         problems += _func_problems(schedule, now)
     if compared == 0 and sources.given and manifest.schedules:
         names = ", ".join(sorted({str(schedule.provenance.get("generator")) for schedule in manifest.schedules}))
-        raise GeneratorError(
-            f"{folder} has no schedule of the generators that were given.", next_step=f"It has some of: {names}."
-        )
+        raise GeneratorError(f"{folder} has no schedule of the given generators.", next_step=f"Pass one of: {names}.")
     return CheckedFolder(tuple(problems), tuple(notes), compared)
 
 
@@ -79,13 +77,13 @@ def _file_problems(folder: Path, files: Mapping[str, str]) -> list[str]:
         if not path.is_file():
             problems.append(f"{name} is missing.")
         elif file_sha256(path) != sha256:
-            problems.append(f"{name} is not as it was shipped.")
+            problems.append(f"{name} was changed after it was shipped.")
     foreign = [name for name in shown_files(folder) if name not in {*files, FILE_NAME}]
-    return problems + [f"{name} was not shipped, though it lies there." for name in foreign]
+    return problems + [f"{name} is in the folder but was not shipped." for name in foreign]
 
 
 def _func_problems(schedule: ShippedSchedule, now: Sequence[FuncRow]) -> list[str]:
-    """What the header would say, and the domains of reductions that a Python module cannot see."""
+    """The errors of the header, and changed reduction domains, which a Python module does not see."""
     was = schedule.funcs
     for index in range(max(len(now), len(was))):
         new = f"'{now[index].name}'" if index < len(now) else "missing"

@@ -1,4 +1,4 @@
-"""A play-off before a schedule ships: against the header that is in use, or else against the default schedule."""
+"""A play-off before a schedule ships: against the header in use, or else against the default schedule."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 @dataclass(frozen=True)
 class TrialPlace:
-    """The devices of a run, or others of its profile.
+    """The devices and tools that a schedule is tried with before it ships.
 
     Attributes:
-        devices: at least one; play-offs are held on all of them, sizes are tried on the first.
+        devices: the run's or others of its profile; play-offs use all of them, sizes are tried on the first.
         profile: the run's.
-        connections: of remote devices; None where there are none.
-        ptxas: NVIDIA's assembler, where it is there.
+        connections: of remote devices; None without any.
+        ptxas: NVIDIA's assembler, if it is installed.
     """
 
     devices: tuple[Device, ...]
@@ -64,14 +64,14 @@ def confirm_winner(
     budget_s: float | None,
     progress: Callable[[str], None],
 ) -> RunSchedule:
-    """The same schedule with the times of the play-off that it has won.
+    """Hold a play-off; returns the schedule with the play-off's times.
 
     Args:
-        incumbent: the header that is in use; None sets the schedule against the default alone.
-        budget_s: past it no further turn begins.
+        incumbent: the header in use; None compares with the default only.
+        budget_s: after it no further turn begins.
 
     Raises:
-        GeneratorError: it has not won, and what stays is told; or a schedule cannot be built.
+        GeneratorError: the schedule did not win, or a schedule cannot be built.
         ToolchainError, DeviceError, EmulatorError: what is missing or broken.
     """
     default = profile_autoscheduler(place.tools.halide, place.profile, place.device.threads, {})
@@ -111,7 +111,7 @@ def confirm_winner(
 
 
 def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
-    """The run's record with the devices that the times are of, where they are others."""
+    """The run's record, with the devices of the play-off if they are others."""
     names = [device.name for device in place.devices]
     if names == device_names(run.record):
         return run.record
@@ -120,7 +120,7 @@ def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
 
 
 def _time(by_device: Mapping[str, DeviceTimes]) -> RecordedTime:
-    """On the first device."""
+    """The time on the first device."""
     first = next(iter(by_device.values()))
     return RecordedTime(first.median_ms, first.spread_ms, *first.range_ms)
 
@@ -129,5 +129,5 @@ def _not_shipped(run: RunSchedule, result: HeaderPlayOff) -> GeneratorError:
     failure = result.failures.get(_TUNED, "")
     return GeneratorError(
         f"{run.header} is not shipped. {result.verdict.message} {failure}".rstrip(),
-        next_step="Keep what is in use, or tune longer.",
+        next_step="Keep the schedule in use, or tune longer.",
     )

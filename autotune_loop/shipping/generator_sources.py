@@ -1,4 +1,4 @@
-"""The generators that shipped schedules belong to: the file that a run names, or one that the user gives."""
+"""The generators of shipped schedules: the file that a run names, or one that the user passes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 @dataclass(frozen=True)
 class GeneratorSources:
-    """Where generators are found.
+    """Where to find generators.
 
     Attributes:
-        given: generators as the user writes them, which go before those that runs name.
+        given: generators as the user writes them; they take precedence over those that runs name.
     """
 
     given: Sequence[str]
@@ -34,7 +34,7 @@ class GeneratorSources:
         """The generator of a run's task; closed afterwards.
 
         Raises:
-            GeneratorError: it is not there, cannot be opened, or is not the file that was tuned.
+            GeneratorError: it is missing, cannot be opened, or is not the file that was tuned.
             ToolchainError: a C++ source, and no compiler.
         """
         with self.open_given(task.generator) as program:
@@ -42,15 +42,15 @@ class GeneratorSources:
                 yield program
                 return
         file = task.generator_file
-        hint = "Give it with --generator."
+        hint = "Pass it with --generator."
         if file is None:
-            raise GeneratorError(f"{folder} does not tell which file generator {task.generator} is in.", next_step=hint)
+            raise GeneratorError(f"{folder} does not record the file of generator {task.generator}.", next_step=hint)
         if not file.is_file():
-            raise GeneratorError(f"{file}, which {folder} was tuned from, is gone.", next_step=hint)
+            raise GeneratorError(f"{file} is missing. {folder} was tuned from it.", next_step=hint)
         if file_sha256(file) != task.generator_sha256:
             raise GeneratorError(
-                f"{file} has been changed since {folder} was tuned, so its schedule may not fit any more.",
-                next_step="Tune again; or give the file with --generator if you know that the algorithm is the same.",
+                f"{file} has changed since {folder} was tuned, so the schedule may no longer fit.",
+                next_step="Tune again. If the algorithm is the same, pass the file with --generator.",
             )
         with self._open(f"{file}:{task.generator}") as program:
             yield program

@@ -1,4 +1,4 @@
-"""A run's schedule as it is shipped, proven against its generator."""
+"""A run's schedule as it is shipped, checked against its generator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 
 @dataclass(frozen=True)
 class ProvenSchedule:
-    """A schedule whose header was applied to its generator and gave the code that the run's own header gives.
+    """A schedule whose shipped header gives the same code as the run's own header.
 
     Attributes:
         program: the open generator.
@@ -43,7 +43,7 @@ class ProvenSchedule:
 def prove_schedule(
     run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler, sdk_version: str
 ) -> ProvenSchedule:
-    """Print the schedule for shipping and make sure that its header gives the code that the run's own header gives.
+    """Print the schedule for shipping and check that its header gives the same code as the run's own header.
 
     Raises:
         GeneratorError: the generator fails, or a header cannot be applied to it.
@@ -52,13 +52,13 @@ def prove_schedule(
     task, target = run.task, run.record.identity["halide_target"]
     funcs = read_func_table(program, task.generator, task.parameters, target, compiler)
     provenance = make_provenance(run.record, task, run.times, algorithm_hash(funcs), sdk_version)
-    # What differs between targets is told apart in the names of functions and modules.
+    # Functions and modules of several targets need different names.
     function_name = f"{task.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
     header_text = print_cpp_header(run.schedule, function_name, provenance, funcs)
     if _code(run, program, compiler, header_text) != _code(run, program, compiler, run.header_text):
         raise GeneratorError(
-            f"{run.header} gives other code once it is printed for shipping, which is a fault of the SDK.",
-            next_step="Report it with the header.",
+            f"{run.header} gives different code when it is printed for shipping. This is a bug in the SDK.",
+            next_step="Report it and attach the header.",
         )
     shipped = ShippedSchedule(
         name=task.name,
@@ -67,7 +67,7 @@ def prove_schedule(
         header=f"{task.name}.{run.profile_name}.schedule.h",
         python_module=f"{function_name}_schedule.py",
         provenance=provenance.constants(),
-        parameters=provenance.parameters,
+        parameters=provenance.origin.parameters,
         funcs=funcs,
     )
     module_text = print_python_module(run.schedule, function_name, provenance, funcs)
@@ -75,7 +75,7 @@ def prove_schedule(
 
 
 def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler, header_text: str) -> bytes:
-    """The object that the generator gives with a header."""
+    """The object code that the generator gives with a header."""
     with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
         request = GeneratorRequest(
             generator_name=run.task.generator,

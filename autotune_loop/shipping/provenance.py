@@ -1,4 +1,4 @@
-"""Where a shipped schedule comes from: facts that are written into its comment, its constants and the manifest."""
+"""Where a shipped schedule comes from: the facts in its comment, its constants and the manifest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from autotune_loop.shipping.recorded_times import RecordedTimes
@@ -14,7 +14,7 @@ from autotune_loop.shipping.tuned_task import TunedTask
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
 
-# What may stand in a comment and in a string of C++ and of Python as it is.
+# Characters that need no escape in comments and strings of C++ and Python are the others.
 _UNSAFE = re.compile(r"[^ -!#-\[\]-~]")
 _LOCAL_PATH = re.compile(r"^(?:[A-Za-z]:)?(?:.*[\\/])(?=[^\\/]*$)")
 _DEVICE_WORDS = {
@@ -25,20 +25,11 @@ _DEVICE_WORDS = {
 
 
 @dataclass(frozen=True)
-class ShippedProvenance:
-    """What a header says of itself. All text is printable ASCII without quotes and backslashes.
+class ScheduleOrigin:
+    """The generator, target and Halide that a schedule is for.
 
     Attributes:
-        parameters: of the generator; of a path only the file's name is kept.
-        device: the kind of device it was timed on, in words.
-        device_fingerprint: hash of what kind of hardware that was; equal for equal kinds.
-        clock: 'wall', or the name of a clock that is not a device's.
-        default_ms, tuned_ms: median times; the default's are None where it has none.
-        tuned_low_ms, tuned_high_ms: the fastest and the slowest process of the play-off.
-        confirmed: the two were timed against each other before the winner was announced.
-        verdict: what that showed; empty where it was not done.
-        samples: schedules that were timed for it.
-        date: of the last measurement, UTC.
+        parameters: of the generator; of a path only the file's name.
     """
 
     generator: str
@@ -48,6 +39,23 @@ class ShippedProvenance:
     halide_version: str
     autoscheduler: str
     algorithm_hash: str
+
+
+@dataclass(frozen=True)
+class ScheduleTiming:
+    """The times of a schedule and of the default.
+
+    Attributes:
+        device: the kind of device, in words.
+        device_fingerprint: hash of the kind of hardware; equal for equal kinds.
+        clock: 'wall', or the name of a clock that is not a device's.
+        default_ms, tuned_ms: median times; the default's are None if it has none.
+        tuned_low_ms, tuned_high_ms: the fastest and the slowest process of the play-off.
+        confirmed: a play-off compared the two.
+        verdict: of the play-off; empty without one.
+        samples: schedules timed in the run.
+    """
+
     device: str
     device_fingerprint: str
     clock: str
@@ -60,46 +68,54 @@ class ShippedProvenance:
     confirmed: bool
     verdict: str
     samples: int
+
+
+@dataclass(frozen=True)
+class ShippedProvenance:
+    """The facts in a shipped schedule's comment and constants. All text is printable ASCII without quotes and
+    backslashes.
+
+    Attributes:
+        date: of the last measurement, UTC.
+    """
+
+    origin: ScheduleOrigin
+    timing: ScheduleTiming
     weights_sha256: str
     date: str
     sdk_version: str
 
-    @property
-    def clock_words(self) -> str:
-        """What the times are, for people."""
-        return Clock.words_of(self.clock)
-
-    @property
-    def _default(self) -> str:
-        if self.default_ms is None or self.default_spread_ms is None:
-            return "has no time"
-        how = "in turns with it" if self.confirmed else "each was timed once"
-        return f"{_milliseconds(self.default_ms, self.default_spread_ms)}, {how}"
-
     def comment(self) -> list[str]:
-        """Lines for the head of a file."""
-        given = " ".join(f"{key}={value}" for key, value in self.parameters.items()) or "none"
-        tuned = _milliseconds(self.tuned_ms, self.tuned_spread_ms)
-        between = f"processes took {self.tuned_low_ms:.4g} to {self.tuned_high_ms:.4g} ms, {self.clock_words}"
+        """Lines for the top of a file."""
+        origin, timing = self.origin, self.timing
+        tuned = _milliseconds(timing.tuned_ms, timing.tuned_spread_ms)
+        between = f"processes took {timing.tuned_low_ms:.4g} to {timing.tuned_high_ms:.4g} ms"
+        default = "has no time"
+        if timing.default_ms is not None and timing.default_spread_ms is not None:
+            how = "in turns with it" if timing.confirmed else "each was timed once"
+            default = f"{_milliseconds(timing.default_ms, timing.default_spread_ms)}, {how}"
         return [
-            f"generator     {self.generator}, parameters: {given}",
-            f"algorithm     {self.algorithm_hash}",
-            f"target        {self.target_profile}: {self.halide_target}",
-            f"made with     Halide {self.halide_version}, {self.autoscheduler}, SDK {self.sdk_version}",
-            f"device        {self.device}, {self.device_fingerprint}",
-            f"time          {tuned}, median and spread; {between}",
-            f"default       {self._default}",
-            f"play-off      {self.verdict or 'none'}",
-            f"samples       {self.samples} timed",
+            f"generator     {origin.generator}, parameters: {_parameters_text(origin) or 'none'}",
+            f"algorithm     {origin.algorithm_hash}",
+            f"target        {origin.target_profile}: {origin.halide_target}",
+            f"made with     Halide {origin.halide_version}, {origin.autoscheduler}, SDK {self.sdk_version}",
+            f"device        {timing.device}, {timing.device_fingerprint}",
+            f"time          {tuned}, median and spread; {between}, {Clock.words_of(timing.clock)}",
+            f"default       {default}",
+            f"play-off      {timing.verdict or 'none'}",
+            f"samples       {timing.samples} timed",
             f"weights       {self.weights_sha256}",
             f"date          {self.date}",
         ]
 
     def constants(self) -> dict[str, str | int | float | bool | None]:
         """Every fact by its name, as plain values."""
-        parameters = " ".join(f"{key}={value}" for key, value in self.parameters.items())
-        facts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**facts, "parameters": parameters}
+        own = {"weights_sha256": self.weights_sha256, "date": self.date, "sdk_version": self.sdk_version}
+        return {**vars(self.origin), "parameters": _parameters_text(self.origin), **vars(self.timing), **own}
+
+
+def _parameters_text(origin: ScheduleOrigin) -> str:
+    return " ".join(f"{key}={value}" for key, value in origin.parameters.items())
 
 
 def make_provenance(
@@ -107,26 +123,36 @@ def make_provenance(
 ) -> ShippedProvenance:
     """The facts of one argument set of a run."""
     identity = record.identity
+
+    def fact(key: str) -> str:
+        return printable(identity.get(key, ""))
+
+    parameters = {printable(key): printable(without_folder(value)) for key, value in sorted(task.parameters.items())}
+    default = times.default
     return ShippedProvenance(
-        generator=printable(task.generator),
-        parameters={printable(key): printable(without_folder(value)) for key, value in sorted(task.parameters.items())},
-        target_profile=printable(identity.get("profile", "")),
-        halide_target=printable(identity.get("halide_target", "")),
-        halide_version=printable(identity.get("halide_version", "")),
-        autoscheduler=printable(identity.get("autoscheduler", "")),
-        algorithm_hash=algorithm_hash,
-        device=_device(record),
-        device_fingerprint=_fingerprint(record),
-        clock=printable(times.clock),
-        default_ms=None if times.default is None else _rounded(times.default.median_ms),
-        default_spread_ms=None if times.default is None else _rounded(times.default.spread_ms),
-        tuned_ms=_rounded(times.tuned.median_ms),
-        tuned_spread_ms=_rounded(times.tuned.spread_ms),
-        tuned_low_ms=_rounded(times.tuned.low_ms),
-        tuned_high_ms=_rounded(times.tuned.high_ms),
-        confirmed=times.confirmed,
-        verdict=printable(times.verdict),
-        samples=times.samples,
+        ScheduleOrigin(
+            generator=printable(task.generator),
+            parameters=parameters,
+            target_profile=fact("profile"),
+            halide_target=fact("halide_target"),
+            halide_version=fact("halide_version"),
+            autoscheduler=fact("autoscheduler"),
+            algorithm_hash=algorithm_hash,
+        ),
+        ScheduleTiming(
+            device=_device(record),
+            device_fingerprint=_fingerprint(record),
+            clock=printable(times.clock),
+            default_ms=None if default is None else _rounded(default.median_ms),
+            default_spread_ms=None if default is None else _rounded(default.spread_ms),
+            tuned_ms=_rounded(times.tuned.median_ms),
+            tuned_spread_ms=_rounded(times.tuned.spread_ms),
+            tuned_low_ms=_rounded(times.tuned.low_ms),
+            tuned_high_ms=_rounded(times.tuned.high_ms),
+            confirmed=times.confirmed,
+            verdict=printable(times.verdict),
+            samples=times.samples,
+        ),
         weights_sha256=printable(times.weights_sha256 or identity.get("start_weights_sha256", "")),
         date=datetime.fromtimestamp(times.tuned_unix_s, UTC).date().isoformat(),
         sdk_version=printable(sdk_version),
@@ -134,17 +160,17 @@ def make_provenance(
 
 
 def printable(text: str) -> str:
-    """`text` with a question mark for everything that cannot stand in a comment or a string as it is."""
+    """`text` with a question mark for every character that would need an escape in a comment or a string."""
     return _UNSAFE.sub("?", text)
 
 
 def without_folder(value: str) -> str:
-    """A parameter's value; of a path only the last part, which says nothing about the machine."""
+    """A parameter's value; of a path only the last part, so that it reveals nothing about the machine."""
     return _LOCAL_PATH.sub("", value)
 
 
 def _device(record: RunRecord) -> str:
-    """A kind: names of devices and machines are nobody's business."""
+    """The kind of device; names of devices and machines stay private."""
     names = device_names(record)
     boards = "one board" if len(names) <= 1 else f"{len(names)} boards"
     words = _DEVICE_WORDS.get(names[0], boards) if len(names) == 1 else boards
@@ -152,7 +178,7 @@ def _device(record: RunRecord) -> str:
 
 
 def device_names(record: RunRecord) -> list[str]:
-    """The devices that a run was timed on, as its user calls them."""
+    """The names of the devices that a run was timed on."""
     return [name for text in record.settings.get("devices", "").split(",") if (name := text.strip())]
 
 

@@ -1,4 +1,4 @@
-"""What a run's database says about the schedule that is shipped; it is only read."""
+"""The times of a shipped schedule, from its run's database."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def verdict_words(verdict: Mapping[str, Any], *, against_incumbent: bool = False
     """'faster: 1.250 times as fast (95 percent interval 1.200 to 1.310)', from a verdict's JSON form.
 
     Args:
-        against_incumbent: as the header in use, and not as the default schedule; the words tell.
+        against_incumbent: it was compared with the header in use, not with the default.
 
     Raises:
-        KeyError, TypeError, ValueError, ZeroDivisionError: it is not one.
+        KeyError, TypeError, ValueError, ZeroDivisionError: it is not a verdict.
     """
     reason, estimate = str(verdict["reason"]), verdict["estimate"]
     if estimate is None:
@@ -51,9 +51,9 @@ class RecordedTime:
     """A schedule's time on the run's first device.
 
     Attributes:
-        spread_ms: robust standard deviation between the turns of the play-off, or within the one timing.
-        low_ms, high_ms: the fastest and the slowest turn, each a process of its own: where a later one is to be
-            expected. Equal to the median where it was timed once.
+        spread_ms: robust standard deviation between the turns of the play-off, or within the only timing.
+        low_ms, high_ms: the fastest and the slowest turn; expect later processes between them. Equal to the median if
+            it was timed once.
     """
 
     median_ms: float
@@ -64,16 +64,16 @@ class RecordedTime:
 
 @dataclass(frozen=True)
 class RecordedTimes:
-    """What was measured for one argument set.
+    """The measurements of one argument set.
 
     Attributes:
-        default: the schedule without tuning; None where it has no time.
-        confirmed: the times are of the play-off.
+        default: of the schedule without tuning; None if it has no time.
+        confirmed: the times are from the play-off.
         clock: 'wall', or the name of a clock that is not a device's.
         samples: schedules timed.
-        weights_sha256: of the newest weights that were accepted; None where none were.
-        tuned_unix_s: when the last of it was measured.
-        verdict: of the play-off, in words; empty where there was none.
+        weights_sha256: of the newest accepted weights; None without any.
+        tuned_unix_s: when the last measurement was recorded.
+        verdict: of the play-off, in words; empty without one.
     """
 
     tuned: RecordedTime
@@ -102,7 +102,7 @@ def read_recorded_times(folder: Path, name: str, function_name: str, task_index:
         ) from error
     if "incumbent" in text.partition("\n")[0]:
         raise RunFolderError(
-            f"{folder} has nothing new to ship for {name}: the header in use was not beaten.",
+            f"{folder} has nothing new to ship for {name}: the header in use is still the best.",
             next_step="Keep that header, or tune longer.",
         )
     found = _SAMPLE.search(text)
@@ -119,10 +119,10 @@ def read_recorded_times(folder: Path, name: str, function_name: str, task_index:
 
 
 def _read(path: Path, read: Callable[[sqlite3.Connection], RecordedTimes]) -> RecordedTimes:
-    """What is wrong with the file becomes one message."""
+    """Read the database; raise RunFolderError if it is damaged."""
     next_step = "Ship another run, or tune again."
     if not path.is_file():
-        raise RunFolderError(f"{path} is missing: the run's measurements are in it.", next_step=next_step)
+        raise RunFolderError(f"{path} is missing: it has the run's measurements.", next_step=next_step)
     try:
         return read_database(path, read)
     except (
@@ -150,7 +150,7 @@ def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: s
         ).fetchone()
         symbol = None if row is None else str(row[0])
     if symbol is None:
-        raise ValueError(f"it has no candidate {found[0].removeprefix('for ')}, which its best header is of")
+        raise ValueError(f"it has no candidate {found[0].removeprefix('for ')}, which the best header is for")
     return symbol
 
 
@@ -168,7 +168,7 @@ def _times(database: sqlite3.Connection, symbol: str, task_index: int) -> Record
         "SELECT purpose, device, clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (symbol,)
     ).fetchall()
     if not rows:
-        raise ValueError(f"it has no time of {symbol}, which its best header is of")
+        raise ValueError(f"it has no time of {symbol}, which the best header is for")
     verdict = _verdict(database, task_index)
     turns = int(verdict.get("turns", 0))
     purpose = _PLAY_OFF if turns > 0 else str(rows[0][0])
@@ -206,7 +206,7 @@ def _words(verdict: Mapping[str, Any], symbol: str, default_symbol: str | None) 
 
 
 def _verdict(database: sqlite3.Connection, task_index: int) -> dict[str, Any]:
-    """What the newest play-off has shown; empty where there was none."""
+    """The verdict of the newest play-off; empty without one."""
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name='verdicts'").fetchone():
         return {}
     row = database.execute(
@@ -216,7 +216,7 @@ def _verdict(database: sqlite3.Connection, task_index: int) -> dict[str, Any]:
 
 
 def _time(database: sqlite3.Connection, symbol: str, device: str, purpose: str, turns: int) -> RecordedTime | None:
-    """The median of the turns that decided: those that chose the winner among many flatter it."""
+    """The median of the turns that decided; those that chose the winner would flatter it."""
     rows = database.execute(
         "SELECT median_ms, spread_ms FROM measurements WHERE symbol=? AND device=? AND purpose=?"
         " ORDER BY rowid DESC LIMIT ?",
@@ -234,7 +234,7 @@ def _time(database: sqlite3.Connection, symbol: str, device: str, purpose: str, 
 
 def _checked(value: float, least: float, end: float, what: str) -> float:
     if not least <= value < end:
-        raise ValueError(f"{value} is no {what}")
+        raise ValueError(f"{value} is not a {what}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The schedule that a run found, with what is known of it."""
+"""The schedule that a run found, with its times and options."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RunSchedule:
         folder: of the run.
         header: best.<name>.schedule.h.
         header_text: its content.
-        inputs: what it was timed with.
-        objective: what it is good at, where there are several devices.
+        inputs: the inputs it was timed with.
+        objective: what it was chosen for, on several devices.
     """
 
     folder: Path
@@ -45,10 +45,10 @@ class RunSchedule:
 
 
 def read_run_schedules(folder: Path) -> list[RunSchedule]:
-    """What the run in `folder` has to ship, an element for each argument set.
+    """The schedules of the run in `folder`, one for each argument set.
 
     Raises:
-        RunFolderError: it is no run folder, or a file of it is missing or damaged.
+        RunFolderError: it is not a run folder, or one of its files is missing or damaged.
     """
     record = read_run_record(folder)
     return [_run_schedule(folder, record, task) for task in tuned_tasks(folder, record)]
@@ -59,7 +59,7 @@ def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedu
     if not header.is_file():
         raise RunFolderError(
             f"{folder} has no winner to ship: {header.name} is missing from its samples.",
-            next_step="Go on with the run: sdk autotune … --resume.",
+            next_step="Continue the run: sdk autotune … --resume.",
         )
     try:
         text = read_schedule(header)
@@ -67,7 +67,7 @@ def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedu
     except GeneratorError as error:
         where = "" if error.message.startswith(str(header)) else f"{header}: "
         raise RunFolderError(
-            f"{where}{error.message}", next_step="The header was changed or damaged: go on with the run, or tune again."
+            f"{where}{error.message}", next_step="The header was changed or damaged. Continue the run, or tune again."
         ) from error
     times = read_recorded_times(folder, task.name, task.function_name, task.index)
     return RunSchedule(

@@ -1,4 +1,4 @@
-"""Writing a shipped folder: only over files that were shipped before, and that nobody has changed."""
+"""Writing a shipped folder; only shipped files that nobody has changed are overwritten."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from targets.errors import RunFolderError, UsageError
 from targets.process.atomic_write import write_atomically
 from targets.process.content_cache import file_sha256
 
-# Where files lie until all of them are written, and then until all of them are in their places; folders, so that what a
-# killed process leaves is no shipped file.
+# The folders of files until all are written, and then until all are moved into place: what a killed process leaves is
+# then not taken for a shipped file.
 _UNFINISHED = ".unfinished"
 _WRITTEN = ".written"
-# Words of a target that say nothing about the hardware: a schedule fits with and without them.
+# Target features that are not about the hardware: a schedule fits with and without them.
 _NOT_OF_HARDWARE = re.compile(
     r"debug|enable_backtraces|no_asserts|no_bounds_query|no_runtime|user_context|profile(_by_timer)?|tune_\w+|"
     r"c_plus_plus_name_mangling|large_buffers|fuzz_float_stores|soft_float_abi|[mta]san|sanitizer_coverage|trace_\w+|"
@@ -31,13 +31,12 @@ _NOT_OF_HARDWARE = re.compile(
 
 
 def open_ship_folder(folder: Path) -> ShipManifest:
-    """What the folder holds; nothing where it is new or empty. Hidden files are nobody's.
+    """The manifest of a folder, empty for a new or empty one. Hidden files are ignored.
 
-    Where another process is putting files into it, this waits; where one was killed, this does what was left of it.
+    Waits while another process writes to the folder, and finishes the work of one that was killed.
 
     Raises:
-        RunFolderError: it holds files that are not `sdk ship`'s, or shipped ones that were changed; or it cannot be
-            read or written.
+        RunFolderError: it has files that `sdk ship` did not write, or changed ones; or it cannot be read or written.
     """
     try:
         if not folder.exists():
@@ -61,8 +60,8 @@ def _open(folder: Path) -> ShipManifest:
         return ShipManifest()
     if FILE_NAME not in names:
         raise RunFolderError(
-            f"{folder} holds files that were not shipped, such as {names[0]}.",
-            next_step="Choose a folder of its own with -o.",
+            f"{folder} has files that were not shipped, such as {names[0]}.",
+            next_step="Choose a separate folder with -o.",
         )
     manifest = read_manifest(folder)
     _check_unchanged(folder, manifest, manifest.files)
@@ -73,13 +72,11 @@ def _check_unchanged(folder: Path, manifest: ShipManifest, names: Iterable[str])
     for name in names:
         path = folder / name
         if path.is_file() and file_sha256(path) != manifest.files.get(name):
-            raise RunFolderError(
-                f"{path} has been changed since it was shipped.", next_step="Move it away if it is to be replaced."
-            )
+            raise RunFolderError(f"{path} was changed after it was shipped.", next_step="Move it away to replace it.")
 
 
 def shown_files(folder: Path) -> list[str]:
-    """The names of its files that are not hidden, sorted.
+    """The names of the files that are not hidden, sorted.
 
     Raises:
         OSError: it cannot be read.
@@ -88,21 +85,21 @@ def shown_files(folder: Path) -> list[str]:
 
 
 def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: Mapping[str, str]) -> ShipManifest:
-    """Put schedules beside those that are there, or in their place; returns what the folder then holds.
+    """Add schedules to a folder, or replace them; returns the new manifest.
 
-    One process after the other does so; the files of each are put in their places once all of them are on the disk.
+    One process writes at a time, and its files are moved into place once all of them are on the disk.
 
     Args:
         texts: the files of `shipped`.
 
     Raises:
-        RunFolderError: as `open_ship_folder`; a file that is to be written is there and was not shipped.
-        UsageError: two schedules would have one name.
+        RunFolderError: as `open_ship_folder`; or a file to write exists and was not shipped.
+        UsageError: two schedules would have the same file name.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _lock(folder):
-            # What another process has shipped meanwhile is in it.
+            # It has what another process has shipped meanwhile.
             before = _open(folder)
             _check_names((*before.schedules, *shipped))
             by_function = {schedule.function_name: schedule for schedule in (*before.schedules, *shipped)}
@@ -128,7 +125,7 @@ def _unusable(folder: Path, error: OSError) -> RunFolderError:
 
 @contextlib.contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """The folder itself is locked: a file for that would be committed with the others."""
+    """Lock the folder itself: a lock file would be committed with the others."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -164,16 +161,16 @@ def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _put_in_place(folder: Path) -> None:
-    """Move what was written to its places and delete what is no longer shipped; or what a killed process left of that.
+    """Move written files into place and delete those that are no longer shipped; also after a killed process.
 
     Raises:
-        RunFolderError: since that process was killed, somebody has changed a file that would be replaced.
+        RunFolderError: a file that would be replaced was changed since that process was killed.
         OSError: a file cannot be moved or deleted.
     """
     written = folder / _WRITTEN
     if not written.is_dir():
         return
-    # The manifest goes last: until it is there the folder does not agree with it, which --check tells.
+    # The manifest is moved last: until then --check reports the difference.
     if (written / FILE_NAME).exists():
         manifest = read_manifest(written)
         before = read_manifest(folder) if (folder / FILE_NAME).exists() else ShipManifest()
@@ -198,12 +195,12 @@ def _check_names(schedules: Iterable[ShippedSchedule]) -> None:
             if owners.setdefault(name, owner) != owner:
                 raise UsageError(
                     f"{owners[name]} and {owner} would both be {name}.",
-                    next_step="Ship one into another folder, or tune it with another --function-name.",
+                    next_step="Ship one to another folder, or tune it with another --function-name.",
                 )
 
 
 def dispatch_target(halide_target: str) -> str:
-    """A target string with only what decides whether a schedule fits."""
+    """A target string with only the features that decide whether a schedule fits."""
     words = halide_target.split("-")
     return "-".join(word for word in words if not _NOT_OF_HARDWARE.fullmatch(word))
 

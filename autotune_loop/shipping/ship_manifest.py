@@ -1,4 +1,4 @@
-"""`ship.json`: what a shipped folder holds, for machines and for the next time something is shipped into it."""
+"""`ship.json`: the manifest of a shipped folder, for tools and for the next `sdk ship`."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class ShippedSchedule:
     """One schedule of one generator for one target.
 
     Attributes:
-        name: of the generator's function; what its schedules for all targets are called by.
-        function_name: the <name> of this one's `apply_schedule_<name>`.
-        dispatch_target: Halide's target string with what decides whether it fits.
+        name: of the generator's function; common to its schedules for all targets.
+        function_name: the <name> of its own `apply_schedule_<name>`.
+        dispatch_target: Halide's target string with the features that decide whether it fits.
         header, python_module: its files.
-        provenance: the facts as they stand in its constants.
+        provenance: the facts, as in its constants.
         parameters: of the generator; of a path only the file's name.
         funcs: the pipeline that it was made for.
-        sizes: what became of it at other sizes than its estimates; None where that was not tried.
-        guard: the C header that calls another kernel at sizes that it does not take; empty where there is none.
+        sizes: the results at other sizes than its estimates; None if they were not tried.
+        guard: the C header that calls another kernel at sizes that it does not take; empty without one.
     """
 
     name: Annotated[str, _c_name]
@@ -125,7 +125,7 @@ def read_manifest(folder: Path) -> ShipManifest:
     except FileNotFoundError as error:
         raise RunFolderError(
             f"{folder} is not a shipped folder: its {FILE_NAME} cannot be read ({error.strerror}).",
-            next_step="Give the folder that `sdk ship` wrote.",
+            next_step="Pass a folder that `sdk ship` wrote.",
         ) from error
     file = source.check(record(_ManifestFile), source.json(text))
     return ShipManifest(file.schedules, file.files)

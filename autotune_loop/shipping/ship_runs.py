@@ -32,16 +32,16 @@ def ship_runs(
     trial: SizeTrial | None = None,
     guard: bool = False,
 ) -> ShipManifest:
-    """Put the schedules of the runs into the folder `output`, beside those for other targets that are there.
+    """Write the schedules of the runs into the folder `output`, beside those for other targets.
 
     Args:
-        confirm: holds a play-off, and returns the schedule with the times of it; None takes the run's own.
-        trial: runs a schedule at sizes; None leaves that out.
-        guard: write a C header, too, that calls another kernel at sizes that a schedule does not take.
+        confirm: holds a play-off and returns the schedule with its times; None uses the run's own times.
+        trial: runs a schedule at other sizes; None skips that.
+        guard: also write a C header that calls another kernel at sizes that the schedule does not take.
 
     Raises:
-        RunFolderError: a run folder is damaged or has no winner; `output` holds foreign or changed files.
-        GeneratorError: a generator is not the one that was tuned, a header cannot be applied, a play-off is not won, or
+        RunFolderError: a run folder is damaged or has no winner; `output` has foreign or changed files.
+        GeneratorError: a generator is not the one that was tuned, a header cannot be applied, a play-off is lost, or
             a size fails.
         UsageError: two runs are for one generator and target.
         ToolchainError: no C++ compiler is installed.

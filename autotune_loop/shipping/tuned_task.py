@@ -1,4 +1,4 @@
-"""What one schedule of a run is for: the generator, its parameters, the name it is built under."""
+"""The tuning tasks that a run recorded: generator, parameters, function name."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class TunedTask:
         index: its number in the run.
         name: of best.<name>.schedule.h; a C identifier.
         generator: the registered name.
-        generator_file: where it was; None where the run does not tell.
+        generator_file: None if the run did not record it.
         generator_sha256: of that file.
         parameters: of the generator.
-        function_name: the name that its kernels were built under; a C identifier.
+        function_name: of its kernels; a C identifier.
     """
 
     index: int
@@ -44,10 +44,10 @@ class TunedTask:
 
 
 def tuned_tasks(folder: Path, record: RunRecord) -> list[TunedTask]:
-    """What the run in `folder` has tuned, in its order.
+    """The tasks of the run in `folder`, in their order.
 
     Raises:
-        RunFolderError: its record does not tell.
+        RunFolderError: its record is damaged.
     """
     if not _PROFILE_NAME.fullmatch(required(folder, record, "profile")):
         raise damaged(folder, "profile", "the name of a profile")
@@ -78,7 +78,7 @@ def tuned_tasks(folder: Path, record: RunRecord) -> list[TunedTask]:
 
 
 def _listed_tasks(folder: Path, record: RunRecord) -> list[TunedTask]:
-    """Of a run over several generators."""
+    """The tasks of a run over several generators."""
     tasks = _json_list(folder, record.identity["tasks"], "tasks")
     files = _json_list(folder, record.settings.get("generator_files", ""), "generator_files")
     if len(files) != len(tasks) or not all(isinstance(file, str) for file in files):
@@ -108,7 +108,7 @@ def _task(folder: Path, key: str, index: int, fields: Any, file: str) -> TunedTa
 
 
 def recorded_inputs(folder: Path, record: RunRecord) -> KernelInputs:
-    """What the run's kernels were called with; of the user's own data only its hash is recorded, so it is left out.
+    """The inputs of the run's kernels, without the user's own data, of which only a hash is recorded.
 
     Raises:
         RunFolderError: its record is damaged.
@@ -121,7 +121,7 @@ def recorded_inputs(folder: Path, record: RunRecord) -> KernelInputs:
 
 
 def recorded_objective(folder: Path, record: RunRecord) -> Objective:
-    """What the winner was to be good at.
+    """The objective of the run.
 
     Raises:
         RunFolderError: its record is damaged.
@@ -157,7 +157,7 @@ def required(folder: Path, record: RunRecord, key: str) -> str:
     """A value that every run records.
 
     Raises:
-        RunFolderError: it is not there.
+        RunFolderError: it is missing.
     """
     value = record.identity.get(key, "")
     if not value:
@@ -168,6 +168,6 @@ def required(folder: Path, record: RunRecord, key: str) -> str:
 def damaged(folder: Path, key: str, expected: str) -> RunFolderError:
     """The error for a record with a wrong value."""
     return RunFolderError(
-        f"{folder / FILE_NAME} is damaged: {key} is not what a run writes; expected {expected}.",
+        f"{folder / FILE_NAME} is damaged: {key} is wrong; expected {expected}.",
         next_step="Ship another run, or tune again.",
     )

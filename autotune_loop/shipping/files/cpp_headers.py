@@ -15,12 +15,12 @@ _CHECK = Path(__file__).parent / "pipeline_check.h"
 
 
 def print_cpp_header(schedule: Schedule, name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow]) -> str:
-    """A header with `apply_schedule_<name>`, which first makes sure that the pipeline has these Funcs.
+    """A header with `apply_schedule_<name>`, which first checks that the pipeline has these Funcs.
 
-    It needs no other file. What it was made with is in the namespace `<name>_provenance`, too.
+    It needs no other file. The namespace `<name>_provenance` has the provenance as constants.
 
     Raises:
-        GeneratorError: the schedule does not hold together, or `name` cannot be a function's.
+        GeneratorError: the schedule is inconsistent, or `name` is not a function name.
     """
     check = f'::halide_sdk_1::check_pipeline(pipeline, "{name}", {name}_provenance::halide_version,'
     return print_header(
@@ -33,7 +33,7 @@ def print_cpp_header(schedule: Schedule, name: str, provenance: ShippedProvenanc
 
 
 def pipeline_check_text() -> str:
-    """The C++ that headers check pipelines with; any number of copies may meet in one file."""
+    """The C++ code that checks pipelines; one file may contain several copies."""
     return _CHECK.read_text(encoding="utf-8").replace('#include "Halide.h"\n\n', "")
 
 
@@ -71,9 +71,9 @@ class DispatchedSchedule:
 
     Attributes:
         function_name: the <name> of its `apply_schedule_<name>`.
-        target: Halide's target string with what decides whether it fits.
-        file_name: its header; beside this one.
-        module_name: its Python module; beside this one.
+        target: Halide's target string with the features that decide whether it fits.
+        file_name: its header, in the same folder.
+        module_name: its Python module, in the same folder.
     """
 
     function_name: str
@@ -83,8 +83,8 @@ class DispatchedSchedule:
 
 
 def print_cpp_dispatch(name: str, schedules: Sequence[DispatchedSchedule]) -> str:
-    """A header with `apply_schedule_<name>`, which takes the schedule that fits the target best or stops, and
-    `try_apply_schedule_<name>`, which returns false where none fits.
+    """A header with `apply_schedule_<name>`, which applies the schedule that fits the target best or stops the build,
+    and `try_apply_schedule_<name>`, which returns false if none fits.
     """
     includes = "".join(f'#include "{schedule.file_name}"\n' for schedule in schedules)
     targets = ", ".join(f'"{schedule.target}"' for schedule in schedules)

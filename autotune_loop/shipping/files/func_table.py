@@ -1,4 +1,4 @@
-"""The Funcs of a pipeline: names behind indices, and hashes of what they compute."""
+"""The Funcs of a pipeline: their names by index, and hashes of their definitions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class FuncRow:
     """One Func of a pipeline.
 
     Attributes:
-        name: without the numbers by which Halide tells apart what has one name in one process.
-        definition: hash of its definitions as text; 0 where that would be too long to be compared.
-        domains: hash of what its reductions run over; 0 as above.
+        name: without the numbers that Halide adds to equal names in one process.
+        definition: hash of its definitions as text; 0 if that text is too long to compare.
+        domains: hash of its reduction domains; 0 as above.
     """
 
     name: str
@@ -45,7 +45,7 @@ def read_func_table(
     halide_target: str,
     compiler: HostCppCompiler,
 ) -> tuple[FuncRow, ...]:
-    """The rows in the order of `Pipeline::get_func`. The generator is run, and nothing is compiled but our plug-in.
+    """The rows in the order of `Pipeline::get_func`. Runs the generator, but compiles only our plug-in.
 
     Raises:
         GeneratorError: the generator fails.
@@ -59,7 +59,7 @@ def read_func_table(
             function_name="funcs",
             base_name="funcs",
             output_folder=Path(folder),
-            # The plug-in writes it, and ends the generator before Halide would.
+            # The plug-in writes the table and ends the generator before Halide writes a schedule.
             emit=("schedule",),
             halide_target=halide_target,
             parameters=parameters,
@@ -78,8 +78,8 @@ def _rows(text: str, generator_name: str) -> tuple[FuncRow, ...]:
         if row is None:
             name = line.partition("\t")[0][:_SHOWN_CHARACTERS]
             raise GeneratorError(
-                f"Generator {generator_name} has a Func named {name!r}, which cannot be told in a shipped header.",
-                next_step="Name it with letters, digits, underscores and dots, and tune again.",
+                f"Generator {generator_name} has a Func named {name!r}, which a shipped header cannot contain.",
+                next_step="Rename it with letters, digits, underscores and dots, then tune again.",
             )
         rows.append(FuncRow(row[1], int(row[2], 16), int(row[3], 16)))
     if not rows:

@@ -1,4 +1,4 @@
-"""A C header that calls the tuned kernel where its schedule takes the size, and another kernel where it does not."""
+"""A C header that calls the tuned kernel if its schedule takes the size, and else another kernel."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class KernelArgument:
     """One argument.
 
     Attributes:
-        name: without the number by which Halide tells equal names apart.
-        c_type: 'halide_buffer_t' of a buffer, else the C type of the value.
+        name: without the number that Halide adds to equal names.
+        c_type: 'halide_buffer_t' for a buffer, else the C type of the value.
         is_output: a buffer that is written.
-        estimates: least coordinate and extent of each dimension; empty for a scalar, or where there are none.
+        estimates: minimum and extent of each dimension; empty for a scalar, or without estimates.
     """
 
     name: str
@@ -36,7 +36,7 @@ class KernelArgument:
 
 
 def read_signature(events: Sequence[Mapping[str, Any]], kernel: str) -> tuple[KernelArgument, ...]:
-    """The arguments of `kernel` among the events of the runner's list.
+    """The arguments of `kernel` from the events of the runner's list.
 
     Raises:
         GeneratorError: the list has no such kernel or is damaged.
@@ -52,7 +52,7 @@ def read_signature(events: Sequence[Mapping[str, Any]], kernel: str) -> tuple[Ke
 def _argument(item: Mapping[str, Any]) -> KernelArgument:
     name = str(item["name"]).partition("$")[0]
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no argument's name")
+        raise ValueError(f"{name!r} is not an argument name")
     if item["kind"] == "input_scalar":
         return KernelArgument(name, _c_type(str(item["type_code"]), int(item["bits"])), False, ())
     estimates = tuple((_int32(low), _int32(extent)) for low, extent in item.get("estimates") or ())
@@ -61,12 +61,12 @@ def _argument(item: Mapping[str, Any]) -> KernelArgument:
 
 def _int32(value: object) -> int:
     if type(value) is not int or value not in _INT32:
-        raise ValueError(f"{value!r} is no coordinate")
+        raise ValueError(f"{value!r} is not a coordinate")
     return value
 
 
 def _c_type(code: str, bits: int) -> str:
-    """As Halide's headers write it."""
+    """The C type as in Halide's headers."""
     if code == "handle":
         return "void *"
     if code == "float" and bits in (32, 64):
@@ -87,8 +87,8 @@ def guard_file(name: str) -> str:
 def print_guard_header(name: str, signature: Sequence[KernelArgument]) -> str:
     """A header with `<name>_guarded`, which takes the arguments of the kernels `<name>_tuned` and `<name>_fallback`.
 
-    Which of them is called is asked by a bounds query: the tuned kernel is called without memory and answers with the
-    regions that it would touch. That computes nothing, and is right for whatever schedule the kernel has.
+    A bounds query decides which of them is called: the tuned kernel is called without memory and answers with the
+    regions that it would touch. That computes nothing and is right for any schedule.
     """
     arguments = [_Argument(index, argument) for index, argument in enumerate(signature)]
     parameters = ", ".join(argument.declaration for argument in arguments)
@@ -109,7 +109,7 @@ def print_guard_header(name: str, signature: Sequence[KernelArgument]) -> str:
 
 
 class _Argument:
-    """An argument under a name that no other has and that C takes."""
+    """An argument under a unique C name."""
 
     def __init__(self, index: int, argument: KernelArgument) -> None:
         self.name = f"a{index}_" + re.sub(r"[^A-Za-z0-9_]", "_", argument.name)

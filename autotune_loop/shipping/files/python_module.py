@@ -117,11 +117,11 @@ _IMPORTS = "import importlib.metadata\nimport re\nimport warnings\n\n"
 
 
 def print_python_module(schedule: Schedule, name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow]) -> str:
-    """A module with `apply_schedule(pipeline, target, strict=False)`, which first makes sure that the pipeline has
-    these Funcs. It needs Halide and no other file; what it was made with is in constants.
+    """A module with `apply_schedule(pipeline, target, strict=False)`, which first checks that the pipeline has these
+    Funcs. It needs Halide and no other file; constants have the provenance.
 
     Raises:
-        GeneratorError: the schedule does not hold together.
+        GeneratorError: the schedule is inconsistent.
     """
     rows = "".join(f'    ("{row.name}", 0x{row.definition:016X}),\n' for row in funcs)
     constants = "".join(f"{key.upper()} = {_literal(value)}\n" for key, value in provenance.constants().items())
@@ -143,8 +143,8 @@ def _literal(value: str | float | bool | None) -> str:
 
 
 def print_python_dispatch(name: str, schedules: Sequence[DispatchedSchedule]) -> str:
-    """A module with `apply_schedule`, which takes the schedule that fits the target best or raises, and
-    `try_apply_schedule`, which returns False where none fits.
+    """A module with `apply_schedule`, which applies the schedule that fits the target best or raises, and
+    `try_apply_schedule`, which returns False if none fits.
     """
     modules = ", ".join(schedule.module_name for schedule in schedules)
     rows = "".join(f'    ("{schedule.target}", {schedule.module_name}.apply_schedule),\n' for schedule in schedules)

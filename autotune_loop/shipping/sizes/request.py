@@ -12,10 +12,10 @@ from targets.errors import UsageError
 
 
 class SizeVerdict(Enum):
-    """How a call at a size ended."""
+    """The result of a call at a size."""
 
     ACCEPTED = "accepted"
-    # Halide's own checks stopped it before anything was computed: the caller gets an error code.
+    # Halide's checks stopped it before anything was computed; the caller gets an error code.
     REFUSED = "refused by Halide"
     WRONG_OUTPUT = "wrong output"
     FAILED = "failed"
@@ -26,8 +26,8 @@ class SizeOutcome:
     """One size's verdict.
 
     Attributes:
-        size: of the first output, such as '1920x1080' or '640x480@3x5' with the least coordinates behind the @.
-        message: why it was not accepted; empty where it was.
+        size: of the first output, such as '1920x1080', or '640x480@3x5' with the minimum coordinates after the @.
+        message: why it was not accepted; else empty.
     """
 
     size: str
@@ -36,7 +36,7 @@ class SizeOutcome:
 
 
 _SIZE = re.compile(r"(?P<extents>\d{1,9}(?:x\d{1,9})*)(?:@(?P<mins>-?\d{1,9}(?:x-?\d{1,9})*))?", re.ASCII)
-# A dimension that is shorter is one of channels or the like, whose extent is no matter of size.
+# Shorter dimensions are channels or the like, which are not part of the size.
 _SHORTEST_SPATIAL = 5
 _ODD_EXTENTS = (131, 67)
 _SMALLER_THAN_A_TILE = (7, 5)
@@ -49,7 +49,7 @@ class OutputSize:
 
     Attributes:
         extents: of its first dimensions; the others are as estimated.
-        mins: the least coordinates of those; empty for the estimated ones.
+        mins: the minimum coordinates of those; empty for the estimated ones.
     """
 
     extents: tuple[int, ...]
@@ -62,10 +62,10 @@ class OutputSize:
 
 
 def parse_output_size(text: str) -> OutputSize:
-    """Read '1920x1080', or '640x480@3x5' with the least coordinates behind the @.
+    """Read '1920x1080', or '640x480@3x5' with the minimum coordinates after the @.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: it is neither.
     """
     found = _SIZE.fullmatch(text)
     extents = _numbers(found["extents"]) if found else ()
@@ -73,16 +73,16 @@ def parse_output_size(text: str) -> OutputSize:
     if not extents or (mins and len(mins) != len(extents)):
         raise UsageError(
             f"--accept-size {text!r} is not a size.",
-            next_step="Write it as 1920x1080, or with the least coordinates as 640x480@3x5.",
+            next_step="Write 1920x1080, or 640x480@3x5 with the minimum coordinates.",
         )
     return OutputSize(extents, mins)
 
 
 def parse_accepted_size(text: str) -> tuple[str, OutputSize]:
-    """Read 'blur=1920x1080', a size of one of several generators; without the name, '', it is of all.
+    """Read 'blur=1920x1080', a size for one of several generators; without the name it is for all: ''.
 
     Raises:
-        UsageError: it is no size.
+        UsageError: it is not a size.
     """
     name, _, size = text.rpartition("=")
     return name, parse_output_size(size)
@@ -91,7 +91,7 @@ def parse_accepted_size(text: str) -> tuple[str, OutputSize]:
 def neighbouring_sizes(signature: Sequence[KernelArgument]) -> tuple[OutputSize, ...]:
     """The estimated size, one less with an offset, a small odd size, smaller than any tile, one pixel.
 
-    None where every output is one number: there is no size to change.
+    Empty if every output is a single number.
     """
     if not _sized_outputs(signature):
         return ()
@@ -122,7 +122,7 @@ def neighbouring_sizes(signature: Sequence[KernelArgument]) -> tuple[OutputSize,
 
 
 def first_output(signature: Sequence[KernelArgument]) -> KernelArgument:
-    """The output that sizes are of.
+    """The output that sizes refer to.
 
     Raises:
         UsageError: there is none.
@@ -131,7 +131,7 @@ def first_output(signature: Sequence[KernelArgument]) -> KernelArgument:
     if not outputs:
         raise UsageError(
             "The generator has no output with dimensions and estimates, so it has no sizes.",
-            next_step="Leave --accept-size out.",
+            next_step="Omit --accept-size.",
         )
     return outputs[0]
 
@@ -141,7 +141,7 @@ def _sized_outputs(signature: Sequence[KernelArgument]) -> list[KernelArgument]:
 
 
 def argument_sizes(signature: Sequence[KernelArgument], size: OutputSize) -> dict[str, str]:
-    """Every buffer's shape for the runner: dimensions that are estimated as the output's change with them.
+    """Every buffer's shape for the runner: dimensions with the same estimates as the output's change with it.
 
     Raises:
         UsageError: the output has fewer dimensions than the size.
@@ -149,9 +149,9 @@ def argument_sizes(signature: Sequence[KernelArgument], size: OutputSize) -> dic
     output = first_output(signature)
     if len(size.extents) > len(output.estimates):
         raise UsageError(
-            f"--accept-size {size.text} has {len(size.extents)} dimensions, and the output {output.name} has "
+            f"--accept-size {size.text} has {len(size.extents)} dimensions, but the output {output.name} has "
             f"{len(output.estimates)}.",
-            next_step="For one of several generators write NAME=SIZE.",
+            next_step="For one of several generators, write NAME=SIZE.",
         )
     sizes = {}
     for argument in signature:

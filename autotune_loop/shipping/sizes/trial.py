@@ -1,4 +1,4 @@
-"""A schedule at other sizes than its estimates: does it run, and is its output that of the plainest schedule?"""
+"""A schedule at other sizes than its estimates: does it run, and is its output the plain schedule's?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CALL_LIMIT_S = 300.0
 _LIST_LIMIT_S = 60.0
 _REFERENCE_FILE = "size_reference.raw"
 _TUNED, _PLAIN = "tuned", "plain"
-# Everything at root, without a split: it takes every size that the algorithm takes.
+# Everything at root, without splits: it takes every size that the algorithm takes.
 _PLAIN_HEADER = """\
 #include "Halide.h"
 
@@ -48,7 +48,7 @@ inline void apply_schedule_plain(::Halide::Pipeline pipeline, ::Halide::Target t
     }
 }
 """
-# What the runner says before Halide's own words.
+# What the runner writes before Halide's message.
 _PREAMBLE = re.compile(r"^The runner reports: (?:The call of '\w+' ended with error -?\d+: )?")
 _VERDICTS = {
     MeasureFailureReason.HALIDE_ERROR: SizeVerdict.REFUSED,
@@ -58,12 +58,12 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class TriedSizes:
-    """What came of it.
+    """The results at all sizes.
 
     Attributes:
         signature: of the kernel.
-        outcomes: the sizes that were asked for, then the neighbours.
-        asked: how many of them were asked for.
+        outcomes: of the requested sizes, then of the neighbours.
+        asked: how many sizes were requested.
     """
 
     signature: tuple[KernelArgument, ...]
@@ -91,7 +91,7 @@ def try_sizes(
     turns = CoreTurns(place.folders.locks) if cores.take_turns else None
     with (
         tempfile.TemporaryDirectory(prefix="sdk-sizes-") as text,
-        # Nothing is timed: others may build meanwhile, and nobody measures.
+        # Nothing is timed here: others may build meanwhile, but not measure.
         turns.building() if turns else contextlib.nullcontext(),
     ):
         folder = Path(text)
@@ -155,7 +155,7 @@ def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
 
 
 def _verdict(failure: MeasureFailure) -> SizeVerdict:
-    """Only the schedule's own failures are verdicts.
+    """The verdict on a failure of the schedule.
 
     Raises:
         DeviceError: the device failed.
@@ -166,19 +166,19 @@ def _verdict(failure: MeasureFailure) -> SizeVerdict:
 
 
 def check_acceptance(header: str, tried: TriedSizes, guard: bool) -> None:
-    """Make sure that no size fails that must not.
+    """Check that the schedule may ship.
 
-    A size that was asked for must be taken, with a guard or without; a neighbour may be refused by Halide's own checks
-    before anything is computed. A wrong output or a crash at any size is the end.
+    Requested sizes must be accepted, unless there is a guard; Halide's checks may refuse a neighbour. A wrong output or
+    a crash is never allowed.
 
     Raises:
-        GeneratorError: the schedule does not ship; the first size is named.
+        GeneratorError: the schedule does not ship; the message has the first bad size.
     """
     for index, outcome in enumerate(tried.outcomes):
         if outcome.verdict is SizeVerdict.ACCEPTED:
             continue
         if outcome.verdict is not SizeVerdict.REFUSED:
-            raise _refused(header, outcome, "Tune again with another seed, and report it: no schedule may do that.")
+            raise _refused(header, outcome, "Report this bug, and tune again with another --seed.")
         if index < tried.asked and not guard:
             raise _refused(
                 header, outcome, "Tune with that size as the estimate, or ship with --guard and a fallback kernel."

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.cost_terms import cost_terms
+from autotune_loop.cost_model.cost_model import CostModel, cost_terms
 from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights

@@ -69,7 +69,7 @@ def test_files_that_have_changed_are_found(product: ShippedProduct, check: Check
 
 
 def test_a_generator_of_something_else_is_refused(check: Check, examples: Path) -> None:
-    with pytest.raises(GeneratorError, match=r"has no schedule of the generators that were given.*product"):
+    with pytest.raises(GeneratorError, match=r"has no schedule of the given generators.*product"):
         check(str(examples / "separable_filter.py"))
 
 
@@ -87,10 +87,10 @@ def test_what_is_shipped_must_be_of_the_generator_that_was_tuned(
     changed = Path(shutil.copy(product.generator, tmp_path / "changed.py"))
     changed.write_text(changed.read_text() + "# later\n")
     (run / "run.toml").write_text(toml.replace(str(product.generator), str(changed)))
-    with pytest.raises(GeneratorError, match=r"changed\.py has been changed since .* was tuned"):
+    with pytest.raises(GeneratorError, match=r"changed\.py has changed since .* was tuned"):
         ship(run)
     (run / "run.toml").write_text(toml.replace(str(product.generator), "/gone.py"))
-    with pytest.raises(GeneratorError, match=r"gone\.py, which .* was tuned from, is gone"):
+    with pytest.raises(GeneratorError, match=r"gone\.py is missing\. .* was tuned from it"):
         ship(run)
     assert not (tmp_path / "new").exists()
     assert ship(run, given=(str(changed),)).schedules[0].name == "product"

@@ -64,7 +64,7 @@ def test_without_an_id_the_pipeline_features_make_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runtime_ms", [0.0, -1.0, float("nan"), float("inf"), 1e-60, 100_001.0, 1e300])
 def test_a_runtime_that_halides_tool_cannot_take_is_refused(runtime_ms: float) -> None:
-    with pytest.raises(WeightsError, match="above 0 and at most 100,000 ms was expected"):
+    with pytest.raises(WeightsError, match="expected a time above 0 and at most 100,000 ms"):
         Sample(random_featurization(), runtime_ms)
 
 
@@ -77,9 +77,9 @@ def test_damage_is_named(tmp_path: Path) -> None:
     data = format_sample(Sample(random_featurization(), 1.0))
     path = tmp_path / "a.sample"
     for broken, expected in (
-        (b"", "fewer than its last 12"),
+        (b"", "fewer than its trailer of 12"),
         (data[:-1], r"^The sample .*a\.sample is damaged: it has 3,923 bytes where 1,304 for each .* and 12 more were"),
-        (b"\0\0\x80\xbf" + data[4:], r"^The sample .*a\.sample is damaged: it holds a schedule feature outside"),
+        (b"\0\0\x80\xbf" + data[4:], r"^The sample .*a\.sample is damaged: it has a schedule feature outside"),
         (data[:-12] + struct.pack("<fii", 0, 1, 1), r"a\.sample is unusable: .* 0.0 ms"),
     ):
         path.write_bytes(broken)

@@ -40,7 +40,7 @@ SIGNATURE = (
 def test_buffers_follow_the_output() -> None:
     sizes = argument_sizes(SIGNATURE, parse_output_size("640x480@3x-5"))
     assert sizes == {"input": "640x480x3@3x-5x0", "curve": "256@0", "output": "640x480x3@3x-5x0"}
-    with pytest.raises(UsageError, match="has 4 dimensions, and the output output has 3"):
+    with pytest.raises(UsageError, match="has 4 dimensions, but the output output has 3"):
         argument_sizes(SIGNATURE, parse_output_size("1x2x3x4"))
 
 
