@@ -58,9 +58,7 @@ def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
 def test_a_run_for_another_network_is_one_message(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", profile="cuda-sm80", autoscheduler="Anderson2021")
     assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
-    with pytest.raises(
-        RunFolderError, match=r"/a are for the cost model of Anderson2021, but the weights .* Adams2019"
-    ):
+    with pytest.raises(RunFolderError, match=r"/a are for .* Anderson2021, but the weights .* Adams2019"):
         load_recorded_samples([run], None, Network.ADAMS2019)
 
 
