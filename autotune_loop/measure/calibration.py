@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.store.board_factor import LARGEST_SCATTER, BoardFactor, ReferenceTime, board_factor
-from autotune_loop.store.run_database import CalibrationRow, RunDatabase
+from autotune_loop.store.read_database import CalibrationRow
+from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measurement import Measurement
 

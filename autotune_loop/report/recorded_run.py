@@ -11,7 +11,10 @@ from pathlib import Path
 
 from autotune_loop.candidate import Measured
 from autotune_loop.store.read_database import (
+    CALIBRATIONS_SQL,
     MEASURED_SQL,
+    CalibrationRow,
+    calibrations,
     check_schema_version,
     measured_candidates,
     positive,
@@ -53,17 +56,6 @@ class Training:
 
 
 @dataclass(frozen=True)
-class BoardScale:
-    """The factor of a device's times; see `BoardFactor`."""
-
-    task_index: int
-    device: str
-    factor: float
-    spread: float
-    fits: bool
-
-
-@dataclass(frozen=True)
 class SensorReading:
     """The hottest of a device's temperature sensors at a moment."""
 
@@ -91,7 +83,7 @@ class RecordedRun:
     samples: tuple[Measured, ...]
     verdicts: tuple[PlayOffVerdict, ...]
     trainings: tuple[Training, ...]
-    scales: tuple[BoardScale, ...]
+    scales: tuple[CalibrationRow, ...]
     readings: tuple[SensorReading, ...]
     failures: Mapping[tuple[str, str, str], int]
     incidents: Mapping[tuple[str, str, str], int]
@@ -171,12 +163,7 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         samples=tuple(measured_candidates(connection.execute(MEASURED_SQL), folder / "samples")),
         verdicts=_verdicts(connection),
         trainings=_trainings(connection),
-        scales=tuple(
-            BoardScale(int(task), str(device), float(factor), float(spread), bool(fits))
-            for task, device, factor, spread, fits in connection.execute(
-                "SELECT task, device, factor, spread, fits FROM calibrations ORDER BY rowid"
-            )
-        ),
+        scales=tuple(calibrations(connection.execute(CALIBRATIONS_SQL))),
         readings=_readings(connection, start_s),
         failures=_counts(
             connection,

@@ -6,11 +6,13 @@ import contextlib
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, sample_name
+from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
 SCHEMA_VERSION = 4
@@ -20,8 +22,26 @@ MEASURED_SQL = (
     " m.canary_s, m.at_unix_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.purpose = 'sample' ORDER BY m.rowid"
 )
+CALIBRATIONS_SQL = (
+    "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms FROM calibrations ORDER BY rowid"
+)
 _T = TypeVar("_T")
 _PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class CalibrationRow:
+    """How times of a device in an epoch compare with the run's scale.
+
+    Attributes:
+        times: reference schedule → its time there.
+    """
+
+    task_index: int
+    device: str
+    epoch: str
+    board: BoardFactor
+    times: Mapping[str, ReferenceTime]
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -121,3 +141,22 @@ def positive(value: object) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"a time or factor is {number}")
     return number
+
+
+def calibrations(rows: Iterable[tuple[Any, ...]]) -> list[CalibrationRow]:
+    """Every calibration, oldest first.
+
+    Args:
+        rows: of `CALIBRATIONS_SQL`.
+
+    Raises:
+        ValueError, TypeError, AttributeError: a value is damaged.
+    """
+    return [_calibration(row) for row in rows]
+
+
+def _calibration(row: tuple[object, ...]) -> CalibrationRow:
+    task, device, epoch, factor, spread, noise, schedules, furthest, times_ms = row
+    times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
+    board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
+    return CalibrationRow(int(str(task)), str(device), str(epoch), board, times)

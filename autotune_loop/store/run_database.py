@@ -9,15 +9,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Measured, SearchFailure
 from autotune_loop.events import Listener, SampleFailed
-from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
+from autotune_loop.store.board_factor import BoardFactor
 from autotune_loop.store.read_database import (
+    CALIBRATIONS_SQL,
     MEASURED_SQL,
     SCHEMA_VERSION,
+    CalibrationRow,
+    calibrations,
     check_schema_version,
     measured_candidates,
 )
@@ -64,21 +66,6 @@ CREATE TABLE IF NOT EXISTS verdicts (
 CREATE TABLE IF NOT EXISTS batches (
     round INTEGER NOT NULL, task INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 """
-
-
-@dataclass(frozen=True)
-class CalibrationRow:
-    """How times of a device in an epoch compare with the run's scale.
-
-    Attributes:
-        times: reference schedule → its time there.
-    """
-
-    task_index: int
-    device: str
-    epoch: str
-    board: BoardFactor
-    times: Mapping[str, ReferenceTime]
 
 
 class RunDatabase:
@@ -232,12 +219,9 @@ class RunDatabase:
 
     def calibrations(self) -> list[CalibrationRow]:
         """Every calibration, oldest first."""
-        rows = self._rows(
-            "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms"
-            " FROM calibrations ORDER BY rowid"
-        )
+        rows = self._rows(CALIBRATIONS_SQL)
         with self._converting():
-            return [_calibration(row) for row in rows]
+            return calibrations(rows)
 
     def board_factors(self) -> dict[str, BoardFactor]:
         """Device → its newest factor, from the last argument set that it timed."""
@@ -386,10 +370,3 @@ class FailureLog:
     def _tell(self, event: SampleFailed) -> None:
         if event.reason != NOT_DONE:
             self._listen(event)
-
-
-def _calibration(row: tuple[object, ...]) -> CalibrationRow:
-    task, device, epoch, factor, spread, noise, schedules, furthest, times_ms = row
-    times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
-    board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
-    return CalibrationRow(int(str(task)), str(device), str(epoch), board, times)

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel, cost_terms
+from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
+from autotune_loop.cost_model.terms import cost_terms
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, write_sample

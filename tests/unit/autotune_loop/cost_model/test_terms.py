@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import cost_terms
+from autotune_loop.cost_model.terms import cost_terms
 from weights.network import Network
 
 INNER_PARALLELISM, OUTER_PARALLELISM, INLINED_CALLS = 9, 10, 17
