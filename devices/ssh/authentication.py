@@ -1,14 +1,15 @@
-"""Logging in to an SSH server: with nothing, with keys, with a password."""
+"""Logging in to an SSH server: with nothing, with keys of the agent or of files, with a password."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh.key_file import UnusableKeyError, load_key, public_blob
 from devices.ssh.route import DEFAULT_PORT, SshHop
 from devices.ssh.secrets import SshSecrets
 from targets.errors import DeviceError
@@ -16,6 +17,8 @@ from targets.errors import DeviceError
 _TIMED_OUT = "Authentication timeout."
 # Servers hang up after a few (sshd's MaxAuthTries is 6); after fewer it is more likely the connection.
 _MANY_ATTEMPTS = 3
+_OPEN_TO_OTHERS = 0o077
+_LARGEST_FILE_BYTES = 2**16
 
 
 class SshAuthentication:
@@ -77,7 +80,15 @@ class SshAuthentication:
             return False
 
     def _try_keys(self) -> None:
-        with self._agent_keys() as agent_keys:
+        from paramiko import Agent, SSHException
+
+        with contextlib.ExitStack() as opened:
+            agent_keys: Sequence[Any] = ()
+            if self._hop.keys.use_agent:
+                try:
+                    agent_keys = opened.enter_context(contextlib.closing(Agent())).get_keys()
+                except (SSHException, OSError) as error:
+                    self._tried.append(f"the agent ({error})")
             for label, key in self._keys(agent_keys):
                 self._tried.append(label)
                 if self._attempt(lambda key=key: self._transport.auth_publickey(self._hop.user, key)):
@@ -105,24 +116,6 @@ class SshAuthentication:
             self._tried.append(f"{path} (encrypted: {error.message})")
             self._next_step = error.next_step
         return None
-
-    @contextlib.contextmanager
-    def _agent_keys(self) -> Iterator[Sequence[Any]]:
-        from paramiko import Agent, SSHException
-
-        if not self._hop.keys.use_agent:
-            yield ()
-            return
-        try:
-            agent = Agent()
-        except (SSHException, OSError) as error:
-            self._tried.append(f"the agent ({error})")
-            yield ()
-            return
-        try:
-            yield agent.get_keys()
-        finally:
-            agent.close()
 
     def _try_password(self) -> None:
         methods = self._methods or ()
@@ -174,3 +167,65 @@ class _Answer:
 
 def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text[:200])
+
+
+class UnusableKeyError(Exception):
+    """A private key that cannot be used; its text says why, in a few words, and holds no secret."""
+
+
+def load_key(path: Path, ask_passphrase: Callable[[], str | None]) -> Any:
+    """The private key of a file, as a paramiko.PKey.
+
+    Args:
+        ask_passphrase: called when the key is encrypted; None when there is no passphrase.
+
+    Raises:
+        UnusableKeyError: it is missing, readable by others, of an unknown kind, or the passphrase does not open it.
+    """
+    _check_file(path)
+    try:
+        return _read(path, None)
+    except TypeError:
+        # The cryptography package says so, and in no other case without a passphrase.
+        passphrase = ask_passphrase()
+    if passphrase is None:
+        raise UnusableKeyError("encrypted, and there is no passphrase: add it to the agent with ssh-add")
+    return _read(path, passphrase.encode())
+
+
+def public_blob(path: Path) -> bytes | None:
+    """The public key beside a private one, as SSH sends it (or of `path` itself); None when there is none to read."""
+    public = path if path.suffix == ".pub" else path.with_name(f"{path.name}.pub")
+    try:
+        with public.open("rb") as file:
+            return base64.b64decode(file.read(_LARGEST_FILE_BYTES).split()[1], validate=True)
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _check_file(path: Path) -> None:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
+    if status.st_uid == os.getuid() and status.st_mode & _OPEN_TO_OTHERS:
+        raise UnusableKeyError("refused, as others can read it: chmod 600 it")
+    if status.st_size > _LARGEST_FILE_BYTES:
+        raise UnusableKeyError("too large for a key")
+
+
+def _read(path: Path, passphrase: bytes | None) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from paramiko import PKey, SSHException
+    from paramiko.pkey import UnknownKeyType
+
+    try:
+        return PKey.from_path(str(path), passphrase)
+    except OSError as error:
+        raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
+    except (UnknownKeyType, UnsupportedAlgorithm) as error:
+        raise UnusableKeyError("of a type that is not supported") from error
+    except (SSHException, ValueError, TypeError, LookupError) as error:
+        if isinstance(error, TypeError) and passphrase is None:
+            raise
+        raise UnusableKeyError("not a private key" if passphrase is None else "the passphrase is wrong") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -46,7 +46,13 @@ class SshFiles:
             channel.close()
             if connection.ends_soon():
                 raise
-            raise self._no_sftp(isinstance(error, SFTPError)) from error
+            if isinstance(error, SFTPError):
+                message = f"{place} mixes other output into SFTP."
+                next_step = "Let the user's .bashrc (or its like) print nothing when nobody is at a terminal."
+            else:
+                message = f"{place} has no SFTP, which copying files needs."
+                next_step = "Enable it: 'Subsystem sftp internal-sftp' in sshd_config; Dropbear needs an sftp-server."
+            raise DeviceTrouble(TroubleKind.BROKEN, message, next_step=next_step) from error
 
     def put(self, source: Path, path: str) -> None:
         """Copy a local file, executable by its owner; folders are made.
@@ -76,83 +82,61 @@ class SshFiles:
 
     def _write(self, local: BinaryIO, remote: Any, path: str) -> None:
         chunk = local.read(_CHUNK_BYTES)
-        try:
+        with self._refusals(f"{path} cannot be written", TroubleKind.FULL):
             while chunk:
                 following = local.read(_CHUNK_BYTES)
-                # The last write waits for the answers to all of them: closing would pass over what they say.
+                # The last write waits for the answers to all of them, which close() ignores.
                 remote.set_pipelined(bool(following))
                 remote.write(chunk)
                 chunk = following
             remote.chmod(_EXECUTABLE)
-        except OSError as error:
-            if self._is_of_connection(error):
-                raise
-            raise self._refusal(error, f"{path} cannot be written", TroubleKind.FULL) from error
 
     def _create(self, path: str) -> Any:
-        try:
+        with self._refusals(f"{path} cannot be made"), contextlib.suppress(FileNotFoundError):
             return self._client.open(path, "wb")
-        except OSError as error:
-            if self._is_of_connection(error):
-                raise
-            if error.errno != errno.ENOENT:
-                raise self._refusal(error, f"{path} cannot be made", TroubleKind.BROKEN) from error
         refusal = self._make_folders(path)
-        try:
-            return self._client.open(path, "wb")
-        except OSError as error:
-            if self._is_of_connection(error):
+        with self._refusals(f"{path} cannot be made" if refusal is None else f"The folder of {path} cannot be made"):
+            try:
+                return self._client.open(path, "wb")
+            except FileNotFoundError:
+                if refusal is not None:
+                    raise refusal from None
                 raise
-            what = f"The folder of {path} cannot be made" if error.errno == errno.ENOENT else f"{path} cannot be made"
-            raise self._refusal(refusal or error, what, TroubleKind.BROKEN) from error
 
     def _make_folders(self, path: str) -> OSError | None:
         """Make what is missing; returns the last refusal, which for a folder that exists means nothing."""
         last: OSError | None = None
         for folder in reversed(PurePosixPath(path).parents):
-            if str(folder) in (".", "/"):
-                continue
-            try:
-                self._client.mkdir(str(folder))
-                last = None
-            except OSError as error:
-                if self._is_of_connection(error):
-                    raise
-                last = error
+            if str(folder) not in (".", "/"):
+                try:
+                    self._client.mkdir(str(folder))
+                    last = None
+                except OSError as error:
+                    if self._is_of_connection(error):
+                        raise
+                    last = error
         return last
 
     def _is_of_connection(self, error: OSError) -> bool:
         return isinstance(error, TimeoutError) or bool(self._client.get_channel().closed)
 
-    def _refusal(self, error: OSError, what: str, vague: TroubleKind) -> DeviceTrouble:
+    @contextlib.contextmanager
+    def _refusals(self, what: str, vague: TroubleKind = TroubleKind.BROKEN) -> Iterator[None]:
         """SFTP tells 'permission denied' and 'no such file'; everything else is a 'failure'."""
-        if error.errno == errno.EACCES:
-            return DeviceTrouble(
-                TroubleKind.BROKEN,
-                f"{what} on {self._place}: permission denied.",
-                next_step="Give the device a folder of its user's own in the inventory.",
-            )
-        if vague is TroubleKind.FULL:
-            return DeviceTrouble(
-                vague,
-                f"{what} on {self._place}: it took no more, as its storage is full or a quota is used up.",
-                next_step="Free space on the device (df -h shows what is left), or give it another folder.",
-            )
-        return DeviceTrouble(
-            vague,
-            f"{what} on {self._place}: the file system is read-only or full, or the name is taken by something else.",
-            next_step="Look at the path on the device, or give the device another folder in the inventory.",
-        )
-
-    def _no_sftp(self, is_protocol_error: bool) -> DeviceTrouble:
-        if is_protocol_error:
-            return DeviceTrouble(
-                TroubleKind.BROKEN,
-                f"{self._place} mixes other output into SFTP.",
-                next_step="Let the user's .bashrc (or its like) print nothing when nobody is at a terminal.",
-            )
-        return DeviceTrouble(
-            TroubleKind.BROKEN,
-            f"{self._place} has no SFTP, which files are copied with.",
-            next_step="Enable it: 'Subsystem sftp internal-sftp' in its sshd_config; Dropbear needs an sftp-server.",
-        )
+        try:
+            yield
+        except OSError as error:
+            if self._is_of_connection(error):
+                raise
+            kind = TroubleKind.BROKEN
+            if isinstance(error, PermissionError):
+                cause = "permission denied"
+                next_step = "Give the device a folder of its user's own in the inventory."
+            elif vague is TroubleKind.FULL:
+                kind = vague
+                cause = "its storage is full or a quota is used up"
+                next_step = "Free space on the device (df -h shows what is left), or give it another folder."
+            else:
+                cause = "the file system is read-only or full, or the name is taken by something else"
+                next_step = "Look at the path on the device, or give the device another folder in the inventory."
+            raise DeviceTrouble(kind, f"{what} on {self._place}: {cause}.", next_step=next_step) from error

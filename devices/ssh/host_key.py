@@ -1,16 +1,45 @@
-"""Whether a server is the one that the user trusts."""
+"""Whether a server is the one that the user trusts, by OpenSSH's known_hosts files.
+
+paramiko's HostKeys knows neither markers nor patterns: with it, a revoked key would be trusted.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh.known_hosts import REVOKED, KnownHostKey, fingerprint, known_host_keys
 from devices.ssh.route import DEFAULT_PORT, SshHop
 
 _RSA = "ssh-rsa"
+REVOKED = "@revoked"
+# A marker, names, the key's type, the key.
+_LINE = re.compile(r"\s*(?:(@revoked|@cert-authority)\s+)?([^@#\s]\S*)\s+(\S+)\s+(\S+)")
+_STARS = re.compile(r"\*+")
+
+
+@dataclass(frozen=True)
+class KnownHostKey:
+    """One line of a known_hosts file.
+
+    Attributes:
+        line: its number, from 1.
+        marker: REVOKED, that of a certificate authority, or empty for a key to trust.
+        key_type: such as ssh-ed25519.
+        blob: the public key as SSH sends it.
+    """
+
+    file: Path
+    line: int
+    marker: str
+    key_type: str
+    blob: bytes
 
 
 class SshHostKeyCheck:
@@ -113,3 +142,61 @@ def _shell_path(path: Path) -> str:
 
 def _refuse(message: str, next_step: str) -> DeviceTrouble:
     return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)
+
+
+def known_host_keys(files: Sequence[Path], name: str) -> tuple[KnownHostKey, ...]:
+    """The lines that speak of `name` (host, [host]:port or an alias; lower case), in the files' order.
+
+    As for OpenSSH, a file need not exist, and lines that make no sense are passed over.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    return tuple(key for file in files for names, key in _entries(file) if _speaks_of(names, name))
+
+
+def fingerprint(blob: bytes) -> str:
+    """A public key's fingerprint as OpenSSH shows it: SHA256 and base64 without padding."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def _entries(file: Path) -> Iterator[tuple[str, KnownHostKey]]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for number, line in enumerate(lines, 1):
+        found = _LINE.match(line.decode(errors="replace"))
+        if found is None:
+            continue
+        marker, names, key_type, encoded = found.groups()
+        try:
+            blob = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            continue
+        # The type is written twice; a line whose two types differ is damaged.
+        if blob[:4] == len(key_type).to_bytes(4, "big") and blob[4:].startswith(key_type.encode()):
+            yield names, KnownHostKey(file, number, marker or "", key_type, blob)
+
+
+def _speaks_of(names: str, name: str) -> bool:
+    if names.startswith("|"):
+        return _is_hash_of(names, name)
+    patterns = names.lower().split(",")
+    fitting = {pattern.startswith("!") for pattern in patterns if _fits(pattern.removeprefix("!"), name)}
+    return fitting == {False}
+
+
+def _is_hash_of(hashed: str, name: str) -> bool:
+    try:
+        _, version, salt, digest = hashed.split("|")
+        expected = hmac.digest(base64.b64decode(salt, validate=True), name.encode(), "sha1")
+        return version == "1" and hmac.compare_digest(expected, base64.b64decode(digest, validate=True))
+    except ValueError:
+        return False
+
+
+def _fits(pattern: str, name: str) -> bool:
+    # Not fnmatch: brackets stand for themselves here.
+    expression = re.escape(_STARS.sub("*", pattern)).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(expression, name, re.DOTALL) is not None

@@ -69,29 +69,21 @@ class SshLink:
 
     def put(self, source: Path, path: str) -> None:
         """See `DeviceLink.put`."""
-        connection = self._connected()
-        # A copy that is interrupted leaves the session out of step, so that only an ended one gives it back.
-        files, self._files = self._files, None
-        try:
-            files = files or SshFiles(connection, self._name, self._silence_s)
-            files.put(source, path)
+        with self._connected(f"{source.name} was being copied", TroubleKind.TIMEOUT) as connection:
+            # A copy that is interrupted leaves the session out of step: only one that has ended gives it back.
+            files, self._files = self._files, None
+            try:
+                files = files or SshFiles(connection, self._name, self._silence_s)
+                files.put(source, path)
+            except DeviceError:
+                self._files = files
+                raise
             self._files = files
-        except DeviceError:
-            self._files = files
-            raise
-        except Exception as error:
-            raise self._ended(connection, f"{source.name} was being copied", error, TroubleKind.TIMEOUT) from error
 
     def get(self, path: str, destination: Path) -> None:
         """See `DeviceLink.get`."""
-        command = join_words(["cat", path])
-        connection = self._connected()
-        try:
-            self._get(connection, command, path, destination)
-        except DeviceError:
-            raise
-        except Exception as error:
-            raise self._ended(connection, f"{path} was being fetched", error, TroubleKind.TIMEOUT) from error
+        with self._connected(f"{path} was being fetched", TroubleKind.TIMEOUT) as connection:
+            self._get(connection, path, destination)
 
     def stream(self, words: Sequence[str]) -> Iterator[bytes]:
         """See `DeviceLink.stream`."""
@@ -106,10 +98,10 @@ class SshLink:
         self._files = None
 
     def _stream(self, command: str, program: str) -> Iterator[bytes]:
-        connection = self._connected()
-        channel = None
-        try:
-            channel = self._start(connection, command, program)
+        with (
+            self._connected(f"{program} was running", TroubleKind.LOST) as connection,
+            self._started(connection, command, program) as channel,
+        ):
             channel.settimeout(_TICK_S)
             while not _is_over(channel):
                 try:
@@ -122,72 +114,68 @@ class SshLink:
                         channel.status_event.wait(_TICK_S)
                 yield block
             _check_ended_well(connection, channel)
-        except DeviceTrouble:
-            raise
-        except Exception as error:
-            raise self._ended(connection, f"{program} was running", error, TroubleKind.LOST) from error
-        finally:
-            if channel is not None:
-                _hang_up(channel)
 
-    def _get(self, connection: SshConnection, command: str, path: str, destination: Path) -> None:
-        channel = self._start(connection, command, "cat", combine=False)
-        channel.settimeout(self._silence_s)
-        try:
-            with _writing(destination) as write:
-                size_bytes = 0
-                while block := channel.recv(_BLOCK_BYTES):
-                    size_bytes += len(block)
-                    if size_bytes > _LARGEST_FILE_BYTES:
-                        raise DeviceTrouble(TroubleKind.BROKEN, f"{path} on {self._name} is larger than 4 GiB.")
-                    write(block)
+    def _get(self, connection: SshConnection, path: str, destination: Path) -> None:
+        command = join_words(["cat", path])
+        with self._started(connection, command, "cat", combine=False) as channel, _writing(destination) as write:
+            channel.settimeout(self._silence_s)
+            size_bytes = 0
+            while block := channel.recv(_BLOCK_BYTES):
+                size_bytes += len(block)
+                if size_bytes > _LARGEST_FILE_BYTES:
+                    raise DeviceTrouble(TroubleKind.BROKEN, f"{path} on {self._name} is larger than 4 GiB.")
+                write(block)
             channel.status_event.wait(self._silence_s)
             _check_ended_well(connection, channel)
             if channel.exit_status != 0:
                 complaint = channel.recv_stderr(_COMPLAINT_BYTES) if channel.recv_stderr_ready() else b""
                 text = "".join(letter if letter.isprintable() else " " for letter in complaint.decode(errors="replace"))
                 raise DeviceTrouble(TroubleKind.BROKEN, f"{path} cannot be fetched from {self._name}: {text.strip()}.")
-        finally:
-            _hang_up(channel)
 
-    def _start(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Any:
+    @contextlib.contextmanager
+    def _started(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Iterator[Any]:
+        """A channel on which a command runs, until it is left."""
         from paramiko import SSHException
 
         channel = connection.open_session(self._silence_s)
-        channel.set_combine_stderr(combine)
         try:
-            channel.exec_command(command)
-        except SSHException as error:
-            if connection.ends_soon():
-                raise
-            raise DeviceTrouble(
-                TroubleKind.BROKEN,
-                f"{self._name} does not start {program}: its SSH server refuses to run commands for this user.",
-                next_step="Allow them there; a ForceCommand or a restricted key may be in the way.",
-            ) from error
-        return channel
+            channel.set_combine_stderr(combine)
+            try:
+                channel.exec_command(command)
+            except SSHException as error:
+                if connection.ends_soon():
+                    raise
+                raise DeviceTrouble(
+                    TroubleKind.BROKEN,
+                    f"{self._name} does not start {program}: its SSH server refuses to run commands for this user.",
+                    next_step="Allow them there; a ForceCommand or a restricted key may be in the way.",
+                ) from error
+            yield channel
+        finally:
+            # Whatever waits for a connection that has ended says so, and not this.
+            with contextlib.suppress(Exception):
+                channel.close()
 
-    def _connected(self) -> SshConnection:
-        if self._connection is None:
+    @contextlib.contextmanager
+    def _connected(self, what: str, silent: TroubleKind) -> Iterator[SshConnection]:
+        """The connection; when it fails, so does `what`, with kind `silent` if the device said nothing more."""
+        connection = self._connection
+        if connection is None:
             raise DeviceTrouble(TroubleKind.LOST, f"{self._name} is not connected.", next_step="Connect again.")
-        return self._connection
-
-    def _ended(self, connection: SshConnection, what: str, error: Exception, silent: TroubleKind) -> DeviceTrouble:
-        heard_nothing = isinstance(error, TimeoutError) or connection.was_silent
-        if connection is self._connection:
-            self.close()
-        how = "said nothing more" if heard_nothing else "ended the connection"
-        return DeviceTrouble(
-            silent if heard_nothing else TroubleKind.LOST,
-            f"{self._name} ({self._address.describe()}) {how} while {what}.",
-            next_step="See that it is switched on and in the network.",
-        )
-
-
-def _hang_up(channel: Any) -> None:
-    # A connection that ended meanwhile is told by what was waited for, not here.
-    with contextlib.suppress(Exception):
-        channel.close()
+        try:
+            yield connection
+        except DeviceError:
+            raise
+        except Exception as error:
+            heard_nothing = isinstance(error, TimeoutError) or connection.was_silent
+            if connection is self._connection:
+                self.close()
+            how = "said nothing more" if heard_nothing else "ended the connection"
+            raise DeviceTrouble(
+                silent if heard_nothing else TroubleKind.LOST,
+                f"{self._name} ({self._address.describe()}) {how} while {what}.",
+                next_step="Check that it is switched on and in the network.",
+            ) from error
 
 
 def _is_over(channel: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from devices.remote_place import ConnectionSettings, PasswordSource, SshAddress
 from devices.ssh.route import SshHop, plan_route
@@ -13,11 +15,11 @@ KEYRING_SERVICE = "halide-autotune-sdk"
 
 
 class SshSecrets:
-    """Where the secrets of one device come from. What was asked for is remembered until it proves wrong.
+    """The secrets of one device. An answer is remembered until it proves wrong.
 
     Args:
-        name: the device's, for what is asked and said.
-        source: where the inventory says that the password comes from.
+        name: the device's, for questions and messages.
+        source: where the password comes from, by the inventory.
         given: secrets that were asked for before, by device name.
         ask: asks a person; None where nobody can be asked.
     """
@@ -56,23 +58,18 @@ class SshSecrets:
         self._remembered.clear()
 
     def _find(self, what: str, question: str, hop: SshHop) -> str | None:
-        if self._source is PasswordSource.NONE or (self._source is PasswordSource.PROMPT and self._ask is None):
+        ask = self._ask if self._source is PasswordSource.PROMPT else None
+        if ask is None and self._source is not PasswordSource.KEYRING:
             return None
         if what not in self._remembered:
-            if self._source is PasswordSource.PROMPT and self._ask is not None:
-                self._remembered[what] = self._ask(question)
-            else:
-                self._remembered[what] = self._from_keyring(hop.place)
+            secret = ask(question) if ask is not None else read_keyring(hop.place)
+            if secret is None:
+                raise DeviceError(
+                    f"the keyring has no password for {hop.place}",
+                    next_step=f"Store it: sdk devices password {self._name}",
+                )
+            self._remembered[what] = secret
         return self._remembered[what]
-
-    def _from_keyring(self, account: str) -> str:
-        secret = read_keyring(account)
-        if secret is None:
-            raise DeviceError(
-                f"the keyring has no password for {account}",
-                next_step=f"Store it: sdk devices password {self._name}",
-            )
-        return secret
 
 
 def keyring_account(address: SshAddress, connections: ConnectionSettings) -> str:
@@ -90,15 +87,9 @@ def read_keyring(account: str) -> str | None:
     Raises:
         DeviceError: there is no keyring, or it is locked.
     """
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError as error:
-        raise _no_package() from error
-    try:
-        return keyring.get_password(KEYRING_SERVICE, account)
-    except (KeyringError, RuntimeError, OSError) as error:
-        raise _no_keyring(error) from error
+    with _opened_keyring() as keyring:
+        password: str | None = keyring.get_password(KEYRING_SERVICE, account)
+    return password
 
 
 def write_keyring(account: str, password: str) -> None:
@@ -107,24 +98,24 @@ def write_keyring(account: str, password: str) -> None:
     Raises:
         DeviceError: there is no keyring, or it is locked.
     """
+    with _opened_keyring() as keyring:
+        keyring.set_password(KEYRING_SERVICE, account, password)
+
+
+@contextlib.contextmanager
+def _opened_keyring() -> Iterator[Any]:
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as error:
-        raise _no_package() from error
+        raise DeviceError(
+            "the keyring package is not installed", next_step="Install it: pip install keyring"
+        ) from error
     try:
-        keyring.set_password(KEYRING_SERVICE, account, password)
+        yield keyring
     except (KeyringError, RuntimeError, OSError) as error:
-        raise _no_keyring(error) from error
-
-
-def _no_package() -> DeviceError:
-    return DeviceError("the keyring package is not installed", next_step="Install it: pip install keyring")
-
-
-def _no_keyring(error: Exception) -> DeviceError:
-    # The message could hold anything a backend puts there; its kind says enough.
-    return DeviceError(
-        f"the system's keyring cannot be used ({type(error).__name__})",
-        next_step="Unlock it, or let the password be asked for: password = 'prompt' in the inventory.",
-    )
+        # A backend may put anything into the message; its kind says enough.
+        raise DeviceError(
+            f"the system's keyring cannot be used ({type(error).__name__})",
+            next_step="Unlock it, or set password = 'prompt' in the inventory to be asked for the password.",
+        ) from error
