@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from targets.profile.cuda_card import check_card, known_cards
 from targets.profile.halide_target import HalideTarget, parse_halide_target
 from targets.profile.profile import (
     ANDROID_TRIPLES,
+    AUTOSCHEDULER_PARAMETERS,
     BASELINE_WEIGHTS,
     AutoschedulerChoice,
     EmulatorChoice,
@@ -24,23 +24,6 @@ from targets.values.records import Example, Source, part_of, record
 
 Tables = Mapping[str, Any]
 
-# Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts
-# the search process without a word.
-_ADAMS_PARAMETERS = (
-    "beam_size random_dropout disable_subtiling disable_memoized_features disable_memoized_blocks memory_limit"
-).split()
-_ANDERSON_PARAMETERS = (
-    "beam_size random_dropout disable_subtiling randomize_tilings search_space_options"
-    " freeze_inline_compute_root partial_schedule_path num_passes stack_factor"
-    " shared_memory_limit_kb shared_memory_sm_limit_kb"
-    " active_block_limit active_warp_limit"
-).split()
-AUTOSCHEDULER_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "Adams2019": tuple(_ADAMS_PARAMETERS),
-    "Anderson2021": tuple(_ANDERSON_PARAMETERS),
-    "Li2018": (),
-    "Mullapudi2016": ("last_level_cache_size", "balance", "experimental_gpu_schedule"),
-}
 _TEXT_PARAMETERS = frozenset(["search_space_options", "partial_schedule_path"])
 _SET_BY_THE_LOOP = {
     "parallelism": "machine.parallelism sets it",
@@ -74,17 +57,6 @@ def _power_of_two(value: object) -> int:
     return number
 
 
-def _parameter_text(value: object) -> str:
-    """An autoscheduler's parameter as Halide takes it: text, with true as 1 and false as 0."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int):
-        return str(int(whole_number(-(10**18) + 1, 10**18 - 1)(int(value))))
-    if isinstance(value, float):
-        raise Unfit("a whole number", shown(value))
-    return one_line(value)
-
-
 def _start_weights(value: object) -> str:
     text = one_line(value)
     if text != BASELINE_WEIGHTS and not text.endswith(".weights"):
@@ -110,17 +82,11 @@ class _Gpu:
 
 
 @dataclass(frozen=True)
-class _Autoscheduler:
-    name: Annotated[str, one_of(AUTOSCHEDULER_PARAMETERS)]
-    parameters: Mapping[str, Annotated[str, _parameter_text]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class _ProfileFile:
     halide_target: Annotated[str, _halide_target, Example('halide_target = "arm-64-linux"')]
     device_kind: Literal["local", "qemu"]
     machine: _Machine
-    autoscheduler: _Autoscheduler
+    autoscheduler: AutoschedulerChoice
     toolchain: ToolchainChoice
     description: Annotated[str, one_line] = ""
     extends: Annotated[str | None, one_line] = None
@@ -166,19 +132,12 @@ def make_profile(tables: Tables, *, name: str, origin: str, source: Source) -> T
     check_card(card, target, file.autoscheduler.name, str(source.name))
     if file.device_kind == "qemu" and file.emulator is None:
         raise source.refuse("device_kind is 'qemu', so a table [emulator] is needed, with command = \"qemu-…\".")
-    machine = file.machine
+    vector_bits = file.machine.vector_bits or target.vector_bits
     return TargetProfile(
         name=name,
         description=file.description,
         halide_target=file.halide_target,
-        machine=MachineParameters(
-            parallelism=machine.parallelism,
-            l1_data_cache_bytes=machine.l1_data_cache_bytes,
-            l2_cache_bytes=machine.l2_cache_bytes,
-            last_level_cache_bytes=machine.last_level_cache_bytes,
-            vector_bits=machine.vector_bits or target.vector_bits,
-            gpu=card,
-        ),
+        machine=MachineParameters(**vars(file.machine) | {"vector_bits": vector_bits}, gpu=card),
         autoscheduler=_autoscheduler(file.autoscheduler, source),
         toolchain=_toolchain(file.toolchain, target, source),
         device_kind=file.device_kind,
@@ -223,7 +182,7 @@ def _toolchain(toolchain: ToolchainChoice, target: HalideTarget, source: Source)
     return toolchain
 
 
-def _autoscheduler(autoscheduler: _Autoscheduler, source: Source) -> AutoschedulerChoice:
+def _autoscheduler(autoscheduler: AutoschedulerChoice, source: Source) -> AutoschedulerChoice:
     name, valid = autoscheduler.name, AUTOSCHEDULER_PARAMETERS[autoscheduler.name]
     for parameter, value in autoscheduler.parameters.items():
         shown_name = shown_key(parameter)

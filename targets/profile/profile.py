@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from targets.profile.cuda_card import CudaCard
-from targets.values.checks import Unfit, list_of, matching, one_line, shown, whole_number
+from targets.values.checks import Unfit, list_of, matching, one_line, one_of, shown, whole_number
 from targets.values.records import Example, plain
 
 BASELINE_WEIGHTS = "baseline"
@@ -35,6 +36,28 @@ def _absolute_folder(value: object) -> str:
     return text
 
 
+def _parameter_text(value: object) -> str:
+    """An autoscheduler's parameter as Halide takes it: text, with true as 1 and false as 0."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        return str(int(whole_number(-(10**18) + 1, 10**18 - 1)(int(value))))
+    if isinstance(value, float):
+        raise Unfit("a whole number", shown(value))
+    return one_line(value)
+
+
+# Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts
+# the search process without a word.
+_COMMON_PARAMETERS = ["beam_size", "random_dropout", "disable_subtiling"]
+AUTOSCHEDULER_PARAMETERS: Mapping[str, Sequence[str]] = {
+    "Adams2019": _COMMON_PARAMETERS + "disable_memoized_features disable_memoized_blocks memory_limit".split(),
+    "Anderson2021": _COMMON_PARAMETERS
+    + "randomize_tilings search_space_options freeze_inline_compute_root partial_schedule_path num_passes".split()
+    + "stack_factor shared_memory_limit_kb shared_memory_sm_limit_kb active_block_limit active_warp_limit".split(),
+    "Li2018": (),
+    "Mullapudi2016": ("last_level_cache_size", "balance", "experimental_gpu_schedule"),
+}
 _triple = matching(r"[a-z0-9_]+-[a-z0-9]+(-[a-z0-9]+(\.[0-9]+){0,3})?", "a zig target such as aarch64-linux-gnu.2.28")
 _cpu = matching(r"[a-z0-9_.+][a-z0-9_.+-]*", "zig's name of a processor, such as hexagonv67")
 _debian_package = matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")
@@ -68,8 +91,8 @@ class AutoschedulerChoice:
     `parallelism`, the weights and the seed are not among them: the loop sets these for every candidate.
     """
 
-    name: str
-    parameters: Mapping[str, str] = field(hash=False)
+    name: Annotated[str, one_of(AUTOSCHEDULER_PARAMETERS)]
+    parameters: Mapping[str, Annotated[str, _parameter_text]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
