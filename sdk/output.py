@@ -22,10 +22,14 @@ def print_json(value: object) -> None:
 
 
 def make_console() -> Console:
-    """Return a console on standard output; in a pipe it is wide, so that lines stay whole for grep."""
+    """Return a console on standard output that prints texts as they are.
+
+    In a pipe it is wide, so that lines stay whole for grep.
+    """
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def plain_table(*titles: str, numbers: Collection[str] = ()) -> Table:
@@ -50,7 +54,7 @@ def print_fields(rows: Iterable[tuple[str, str]]) -> None:
     table = plain_table("name", "value")
     table.show_header = False
     for name, value in rows:
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(name, style="bold"), value)
     make_console().print(table)
 
 

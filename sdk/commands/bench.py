@@ -147,16 +147,12 @@ def _print_table(results: list[ComparedSchedule]) -> None:
 
 
 def _print_device(device: str, results: list[ComparedSchedule]) -> None:
-    from rich.table import Table
-
-    from sdk.output import make_console
+    from sdk.output import make_console, plain_table
 
     label = next((r.turns[0].clock.label for r in results if r.turns), "")
-    table = Table(title=f"time of one call on {device}{label}")
-    table.add_column("schedule")
-    for column in ("median ms", "spread", "minimum ms", "repetitions", "against the first"):
-        table.add_column(column, justify="right")
-    table.add_column("output")
+    numbers = ("median ms", "spread", "minimum ms", "repetitions", "against the first")
+    table = plain_table("schedule", *numbers, "output", numbers=numbers)
+    table.title = f"time of one call on {device}{label}"
     for result in results:
         table.add_row(*_row(result, results[0].median_ms))
     make_console().print(table)
@@ -216,17 +212,13 @@ def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
 
 
 def _print_times(result: HeaderPlayOff) -> None:
-    from rich.table import Table
-
     from devices.device import Clock
-    from sdk.output import make_console
+    from sdk.output import make_console, plain_table
 
     label = Clock(result.clock).label if result.clock else ""
-    table = Table(title=f"time of one call{label}, each turn in its own process")
-    for column in ("schedule", "device"):
-        table.add_column(column)
-    for column in ("median ms", "fastest to slowest", "turns"):
-        table.add_column(column, justify="right")
+    numbers = ("median ms", "fastest to slowest", "turns")
+    table = plain_table("schedule", "device", *numbers, numbers=numbers)
+    table.title = f"time of one call{label}, each turn in its own process"
     for contender, by_device in zip(result.labels, result.times, strict=True):
         if not by_device:
             table.add_row(contender, "–", "failed", "–", "–")

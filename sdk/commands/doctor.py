@@ -106,7 +106,7 @@ def print_checks(checks: Sequence[Check], good: str, bad: str) -> None:
     for check in checks:
         failed = Text(bad, style="red") if check.needed else Text("not here", style="dim")
         mark = Text(good, style="green") if check.passed else failed
-        table.add_row(mark, Text(check.name, style="bold"), Text(check.found))
+        table.add_row(mark, Text(check.name, style="bold"), check.found)
         if check.fix:
             table.add_row("", "", Text(check.fix, style="yellow"))
     make_console().print(table)

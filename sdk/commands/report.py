@@ -130,38 +130,34 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 
 
 def _print_tables(run: RecordedRun) -> None:
-    from rich.table import Table
-    from rich.text import Text
 
     from autotune_loop.report.run_page import summarise
     from devices.device import Clock
     from sdk.display.quantities import count_text, speed_up_text, time_text
-    from sdk.output import make_console
+    from sdk.output import make_console, plain_table
 
     console = make_console()
     label = Clock(run.clock).label
     identity = run.record.identity
-    console.print(Text(f"{identity.get('generator')} for {identity.get('profile')}", style="bold"))
+    console.print(f"{identity.get('generator')} for {identity.get('profile')}", style="bold")
     for summary in summarise(run):
         default = "not timed" if summary.default_ms is None else time_text(summary.default_ms, label)
         gain = "" if summary.speed_up is None else f", {speed_up_text(summary.speed_up)}"
         best = "" if summary.best_ms is None else time_text(summary.best_ms, label)
         newest = list(summary.correlations.values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(Text(f"set {summary.task_index + 1}: default {default}; best {best}{gain}, timed once"))
-        console.print(Text(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim"))
+        console.print(f"set {summary.task_index + 1}: default {default}; best {best}{gain}, timed once")
+        console.print(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim")
     for verdict in run.verdicts:
-        console.print(Text(f"set {verdict.task_index + 1}: {verdict.message}"))
+        console.print(f"set {verdict.task_index + 1}: {verdict.message}")
     fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("schedule", "time", "spread", "found by", "device"):
-            table.add_column(name, justify="right" if name in ("time", "spread") else "left")
+        table = plain_table("schedule", "time", "spread", "found by", "device", numbers=("time", "spread"))
         for sample in fastest:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
             one = sample.candidate
             origin = one.point.origin.value
-            table.add_row(one.sample, time_text(sample.median_ms), spread, origin, Text(sample.device))
+            table.add_row(one.sample, time_text(sample.median_ms), spread, origin, sample.device)
         console.print(table)
     failures = ", ".join(f"{count} {kind}" for kind, count in _by_kind(run).items()) or "none"
-    console.print(Text(f"failed: {failures}"))
+    console.print(f"failed: {failures}")

@@ -112,15 +112,15 @@ def _print_table(listings: list[ProfileListing], folder: str) -> None:
             Text(listing.name, style="cyan"),
             profile.device_kind,
             str(profile.machine.parallelism),
-            Text(profile.halide_target),
-            Text(profile.description),
+            profile.halide_target,
+            profile.description,
         )
     console = make_console()
     console.print(table)
     for listing in listings:
         if listing.error is not None:
-            console.print(Text(f"{listing.name}: {listing.error}", style="red"), soft_wrap=True)
-    console.print(Text(f"Your own profiles go into {folder}.", style="dim"))
+            console.print(f"{listing.name}: {listing.error}", style="red", soft_wrap=True)
+    console.print(f"Your own profiles go into {folder}.", style="dim")
 
 
 def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, str]]:

@@ -87,7 +87,7 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
 
     console = make_console()
     if not entries:
-        console.print(Text("No weights yet: searches start from the weights in Halide's plug-in."))
+        console.print("No weights yet: searches start from the weights in Halide's plug-in.")
         return
     numbers = ("samples", "pipelines", "pairs in order")
     table = plain_table("name", "network", *numbers, "created", "from", numbers=numbers)
@@ -253,11 +253,9 @@ def _print_scores(scores: list[WeightsScore]) -> None:
     schedules = count_text(scores[0].overall.samples, "schedule")
     pipelines = count_text(len(scores[0].by_pipeline), "pipeline")
     console.print(
-        Text(
-            f"{schedules} of {pipelines}. 'best in first 8' is the best time among the 8 schedules that the weights"
-            " rank first, as a share of the best time of all; 100 % is perfect.",
-            style="dim",
-        )
+        f"{schedules} of {pipelines}. 'best in first 8' is the best time among the 8 schedules that the weights rank"
+        " first, as a share of the best time of all; 100 % is perfect.",
+        style="dim",
     )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from devices.inventory.inventory import InventoryDevice
+    from devices.inventory.inventory import Inventory, InventoryDevice
+    from sdk.settings import Settings
 
 
 def complete_device_names(context: typer.Context, incomplete: str) -> list[str]:
@@ -27,15 +28,31 @@ def complete_device_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def chosen_options(context: typer.Context, inventory: Path | None, as_json: bool) -> tuple[Path | None, bool]:
-    """Return --inventory and --json, whether they stand before the subcommand's name or behind it."""
+    """Return --inventory and --json, which may stand before or after the subcommand's name."""
     before: tuple[Path | None, bool] = context.obj or (None, False)
     return inventory or before[0], as_json or before[1]
+
+
+def open_chosen_inventory(
+    context: typer.Context, inventory: Path | None, as_json: bool
+) -> tuple[Inventory, Settings, bool]:
+    """Return the inventory and the settings of a subcommand, and --json.
+
+    Raises:
+        UsageError, DeviceError, ProfileError: as `open_inventory`.
+    """
+    from sdk.inventory.lookup import open_inventory
+    from sdk.settings import read_settings
+
+    given, as_json = chosen_options(context, inventory, as_json)
+    settings = read_settings()
+    return open_inventory(given, settings), settings, as_json
 
 
 def device_progress(
     doing: str, device: InventoryDevice, quiet: bool
 ) -> contextlib.AbstractContextManager[Callable[[str], None]]:
-    """Show that something is done with a device; nothing that would run into the question for its password."""
+    """Show progress with a device; show nothing if its password will be asked for."""
     from devices.remote_place import PasswordSource, SshAddress
     from sdk.output import show_progress
 

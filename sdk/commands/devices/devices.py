@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.commands.devices import entry, examine, lease
-from sdk.options.devices_options import InventoryOption
+from sdk.options.devices_options import InventoryOption, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
 
 if TYPE_CHECKING:
@@ -40,11 +40,9 @@ def devices(
     if context.invoked_subcommand is not None:
         context.obj = (inventory, as_json)
         return
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
 
-    found = open_inventory(inventory, read_settings())
+    found, _, as_json = open_chosen_inventory(context, inventory, as_json)
     states = _states(found, offline, as_json)
     if as_json:
         print_json({"inventory": str(found.file), "devices": [_state_dict(state) for state in states]})
@@ -110,20 +108,20 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
 
     console = make_console()
     if not states:
-        console.print(Text(f"No devices yet in {inventory.file}. Add one with `sdk devices add`."))
+        console.print(f"No devices yet in {inventory.file}. Add one with `sdk devices add`.")
         return
     table = plain_table("device", "profile", "address", "labels", "state")
     for state in states:
         device = state.device
         table.add_row(
             Text(device.name, style="cyan"),
-            Text(device.profile_name),
-            Text(f"{device.transport} {device.place.address.describe()}"),
-            Text(", ".join(device.labels)),
+            device.profile_name,
+            f"{device.transport} {device.place.address.describe()}",
+            ", ".join(device.labels),
             _state_text(state),
         )
     console.print(table)
-    console.print(Text(f"The inventory is {inventory.file}.", style="dim"))
+    console.print(f"The inventory is {inventory.file}.", style="dim")
 
 
 def _state_text(state: DeviceState) -> Text:

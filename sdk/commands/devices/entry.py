@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.devices_options import InventoryOption, NameArgument, chosen_options, device_progress
+from sdk.options.devices_options import (
+    InventoryOption,
+    NameArgument,
+    chosen_options,
+    device_progress,
+    open_chosen_inventory,
+)
 from sdk.options.shared_options import JsonOption, complete_target_names
 from targets.errors import DeviceError, UsageError
 
@@ -192,13 +198,9 @@ def remove(
     from devices.health.health import clear_health
     from devices.inventory.file import remove_device
     from sdk.inventory.connections import health_folder
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
 
-    given, as_json = chosen_options(context, inventory, as_json)
-    settings = read_settings()
-    found = open_inventory(given, settings)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)
     remove_device(found.file, name)
     clear_health(health_folder(settings), device.place.address)
@@ -218,13 +220,10 @@ def password(
     from devices.remote_place import PasswordSource, SshAddress
     from devices.ssh.secrets import keyring_account, write_keyring
     from sdk.inventory.connections import ask_on_terminal, connection_settings
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
 
-    given, as_json = chosen_options(context, inventory, as_json)
-    settings = read_settings()
-    device = open_inventory(given, settings).find(name)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
+    device = found.find(name)
     if not isinstance(device.place.address, SshAddress):
         raise UsageError(f"Device '{name}' is reached over ADB, which has no passwords.")
     account = keyring_account(device.place.address, connection_settings(settings))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.commands.doctor import print_checks
-from sdk.options.devices_options import InventoryOption, NamesArgument, chosen_options, device_progress
+from sdk.options.devices_options import InventoryOption, NamesArgument, device_progress, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
 
 if TYPE_CHECKING:
@@ -41,17 +41,13 @@ def probe(
     from sdk.display.quantities import iso_text
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.device_facts import facts_of, machine_of
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
     from sdk.select.card_choice import describe_card
-    from sdk.settings import read_settings
     from targets.errors import UsageError
 
-    given, as_json = chosen_options(context, inventory, as_json)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     if not names:
         raise UsageError("No device was named.", next_step="Name one or more, or give label:LABEL.")
-    settings = read_settings()
-    found = open_inventory(given, settings)
     answers: list[dict[str, object]] = []
     for device in found.choose(names):
         with device_progress("Probing", device, as_json) as show, reach_device(device, settings, show) as reached:
@@ -139,14 +135,10 @@ def check(
 
     Example: sdk devices check pi5
     """
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
     from targets.errors import UsageError
 
-    given, as_json = chosen_options(context, inventory, as_json)
-    settings = read_settings()
-    found = open_inventory(given, settings)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     if every and names:
         raise UsageError("--all cannot be combined with names.", next_step="Leave one of them out.")
     if not every and not names:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.devices_options import InventoryOption, NameArgument, chosen_options, device_progress
+from sdk.options.devices_options import InventoryOption, NameArgument, device_progress, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
 
 
@@ -33,14 +33,11 @@ def lease(
     from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import parse_lease_s, take_leases
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
 
     ttl_s = parse_lease_s(duration)
-    given, as_json = chosen_options(context, inventory, as_json)
-    settings = read_settings()
-    device, places = open_inventory(given, settings).find_slots(name)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
+    device, places = found.find_slots(name)
     folder = connection_settings(settings).token_folder
     with device_progress("Connecting to", device, as_json) as show, reach_device(device, settings, show) as reached:
         taken = take_leases(reached, places, folder, ttl_s, force)
@@ -66,13 +63,10 @@ def release(
     from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import release_leases
-    from sdk.inventory.lookup import open_inventory
     from sdk.output import print_json
-    from sdk.settings import read_settings
 
-    given, as_json = chosen_options(context, inventory, as_json)
-    settings = read_settings()
-    device, places = open_inventory(given, settings).find_slots(name)
+    found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
+    device, places = found.find_slots(name)
     folder = connection_settings(settings).token_folder
     with device_progress("Connecting to", device, as_json) as show, reach_device(device, settings, show) as reached:
         released = release_leases(reached, places, folder, force)
