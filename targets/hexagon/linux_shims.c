@@ -1,7 +1,7 @@
-/* What Halide's runtime for a standalone Hexagon (noos) leaves to its surroundings, where these are Linux, and so QEMU's
- * user mode: threads, and what Qualcomm's C library has.
+/* Functions that Halide's runtime for a standalone Hexagon (noos) lacks under Linux, and so under QEMU's user mode:
+ * threads, and those of Qualcomm's C library.
  *
- * Halide's own definitions are weak: those below win. */
+ * Halide's own definitions are weak, so those below win. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 
 enum { MAX_THREADS = 64, STACK_BYTES = 1 << 20 };
 
-static int threads; /* 0: as many as there are processors */
+static int threads; /* 0: as many as processors */
 
-/* Linux switches the vector registers together with the others, so a thread need not ask for a set of them. */
+/* Linux switches the vector registers with the others, so a thread need not acquire a set of them. */
 int qurt_hvx_lock(int mode) {
     (void)mode;
     return 0;
@@ -24,7 +24,7 @@ int qurt_hvx_unlock(void) {
     return 0;
 }
 
-/* Of Qualcomm's C library. */
+/* From Qualcomm's C library. */
 void *__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes(void *to, const void *from, size_t bytes) {
     return memcpy(to, from, bytes);
 }
@@ -65,8 +65,8 @@ static int thread_count(int tasks) {
     return most < tasks ? most : tasks;
 }
 
-/* A standalone Hexagon has no threads and runs the tasks in turn; under Linux there are some. A loop inside a loop finds
- * them busy, and runs in the thread that it is in. */
+/* A standalone Hexagon has no threads and runs the tasks in turn; Linux has threads. A loop inside a loop finds them busy
+ * and runs in its own thread. */
 int halide_default_do_par_for(void *user_context, halide_task_t task, int min, int size, uint8_t *closure) {
     struct loop loop = {.user_context = user_context, .task = task, .end = min + size, .closure = closure};
     atomic_init(&loop.next, min);

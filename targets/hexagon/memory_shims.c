@@ -1,5 +1,5 @@
-/* Tightly coupled memory where there is none: what Halide's runtime for a standalone Hexagon (noos) calls, under Linux
- * and Qualcomm's simulator. A device's DSP has its own. */
+/* Tightly coupled memory for Halide's runtime for a standalone Hexagon (noos), under Linux and Qualcomm's simulator, which
+ * have none. A device's DSP has its own. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@ enum { VECTOR_BYTES = 128 };
 void *HAP_request_VTCM(unsigned int bytes, unsigned int single_page);
 int HAP_release_VTCM(void *memory);
 
-/* Ordinary memory. It is aligned by hand: Halide's own program for Qualcomm's simulator says that memalign cannot be
- * relied on there. */
+/* Ordinary memory, aligned by hand: according to Halide's program for Qualcomm's simulator, memalign is unreliable
+ * there. */
 void *HAP_request_VTCM(unsigned int bytes, unsigned int single_page) {
     (void)single_page;
     char *block = malloc((size_t)bytes + VECTOR_BYTES + sizeof block);

@@ -1,5 +1,5 @@
-/* What the runner and Halide's runtime for QuRT need of a device's DSP, by the headers of Qualcomm's SDK. Threads,
- * vector contexts and tightly coupled memory are the DSP's own: it resolves their names when it loads the program. */
+/* What the runner and Halide's runtime for QuRT need on a device's DSP, by the headers of Qualcomm's SDK. The DSP has
+ * threads, vector contexts and tightly coupled memory: it resolves their names when it loads the program. */
 #include <string.h>
 
 #include <HAP_perf.h>
@@ -7,7 +7,7 @@
 
 #include "runner.h"
 
-static int power_client; /* its address is who asks */
+static int power_client; /* its address identifies the client */
 
 uint64_t processor_cycles(void) {
     return HAP_perf_get_pcycles();
@@ -17,7 +17,7 @@ static bool ask_for_power(HAP_power_request_t request) {
     return HAP_power_set(&power_client, &request) == 0;
 }
 
-/* The same corner all the time, as high as every release of the SDK knows one. What is asked for ends with the process. */
+/* One fixed corner, the highest that every release of the SDK has. The request ends with the process. */
 static bool fix_clock(void) {
     HAP_power_request_t request;
     memset(&request, 0, sizeof request);

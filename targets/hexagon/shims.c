@@ -1,7 +1,7 @@
-/* What Halide's runtimes for Hexagon (noos and qurt) leave to their surroundings, whatever these are: linked beside one
- * of them and the shims of a system, or of none.
+/* Functions that Halide's runtimes for Hexagon (noos and qurt) lack on every system: linked with one of them, and with
+ * the shims of a system or of none.
  *
- * Halide's own definitions are weak: those below win. */
+ * Halide's own definitions are weak, so those below win. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ void halide_print(void *user_context, const char *message) {
     fputs(message, stderr);
 }
 
-/* Halide's own frees what its small allocations keep without asking whether there were any, which reads below address
- * 0. The program ends here anyway. */
+/* Halide's own frees the memory of small allocations even if there were none, which reads below address 0. The program
+ * ends here anyway. */
 void _ZN6Halide7Runtime8Internal24halide_allocator_cleanupEv(void) {
 }

@@ -1,7 +1,6 @@
-/* What Halide's runtime for a standalone Hexagon (noos) leaves to its surroundings, where there is no system at all:
- * programs for Qualcomm's simulator, compiled with its SDK, whose headers these are. Parallel loops are Halide's own there:
- * one task after the other. */
-#include <assert.h> /* this one and the next for the macros of some releases */
+/* Functions that Halide's runtime for a standalone Hexagon (noos) lacks without a system: for programs of Qualcomm's
+ * simulator, compiled with the SDK, whose headers these are. Halide's own parallel loops run one task after the other. */
+#include <assert.h> /* this and the next, for the macros of some releases */
 #include <stdio.h>
 
 #include <hexagon_sim_timer.h>
@@ -9,10 +8,10 @@
 
 #include "runner.h"
 
-/* A program must acquire the simulated vector unit before it uses it, and say that its vectors are the long ones; as in
- * Halide's src/runtime/hexagon_remote/sim_qurt.cpp. The macros are statements in some releases of the tools. */
+/* A program must acquire the simulated vector unit before it uses it, and select the long vectors, as in Halide's
+ * src/runtime/hexagon_remote/sim_qurt.cpp. In some releases of the tools the macros are statements. */
 int qurt_hvx_lock(int mode) {
-    (void)mode; /* kernels have vectors of 128 bytes only */
+    (void)mode; /* kernels only have vectors of 128 bytes */
     SIM_ACQUIRE_HVX;
     SIM_SET_HVX_DOUBLE_MODE;
     return 0;

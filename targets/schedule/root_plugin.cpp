@@ -1,5 +1,5 @@
-// An autoscheduler that computes every Func at root, in plain loops: slow, but it compiles where a code generator fails
-// on other schedules, and never inlines a pipeline into one endless expression.
+// An autoscheduler that computes every Func at root, in plain loops: slow, but it compiles when a code generator fails on
+// other schedules, and never inlines a pipeline into one huge expression.
 
 #include <map>
 #include <string>

@@ -1,9 +1,9 @@
 // An autoscheduler that runs another one, writes the features of the schedule it finds, and ends the process.
 //
-// A generator that is asked for a featurization alone still lowers the whole pipeline, which takes several times as
-// long as a greedy search. Most sampled schedules are only looked at by the cost model, so they end here.
+// A generator that emits only a featurization still lowers the whole pipeline, which takes several times as long as a
+// greedy search. For most sampled schedules the features for the cost model are enough, so they end here.
 //
-// Parameters, beside those of the other autoscheduler: `search` (its name), `featurization_path`.
+// Parameters, besides those of the other autoscheduler: `search` (its name), `featurization_path`.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,9 +1,9 @@
-/* What Halide's runtime calls and musl lacks; linked beside it into programs for musl, and nowhere else. */
+/* Functions that Halide's runtime calls and musl lacks; linked only into programs for musl. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* Halide's Linux runtime calls glibc's name for it. */
+/* glibc's name, which Halide's Linux runtime calls. */
 FILE *fopen64(const char *path, const char *mode) {
     return fopen(path, mode);
 }
@@ -19,8 +19,8 @@ int __android_log_print(int priority, const char *tag, const char *format, ...) 
     return written;
 }
 
-/* Halide's Android runtime asks sysconf by bionic's number for it, which musl takes for something else. Its own
- * definition is weak. */
+/* Halide's Android runtime calls sysconf with bionic's number, which has another meaning in musl. Its definition is
+ * weak. */
 int halide_host_cpu_count(void) {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

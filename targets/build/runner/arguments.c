@@ -1,8 +1,9 @@
-/* The arguments of a kernel: their values, and the shapes of their buffers.
+/* The arguments of a kernel: the values of scalars, and the shapes of buffers.
  *
- * Outputs have their estimates (or --size) as shape, or what the kernel insists on. Inputs have the hull of their estimates and of what the kernel
- * says it reads for those outputs, asked by Halide's bounds query: a call with buffers that have no memory. Where outputs
- * are compared, inputs are at least as large as the reference's were: a boundary condition is where its input ends. */
+ * An output has the shape of its estimates (or of --size), or the one that the kernel requires. An input has the hull of
+ * its estimates and of what the kernel reads for those outputs, by Halide's bounds query (a call with buffers without
+ * memory). If outputs are compared, inputs are at least as large as the reference's, because a boundary condition
+ * applies where the input ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static void take_estimates(struct argument *argument, const char *size) {
                  meta->name, meta->name);
         }
         if ((min && (*min < INT32_MIN || *min > INT32_MAX)) || (extent && (*extent < 0 || *extent > INT32_MAX))) {
-            fail(EXIT_USAGE, "usage", "The estimates of dimension %d of '%s' do not fit 32 bits.", i, meta->name);
+            fail(EXIT_USAGE, "usage", "The estimates of dimension %d of '%s' do not fit into 32 bits.", i, meta->name);
         }
         argument->dim[i].min = min ? (int32_t)*min : 0;
         argument->dim[i].extent = extent ? (int32_t)*extent : 0;
@@ -64,11 +65,11 @@ static void take_estimates(struct argument *argument, const char *size) {
 
 static _Noreturn void bad_size(const struct argument *argument, const char *size) {
     fail(EXIT_USAGE, "usage",
-         "--size %.*s got '%s'; expected %d extents such as 64x48, or with the least coordinates 64x48@-2x3.",
+         "--size %.*s got '%s'; expected %d extents such as 64x48, or with first coordinates 64x48@-2x3.",
          (int)strcspn(argument->meta->name, "$"), argument->meta->name, size, argument->meta->dimensions);
 }
 
-/* One number of a size, which `expected` follows; returns what stands behind that. */
+/* Reads one number of a size, which a character of `expected` must follow; returns the text after that. */
 static const char *take_number(const struct argument *argument, const char *size, const char *text, int64_t lowest,
                                const char *expected, int32_t *number) {
     char *end;
@@ -100,8 +101,8 @@ static void take_size(struct argument *argument, const char *size) {
     }
 }
 
-/* Whether the kernel insists on the stride that it answered: dimension 0 always has one, and of the others Halide
- * makes planar strides where it does not care. */
+/* Whether the kernel requires the stride of its answer: that of dimension 0 always; in the others Halide answers with
+ * planar strides if any will do. */
 static bool stride_is_fixed(const struct argument *argument, int d) {
     int64_t planar = 1;
     for (int k = 0; k < d && planar <= INT32_MAX; k++) {
@@ -125,7 +126,7 @@ static void order_dimensions(const struct argument *argument, bool fixed_first, 
     }
 }
 
-/* False when a stride that the kernel insists on cannot be had in this order. */
+/* Returns false if a stride that the kernel requires is impossible in this order. */
 static bool set_strides_in_order(struct argument *argument, const int *order) {
     bool as_wanted = true;
     int64_t stride = 1;
@@ -135,7 +136,7 @@ static bool set_strides_in_order(struct argument *argument, const int *order) {
         if (wanted > stride) stride = wanted;
         if (stride != wanted && stride_is_fixed(argument, d)) as_wanted = false;
         if (stride > INT32_MAX) {
-            fail(EXIT_RESOURCES, "memory", "The buffer '%s' is too large: a stride does not fit 32 bits.",
+            fail(EXIT_RESOURCES, "memory", "The buffer '%s' is too large: a stride does not fit into 32 bits.",
                  argument->meta->name);
         }
         argument->dim[d].stride = (int32_t)stride;
@@ -144,9 +145,9 @@ static bool set_strides_in_order(struct argument *argument, const int *order) {
     return as_wanted;
 }
 
-/* Strides without gaps, in the order of the strides that the kernel asked for (`answer`); a stride that it wants
- * larger than that is kept. In a small buffer a row can be shorter than the stride of an interleaved pixel: then the
- * dimensions that the kernel insists on come first. */
+/* Sets strides without gaps, in the order of the strides of the kernel's answer; a larger stride of the answer is kept.
+ * In a small buffer a row can be shorter than the stride of an interleaved pixel; then the dimensions whose stride the
+ * kernel requires come first. */
 static void set_strides(struct argument *argument) {
     int order[MAX_DIMENSIONS];
     order_dimensions(argument, false, order);
@@ -166,7 +167,7 @@ static void prepare_buffer(struct argument *argument, const struct options *opti
     const char *size = find_override(&options->sizes, meta->name);
     argument->input_file = path_in_folder(options->folder, find_override(&options->inputs, meta->name));
     if (argument->input_file && size) {
-        fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: leave out --size.", meta->name);
+        fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: remove --size.", meta->name);
     }
     argument->buffer.type = meta->type;
     argument->buffer.dimensions = meta->dimensions;
@@ -200,8 +201,8 @@ static bool has_estimate(const struct halide_filter_argument_t *meta) {
     return true;
 }
 
-/* Generators may give their estimates only where an autoscheduler runs. A kernel with the schedule by hand then has
- * none, and is called as the other schedules of the same pipeline in this executable are. */
+/* A generator may give its estimates only to autoschedulers. Then a kernel with its manual schedule has none, and takes
+ * those of another schedule of the same pipeline in this executable. */
 static const struct halide_filter_argument_t *find_estimate(const struct halide_filter_metadata_t *meta, int index) {
     const struct halide_filter_argument_t *own = &meta->arguments[index];
     for (int k = 0; k < runner_kernel_count && !has_estimate(own); k++) {
@@ -248,14 +249,14 @@ static void widen(struct argument *argument, int d, const halide_dimension_t *wa
     const int64_t low = dim->extent <= 0 || wanted->min < dim->min ? wanted->min : dim->min;
     const int64_t high = dim->extent <= 0 || wanted_end > end ? wanted_end : end;
     if (high - low > INT32_MAX) {
-        fail(EXIT_RESOURCES, "memory", "The kernel wants dimension %d of '%s' from %lld to %lld.", d,
+        fail(EXIT_RESOURCES, "memory", "The kernel requires dimension %d of '%s' from %lld to %lld.", d,
              argument->meta->name, (long long)low, (long long)high);
     }
     dim->min = (int32_t)low;
     dim->extent = (int32_t)(high - low);
 }
 
-/* An answer that leaves out part of an output as requested is a fixed shape, which wins over wrong estimates. */
+/* An answer without a part of the requested output is a fixed shape, which wins over wrong estimates. */
 static void obey(struct argument *argument) {
     bool leaves_out = false;
     for (int d = 0; d < argument->meta->dimensions; d++) {
@@ -269,7 +270,7 @@ static void obey(struct argument *argument) {
     memcpy(argument->requested, argument->answer, sizeof argument->requested);
 }
 
-/* Takes the kernel's answer over; true when that changed anything. */
+/* Adopts the kernel's answer; returns whether that changed anything. */
 static bool adopt_answer(struct argument *argument, bool exact_outputs) {
     halide_dimension_t before[MAX_DIMENSIONS];
     memcpy(before, argument->dim, sizeof before);
@@ -300,8 +301,8 @@ void refuse_wider_inputs(const struct invocation *invocation) {
             const halide_dimension_t *own = &argument->dim[d], *other = &argument->reference[d];
             if (own->min == other->min && own->extent == other->extent) continue;
             fail(EXIT_HALIDE, "halide",
-                 "The kernel '%s' wants a larger input '%s' than the reference: from %d to %d in dimension %d, not from "
-                 "%d to %d. With that its output is another, and the smaller one it refuses.",
+                 "The kernel '%s' requires a larger input '%s' than the reference: from %d to %d in dimension %d, not from "
+                 "%d to %d. Its output then differs, and it refuses the smaller input.",
                  invocation->kernel->name, argument->meta->name, (int)own->min, (int)(own->min + own->extent - 1), d,
                  (int)other->min, (int)(other->min + other->extent - 1));
         }
@@ -310,7 +311,7 @@ void refuse_wider_inputs(const struct invocation *invocation) {
 
 void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs) {
     bool changed = true;
-    /* An answer can depend on the shape of another buffer: ask until nothing changes. */
+    /* An answer can depend on the shape of another buffer: query until nothing changes. */
     for (int round = 0; round < MAX_QUERIES && changed; round++) {
         for (int i = 0; i < invocation->count; i++) {
             struct argument *argument = &invocation->arguments[i];
@@ -327,7 +328,7 @@ void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs) {
     }
     if (changed) {
         fail(EXIT_HALIDE, "halide",
-             "The kernel '%s' wants larger buffers whenever it gets larger ones: its schedule was made for a larger "
+             "The kernel '%s' requires larger buffers whenever it gets larger ones: its schedule was made for a larger "
              "output. Give a larger --size, or none.",
              invocation->kernel->name);
     }

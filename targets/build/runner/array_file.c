@@ -7,9 +7,9 @@
  *     bytes     the name, not terminated
  *     bytes     the elements without gaps, dimension 0 fastest; a boolean is a byte 0 or 1
  *
- * An input file is one array (its name does not matter); a reference file is one array per output of the kernel,
- * named and in the order of the arguments, then one per input: int32, 2 x dimensions, the least coordinate and the
- * extent that the reference was given of each. Files come from elsewhere: nothing in them is believed. */
+ * An input file is one array, whose name does not matter. A reference file is one named array per output of the kernel,
+ * in the order of the arguments, then one per input: int32, 2 x dimensions, the first coordinate and the extent that
+ * the reference had of each. Files come from elsewhere, so everything in them is checked. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -95,17 +95,17 @@ void read_input_shape(struct argument *argument) {
 }
 
 static void expect_end(FILE *file, const char *path) {
-    if (fgetc(file) != EOF) fail(EXIT_RESOURCES, "io", "%s goes on after its last array.", path);
+    if (fgetc(file) != EOF) fail(EXIT_RESOURCES, "io", "%s continues after its last array.", path);
     fclose(file);
 }
 
 static void *allocate_bytes(size_t bytes, const char *what) {
     void *data = malloc(bytes ? bytes : 1);
-    if (!data) fail(EXIT_RESOURCES, "memory", "There is no memory for %s.", what);
+    if (!data) fail(EXIT_RESOURCES, "memory", "Not enough memory for %s.", what);
     return data;
 }
 
-/* Copies a row between memory without gaps and the argument's row. */
+/* Copies a row between dense memory and the argument's row. */
 static void copy_row(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t count,
                      size_t element) {
     if (to_step == from_step && to_step == (int64_t)element) {
@@ -121,7 +121,7 @@ void read_input_data(struct argument *argument) {
     struct header header;
     FILE *file = open_input(argument, &header);
     if (memcmp(header.dim, argument->requested, sizeof header.dim) != 0) {
-        fail(EXIT_RESOURCES, "io", "%s has changed while it was read.", argument->input_file);
+        fail(EXIT_RESOURCES, "io", "%s changed while it was read.", argument->input_file);
     }
     const size_t element = element_bytes(argument->meta->type);
     const int64_t width = row_width(argument, argument->requested);
@@ -180,7 +180,7 @@ static void write_array(FILE *file, const struct argument *argument) {
 }
 
 void write_reference_file(struct invocation *invocation, const char *path) {
-    /* Written beside and renamed: a reader never sees half a file. */
+    /* Written to another file and renamed, so that readers see all of it or nothing. */
     const size_t length = strlen(path) + sizeof ".part";
     char *part = allocate_bytes(length, path);
     snprintf(part, length, "%s.part", path);
@@ -233,7 +233,7 @@ static void skip_elements(FILE *file, const char *path, const struct header *hea
 
 void read_input_shapes_of_reference(struct invocation *invocation, const char *path) {
     FILE *file = open_to_read(path);
-    int left = 0; /* What goes on behind these, or belongs to another kernel, is told when outputs are compared. */
+    int left = 0; /* The comparison of outputs reports further arrays, and those of another kernel. */
     for (int i = 0; i < invocation->count; i++) left += is_buffer(&invocation->arguments[i]);
     for (int next; left > 0 && (next = fgetc(file)) != EOF; left--) {
         struct header header;
@@ -264,7 +264,7 @@ uint8_t *read_reference_array(FILE *file, const char *path, const struct argumen
     }
     if (!same) {
         fail(EXIT_RESOURCES, "reference",
-             "%s was made for another kernel or size: it holds '%s' (%s%d, %d dimensions) where the output '%s' is next.",
+             "%s was made for another kernel or size: it has '%s' (%s%d, %d dimensions), but the next output is '%s'.",
              path, header.name, type_code_name(header.type.code), header.type.bits, (int)header.dimensions,
              argument->meta->name);
     }

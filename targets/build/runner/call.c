@@ -1,11 +1,11 @@
-/* Calling a kernel, and what Halide's runtime has to do with it. */
+/* Calls a kernel through Halide's runtime. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "runner.h"
 
-/* Not every runtime has these: without threads, without devices, or shims in its place. */
+/* Runtimes without threads or devices, and shims, lack some of these. */
 #pragma weak halide_set_error_handler
 #pragma weak halide_set_num_threads
 #pragma weak halide_device_sync
@@ -14,7 +14,7 @@
 static atomic_flag error_seen = ATOMIC_FLAG_INIT;
 static char error_message[896];
 
-/* Any thread of the kernel may come here: the first message is kept, and the call returns an error code. */
+/* Any thread of the kernel may call this. The first message is kept; the call returns an error code. */
 static void keep_error(void *user_context, const char *message) {
     (void)user_context;
     if (atomic_flag_test_and_set(&error_seen)) return;
@@ -29,13 +29,13 @@ void set_up_halide(int threads) {
 
 static void check(const struct invocation *invocation, int code, const char *what) {
     if (code == 0) return;
-    /* What Halide's runtime says where it cannot load libcuda. */
+    /* The message of Halide's runtime if it cannot load libcuda. */
     if (strstr(error_message, "CUDA API not found: cuInit")) {
-        fail(EXIT_RESOURCES, "gpu", "There is no CUDA driver here (libcuda.so): '%s' runs on NVIDIA cards only.",
+        fail(EXIT_RESOURCES, "gpu", "This device has no CUDA driver (libcuda.so): '%s' runs on NVIDIA cards only.",
              invocation->kernel->name);
     }
     const bool memory = code == halide_error_code_out_of_memory;
-    fail(memory ? EXIT_RESOURCES : EXIT_HALIDE, memory ? "memory" : "halide", "%s of '%s' ended with error %d%s%s", what,
+    fail(memory ? EXIT_RESOURCES : EXIT_HALIDE, memory ? "memory" : "halide", "%s of '%s' failed with error %d%s%s", what,
          invocation->kernel->name, code, *error_message ? ": " : ".", error_message);
 }
 
@@ -66,8 +66,8 @@ bool uses_device(const struct invocation *invocation) {
 }
 
 #if defined(__hexagon__) && !defined(__linux__)
-/* A Hexagon is timed by its count of processor cycles: under a simulator it has no other clock, and a device's may run
- * faster or slower. A cycle is a nanosecond here, as if it ran at 1 GHz. */
+/* A Hexagon is timed in processor cycles: a simulator has no other clock, and the frequency of a device's may vary. A
+ * cycle counts as a nanosecond, as at 1 GHz. */
 static int64_t clock_ns(void) {
     return (int64_t)processor_cycles();
 }

@@ -1,4 +1,4 @@
-/* Outputs against the reference. */
+/* Compares outputs with the reference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static bool is_float(struct halide_type_t type) {
     return type.code == halide_type_float || type.code == halide_type_bfloat;
 }
 
-/* Sign-extended for signed types, so that differences of the uint64 are right for all. */
+/* Sign-extends signed types, so that differences of the uint64 are right for all types. */
 static uint64_t load_integer(struct halide_type_t type, const uint8_t *address) {
     const size_t bytes = element_bytes(type);
     uint64_t value = 0;
@@ -73,7 +73,7 @@ static double integer_to_double(struct halide_type_t type, uint64_t value) {
 static bool floats_agree(struct comparison *c, double expected, double actual) {
     if (expected == actual || (expected != expected && actual != actual)) return true;
     const double error = expected > actual ? expected - actual : actual - expected;
-    if (error - error != 0) return false; /* an infinity or one NaN is on one side only */
+    if (error - error != 0) return false; /* only one side is infinite or NaN */
     if (error > c->max_absolute_error) c->max_absolute_error = error;
     return error <= c->relative * (expected < 0 ? -expected : expected) + c->absolute;
 }
@@ -100,7 +100,7 @@ static void compare_element(struct comparison *c, const uint8_t *expected, const
         agree = integers_agree(c, a, b);
     }
     if (agree) return;
-    /* Not "error > far": what is not a number on one side only is far. */
+    /* Not "error > far": a NaN on one side only is far, too. */
     const double error = values[0] > values[1] ? values[0] - values[1] : values[1] - values[0];
     if (!(error <= c->far)) c->far_mismatches++;
     if (c->mismatches++ == 0) {
@@ -129,7 +129,7 @@ static void compare_rows(struct comparison *c, const struct argument *argument, 
     for (uint64_t row = 0; row < rows; row++, reference += row_bytes) {
         int32_t coordinates[MAX_DIMENSIONS] = {0};
         const uint8_t *actual = row_address(argument, argument->requested, row, coordinates);
-        /* Equal bytes are equal values, a NaN included. */
+        /* Equal bytes are equal values, also for NaN. */
         if (step == (int64_t)element && memcmp(actual, reference, row_bytes) == 0) continue;
         for (int64_t x = 0; x < width; x++) {
             compare_element(c, reference + (size_t)x * element, actual + x * step, coordinates, x);

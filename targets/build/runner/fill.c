@@ -1,5 +1,5 @@
-/* Input data: a hash of (seed, argument, absolute coordinates), so that an element has the same value whatever
- * margin a schedule asks for. Floats are in [0, 1), 8- and 16-bit integers have their full range, wider integers
+/* Makes input data: a hash of (seed, argument, absolute coordinates), so that an element has the same value whatever
+ * margin a schedule needs. Floats are in [0, 1), 8- and 16-bit integers have their full range, wider integers
  * are in [0, 1023], booleans are 0 or 1. The mixers are splitmix64 (Steele, Lea, Flood 2014) for rows and
  * C. Wellons' lowbias32 for elements. */
 #include <string.h>
@@ -36,7 +36,7 @@ static inline uint16_t bfloat_of_256ths(uint32_t k) {
     return (uint16_t)(bits >> 16);
 }
 
-/* One row of elements; the case without gaps apart, so that the compiler makes vector code of it. */
+/* Fills one row; the case without gaps is apart, so that the compiler vectorises it. */
 #define DEFINE_ROW(name, type, expression)                                                \
     static void name(void *row, int64_t stride, int64_t x0, int64_t count, uint64_t hash) { \
         type *out = row;                                                                  \

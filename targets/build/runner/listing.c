@@ -1,4 +1,4 @@
-/* What is in this executable. */
+/* Lists the kernels of this executable. */
 #include <string.h>
 
 #include "runner.h"

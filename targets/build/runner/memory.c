@@ -1,14 +1,14 @@
-/* Buffers in memory: aligned, with guard bytes on both sides that show a kernel writing beyond its buffer. */
+/* Allocates buffers: aligned, with guard bytes on both sides that reveal a write outside the buffer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
 
-/* The guard in front keeps the alignment that wide vectors like; the guard behind is also read by kernels that load
- * whole vectors at the end of a row. */
+/* The guard in front keeps the alignment for wide vectors; kernels that load whole vectors at the end of a row read the
+ * guard behind. */
 enum { ALIGNMENT_BYTES = 128, GUARD_BYTES = 256, GUARD_VALUE = 0xc7 };
 
-/* More elements than any buffer that is meant seriously; keeps the arithmetic below far from overflow. */
+/* More elements than any real buffer has; keeps the arithmetic below far from overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
 size_t element_bytes(struct halide_type_t type) {
@@ -73,7 +73,7 @@ void allocate_buffer(struct argument *argument) {
     const size_t all_bytes = argument->data_bytes + 2 * GUARD_BYTES + ALIGNMENT_BYTES;
     uint8_t *block = malloc(all_bytes);
     if (!block) {
-        fail(EXIT_RESOURCES, "memory", "There is no memory for the buffer '%s' of %llu bytes.", argument->meta->name,
+        fail(EXIT_RESOURCES, "memory", "Not enough memory for the buffer '%s' of %llu bytes.", argument->meta->name,
              (unsigned long long)argument->data_bytes);
     }
     const uintptr_t first = (uintptr_t)block + GUARD_BYTES;
@@ -86,7 +86,7 @@ void allocate_buffer(struct argument *argument) {
 
 void fill_output(struct argument *argument, uint8_t pattern) {
     memset(argument->data, pattern, argument->data_bytes);
-    /* So that a kernel on a GPU finds the pattern, too, in what it leaves unwritten. */
+    /* A kernel on a GPU must find the pattern, too, where it writes nothing. */
     argument->buffer.flags |= halide_buffer_flag_host_dirty;
 }
 

@@ -1,4 +1,4 @@
-/* The command line. */
+/* Parses the command line. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static _Noreturn void bad_value(const char *name, const char *text, const char *
 static double parse_number(const char *name, const char *text, double minimum, double maximum, const char *expected) {
     char *end;
     double value = strtod(text, &end);
-    /* The comparison is false for a value that is not a number. */
+    /* The comparison is false for NaN. */
     if (end == text || *end || !(value >= minimum && value <= maximum)) bad_value(name, text, expected);
     return value;
 }
@@ -29,7 +29,7 @@ static uint64_t parse_unsigned(const char *name, const char *text, uint64_t maxi
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    /* strtoull takes a sign and leading blanks. */
+    /* strtoull accepts a sign and leading blanks. */
     if (text[0] < '0' || text[0] > '9' || *end || errno || value > maximum) bad_value(name, text, expected);
     return value;
 }
@@ -66,7 +66,7 @@ const char *path_in_folder(const char *folder, const char *name) {
     if (!folder || !name || name[0] == '/') return name;
     const size_t length = strlen(folder) + 1 + strlen(name) + 1;
     char *path = malloc(length);
-    if (!path) fail(EXIT_RESOURCES, "memory", "There is no memory for the path of %s.", name);
+    if (!path) fail(EXIT_RESOURCES, "memory", "Not enough memory for the path of %s.", name);
     snprintf(path, length, "%s/%s", folder, name);
     return path;
 }
@@ -114,7 +114,7 @@ static void set_defaults(struct options *options) {
     };
 }
 
-/* The first argument that is the runner's. Releases of run_main_on_hexagon hand on an option of their own. */
+/* The first argument for the runner. Some releases of run_main_on_hexagon pass on an option of their own. */
 static int first_argument(int argc, char **argv) {
     return argc > 1 && strncmp(argv[1], "stack_size=", strlen("stack_size=")) == 0 ? 2 : 1;
 }
@@ -122,13 +122,13 @@ static int first_argument(int argc, char **argv) {
 static void check_together(const struct options *options) {
     const struct timing_options *timing = &options->timing;
     if (!options->list && !options->kernel) {
-        fail(EXIT_USAGE, "usage", "Neither --list nor --kernel NAME is given.");
+        fail(EXIT_USAGE, "usage", "Give --list or --kernel NAME.");
     }
     if (options->reference && options->write_reference) {
-        fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be given together.");
+        fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be used together.");
     }
     if (options->threads && options->simulated_cores) {
-        fail(EXIT_USAGE, "usage", "--threads and --simulated-cores cannot be given together.");
+        fail(EXIT_USAGE, "usage", "--threads and --simulated-cores cannot be used together.");
     }
     if (options->simulated_cores > MAX_SIMULATED_CORES) {
         fail(EXIT_USAGE, "usage", "--simulated-cores got %d; expected at most %d.", options->simulated_cores,

@@ -1,4 +1,4 @@
-/* Events as JSON lines, on standard output or in a file; and the end of the program. */
+/* Writes events as JSON lines to standard output or a file, and ends the program. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ void write_events_to(const char *path) {
     events_file = file;
 }
 
-/* Whoever started a program on a DSP does not hear how it ended: the file says it. */
+/* The exit code of a program on a DSP is lost, so it goes into the file. */
 static int end_events(int exit_code) {
     if (!events_file) return exit_code;
     fprintf(events_file, "{\"event\":\"exit\",\"code\":%d}\n", exit_code);
@@ -30,7 +30,7 @@ static int end_events(int exit_code) {
     return fclose(events_file) != 0 || failed ? EXIT_RESOURCES : exit_code;
 }
 
-/* A shared object on a DSP has no process of its own to end: the way out leads through its main. */
+/* A shared object on a DSP has no process of its own to end, so it returns from its main. */
 static _Noreturn void end_program(int exit_code) {
     longjmp(program_end, exit_code + 1);
 }
@@ -42,7 +42,7 @@ int run_to_end(void (*program)(int, char **), int argc, char **argv) {
     return end_events(EXIT_DONE);
 }
 
-/* The length of the UTF-8 sequence at `text`, or 0 where there is none. */
+/* Returns the length of the UTF-8 sequence at `text`, or 0 if it is not one. */
 static int utf8_length(const unsigned char *text) {
     int length = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
                  : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
@@ -141,7 +141,7 @@ void event_close(char bracket) {
 
 void event_end(void) {
     fputs("}\n", events());
-    if (fflush(events()) != 0 || ferror(events())) end_program(EXIT_RESOURCES); /* nobody is listening any more */
+    if (fflush(events()) != 0 || ferror(events())) end_program(EXIT_RESOURCES); /* the reader is gone */
 }
 
 void fail(int exit_code, const char *kind, const char *format, ...) {

@@ -8,22 +8,22 @@
  *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
  *             [--give-up-over-s T] [--min-repetition-s T]]
  *
- * --folder comes first: files of the options behind it, and those of --input, are in that folder. With --events they
- * get what else goes to standard output, and an event more.
+ * --folder comes first: the files of the options after it, and those of --input, are in that folder. --events FILE gets
+ * the events instead of standard output, and one more.
  *
- * Behind the extents of a size may stand the least coordinates. An output is made larger where its kernel asks for that,
- * but not with --exact-outputs: then the call fails with Halide's error.
+ * The first coordinates may follow the extents of a size. An output grows if its kernel requires that; with
+ * --exact-outputs the call fails with Halide's error instead.
  *
  * With simulated cores the tasks of a parallel loop run one after the other, and the loop takes the time that so many
- * cores would need: for clocks that can follow one thread only.
+ * cores would need: for clocks that can follow only one thread.
  *
- * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000 repetitions,
- * 10 s, never giving up (0), repetitions of 0.0005 s.
+ * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000
+ * repetitions, 10 s, never giving up (0), repetitions of 0.0005 s.
  *
- * Output: JSON, one event a line, written out at once:
+ * Output: JSON, one event per line, flushed at once:
  *     kernel    --list: name, target, arguments
  *     start     kernel, target, seed, threads (0: Halide's choice), simulated_cores (0: threads run)
- *     clock     held: whether the clock stands still while kernels are timed (on a device's DSP only)
+ *     clock     held: whether the frequency is fixed while kernels are timed (on a device's DSP only)
  *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
  *     reference path: the outputs were written there
  *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
@@ -35,20 +35,20 @@
  *     exit      code (with --events only)
  * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory, files or no GPU.
  *
- * On a GPU the first call loads the kernels and copies the inputs there, where they stay: no repetition is charged with
- * that, nor with copying the outputs back. A repetition ends when the GPU has. */
+ * On a GPU the first call loads the kernels and copies the inputs there, where they stay. No repetition contains that, or
+ * the copying of outputs back. A repetition ends when the GPU has finished. */
 #include <string.h>
 
 #include "runner.h"
 
-/* What outputs hold before a call. Two patterns, so that elements which a kernel leaves unwritten never agree. */
+/* The content of outputs before a call: two patterns, so that elements that a kernel does not write never agree. */
 enum { PATTERN_REFERENCE = 0x5a, PATTERN_COMPARED = 0xa5 };
 
 static const struct runner_kernel *find_kernel(const char *name) {
     for (int i = 0; i < runner_kernel_count; i++) {
         if (strcmp(name, runner_kernels[i].name) == 0) return &runner_kernels[i];
     }
-    fail(EXIT_USAGE, "usage", "There is no kernel '%s' in this executable; --list shows those there are.", name);
+    fail(EXIT_USAGE, "usage", "There is no kernel '%s' in this executable; --list shows its kernels.", name);
 }
 
 static void report_start(const struct invocation *invocation, const struct options *options) {
@@ -98,7 +98,7 @@ static void set_up_buffers(struct invocation *invocation, uint64_t seed) {
     }
 }
 
-/* One call with fresh outputs, left on the host and inside their memory; returns its seconds. */
+/* Makes one call with fresh outputs, copies them to the host and checks the guards; returns the call's seconds. */
 static double run_checked(struct invocation *invocation, uint8_t pattern) {
     for (int i = 0; i < invocation->count; i++) {
         if (is_output(&invocation->arguments[i])) fill_output(&invocation->arguments[i], pattern);
@@ -148,7 +148,7 @@ static void run_kernel(const struct options *options) {
     if (options->write_reference) write_reference(&invocation, options->write_reference);
     if (options->reference && !compare_outputs(&invocation, options->reference, &options->tolerance)) {
         refuse_wider_inputs(&invocation);
-        fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' is not the reference's.", options->kernel);
+        fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' differs from the reference.", options->kernel);
     }
     if (options->time) {
         if (options->simulated_cores) start_simulated_clock();

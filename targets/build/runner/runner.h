@@ -1,8 +1,7 @@
 /* The on-device runner: checks and times Halide kernels.
  *
- * Every executable holds a batch of kernels in the table `runner_kernels` (generated beside this program), Halide's
- * runtime once, and these files. Output is JSON, one object a line, on stdout or in a file. The options and events are
- * described in runner.c. */
+ * An executable consists of a batch of kernels in the generated table `runner_kernels`, Halide's runtime, and these
+ * files. Output is JSON, one object per line, on stdout or in a file. runner.c describes the options and events. */
 #ifndef RUNNER_H
 #define RUNNER_H
 
@@ -32,7 +31,7 @@ enum {
 
 enum { MAX_DIMENSIONS = 8, MAX_ARGUMENTS = 128, MAX_OVERRIDES = 128, MAX_SIMULATED_CORES = 256 };
 
-/* NAME=VALUE of an option that may be given several times; the strings are the program's own arguments. */
+/* NAME=VALUE of an option that may be repeated; the strings are the program's arguments. */
 struct override {
     const char *name;
     size_t name_length;
@@ -55,7 +54,7 @@ struct tolerance {
 
 struct timing_options {
     double warm_up_s;
-    double precision; /* wanted standard error of the median, as a share of the median */
+    double precision; /* the standard error of the median to reach, as a share of the median */
     int min_repetitions;
     int max_repetitions;
     double max_time_s;
@@ -71,8 +70,8 @@ struct options {
     int threads;         /* 0: Halide's own choice */
     int simulated_cores; /* 0: parallel loops run in threads */
     struct overrides sizes, scalars, inputs;
-    bool exact_outputs; /* outputs are as asked for, whatever the kernel would rather have */
-    const char *folder; /* of the files, where a program has no working folder; or NULL */
+    bool exact_outputs; /* outputs have the requested shape, whatever the kernel requires */
+    const char *folder; /* of the files, if a program has no working folder; or NULL */
     const char *events; /* or NULL: standard output */
     const char *write_reference;
     const char *reference;
@@ -83,13 +82,13 @@ struct options {
 /* One argument of the kernel; for a buffer also its shape, memory and guards. */
 struct argument {
     const struct halide_filter_argument_t *meta;
-    const struct halide_filter_argument_t *estimated; /* whose estimates are taken: `meta`, or another schedule's */
+    const struct halide_filter_argument_t *estimated; /* has the estimates: `meta`, or another schedule's */
     int index;
     struct halide_scalar_value_t scalar;
     struct halide_buffer_t buffer;
     halide_dimension_t dim[MAX_DIMENSIONS];
-    halide_dimension_t answer[MAX_DIMENSIONS];    /* what the kernel said when it was queried */
-    halide_dimension_t requested[MAX_DIMENSIONS]; /* min and extent as asked for, before the kernel asked for more */
+    halide_dimension_t answer[MAX_DIMENSIONS];    /* the kernel's answer to a query */
+    halide_dimension_t requested[MAX_DIMENSIONS]; /* min and extent before the kernel required more */
     halide_dimension_t reference[MAX_DIMENSIONS]; /* min and extent of this input where the reference was computed */
     bool has_reference;
     const char *input_file;                       /* or NULL: generated data */
@@ -116,20 +115,20 @@ void event_null(const char *key);
 void event_open(const char *key, char bracket); /* '[' or '{'; the key is NULL inside an array */
 void event_close(char bracket);
 void event_end(void);
-/* From here on events go there, and a last one says the exit code. */
+/* Sends all further events to a file; the last one has the exit code. */
 void write_events_to(const char *path);
-/* Runs `program` to its return or to a `fail` inside it; returns the exit code. */
+/* Runs `program` until it returns or calls `fail`; returns the exit code. */
 int run_to_end(void (*program)(int argc, char **argv), int argc, char **argv);
-/* An error event, then the end of the program. */
+/* Writes an error event and ends the program. */
 _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* options.c */
 void parse_options(int argc, char **argv, struct options *options);
-/* Equal but for the number behind '$' by which Halide tells apart what has one name in one process. */
+/* Whether names are equal without the number after '$', which Halide adds to repeated names in one process. */
 bool names_agree(const char *name, size_t length, const char *other);
-/* The file `name` below `folder`; the name itself where either is NULL or it has a path from the root. Never freed. */
+/* Returns `name` in `folder`; the name itself if either is NULL or the name is absolute. Never freed. */
 const char *path_in_folder(const char *folder, const char *name);
-/* The value given for `name`, or NULL; the last one counts. */
+/* Returns the last value given for `name`, or NULL. */
 const char *find_override(const struct overrides *overrides, const char *name);
 
 /* listing.c */
@@ -141,15 +140,15 @@ const char *kind_name(int kind);
 void prepare_arguments(struct invocation *invocation, const struct runner_kernel *kernel,
                        const struct options *options);
 void ask_kernel_for_shapes(struct invocation *invocation, bool exact_outputs);
-/* Inputs become as large as the reference's; before the kernel is asked. */
+/* Makes inputs as large as the reference's; before the kernel is queried. */
 void start_from_reference(struct invocation *invocation);
-/* After a comparison that failed: the error is another where the kernel has made an input larger than the reference's. */
+/* After a failed comparison: fails with another error if the kernel made an input larger than the reference's. */
 void refuse_wider_inputs(const struct invocation *invocation);
 bool is_buffer(const struct argument *argument);
 bool is_input_buffer(const struct argument *argument);
 bool is_output(const struct argument *argument);
 
-/* scalars.c: from `text`, or where that is NULL from the estimate or the default */
+/* scalars.c: from `text`; if that is NULL, from the estimate or the default */
 void set_scalar(struct argument *argument, const char *text);
 
 /* memory.c. A row is all of dimension 0; the rows of a region are numbered with dimension 1 fastest. */
@@ -157,7 +156,7 @@ size_t element_bytes(struct halide_type_t type);
 uint64_t row_count(const struct argument *argument, const halide_dimension_t *region);
 int64_t row_width(const struct argument *argument, const halide_dimension_t *region);
 int64_t row_step_bytes(const struct argument *argument);
-/* The first element of a row; its coordinates are written to `coordinates` (MAX_DIMENSIONS of them). */
+/* Returns the first element of a row, and its MAX_DIMENSIONS coordinates in `coordinates`. */
 uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
                      int32_t *coordinates);
 void allocate_buffer(struct argument *argument);
@@ -167,39 +166,39 @@ void check_guards(const struct invocation *invocation);
 /* fill.c: data from a hash of (seed, argument, coordinates) */
 void fill_input(struct argument *argument, uint64_t seed);
 
-/* array_file.c: raw arrays; see there for the format */
+/* array_file.c: raw arrays, and their format */
 void read_input_shape(struct argument *argument);
 void read_input_data(struct argument *argument);
 void read_input_shapes_of_reference(struct invocation *invocation, const char *path);
 void write_reference_file(struct invocation *invocation, const char *path);
-/* The reference of one output, dense, dimension 0 fastest; the outputs must be asked for in their order. */
+/* Returns the reference of one output, dense, dimension 0 fastest; call it for the outputs in their order. */
 FILE *open_reference(const char *path);
 uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument);
 void close_reference(FILE *file, const char *path, const struct invocation *invocation);
 
-/* compare.c: true when every output is within tolerance */
+/* compare.c: whether every output is within tolerance */
 bool compare_outputs(const struct invocation *invocation, const char *path, const struct tolerance *tolerance);
 
 /* call.c */
 void set_up_halide(int threads);
 void call_once(struct invocation *invocation);
 void copy_outputs_to_host(struct invocation *invocation);
-/* After a call: whether a buffer of it has memory on a GPU or the like. */
+/* After a call: whether one of its buffers has memory on a GPU or another device. */
 bool uses_device(const struct invocation *invocation);
-/* CLOCK_MONOTONIC, or on a Hexagon without Linux processor cycles, as at 1 GHz; less what simulated cores have saved */
+/* CLOCK_MONOTONIC, or the processor cycles of a Hexagon without Linux (1 GHz); less the time that simulated cores save */
 int64_t now_ns(void);
-/* Of the shims of such a Hexagon: processor cycles from some moment on. */
+/* From the shims of such a Hexagon: processor cycles since some moment. */
 uint64_t processor_cycles(void);
-/* Of the shims of a device's DSP, and of no other: asks for a clock that does not move; false when it may. */
+/* Only from the shims of a device's DSP: requests a fixed frequency; returns whether it is granted. */
 bool hold_clock(void);
 
-/* simulated_cores.c: parallel loops run serially from here on, and cost what they would on so many cores */
+/* simulated_cores.c: from now on parallel loops run serially, and take the time of so many cores */
 void simulate_cores(int cores);
 int64_t saved_by_cores_ns(void);
-/* Reads a clock that nothing else does: a simulated one that waits for that starts. */
+/* Reads a clock that nothing else reads: this starts a simulated clock that waits for it. */
 void start_simulated_clock(void);
 
-/* timing.c; `first_call_s` is the time of a call made before, or negative */
+/* timing.c; `first_call_s` is the time of an earlier call, or negative */
 void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s);
 
 #endif

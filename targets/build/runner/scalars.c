@@ -1,4 +1,4 @@
-/* Values of scalar arguments. */
+/* Sets the values of scalar arguments. */
 #include <errno.h>
 #include <float.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "runner.h"
 
 static _Noreturn void bad_scalar(const struct argument *argument, const char *text) {
-    fail(EXIT_USAGE, "usage", "--scalar %s got '%s', which is no value of type %s%d.", argument->meta->name, text,
+    fail(EXIT_USAGE, "usage", "--scalar %s got '%s'; expected a value of type %s%d.", argument->meta->name, text,
          type_code_name(argument->meta->type.code), argument->meta->type.bits);
 }
 
@@ -42,7 +42,7 @@ static void parse_signed(struct argument *argument, const char *text) {
     const long long value = strtoll(text, &end, 10);
     const int64_t largest = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - 1)) - 1;
     if (end == text || *end || errno || value > largest || value < -largest - 1) bad_scalar(argument, text);
-    argument->scalar.u.i64 = value; /* the low bytes come first: right for every width */
+    argument->scalar.u.i64 = value; /* the low bytes come first, so this is right for every width */
 }
 
 static void parse_unsigned(struct argument *argument, const char *text) {

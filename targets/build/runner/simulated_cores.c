@@ -1,14 +1,14 @@
-/* Parallel loops on cores that are not there: for clocks that can follow one thread only.
+/* Simulates parallel loops on several cores, for clocks that can follow only one thread.
  *
- * The tasks run one after the other. Each is given to the core that is free first, and the clock then says what it
- * would say had the cores worked side by side. A loop inside a task gets the cores that the outer loop has to spare. */
+ * The tasks run one after the other. Each goes to the core that is free first, and the clock then shows the time as if
+ * the cores had worked at once. A loop inside a task gets the cores that the outer loop leaves. */
 #include <time.h>
 
 #include "runner.h"
 
 #pragma weak halide_set_custom_do_par_for
 
-/* Waking the threads of a pool, and what fetching one task costs them. */
+/* The time to wake the threads of a pool, and to fetch one task. */
 enum { LOOP_START_NS = 5000, TASK_START_NS = 100 };
 
 static int cores_to_spare = 1;

@@ -1,4 +1,4 @@
-/* Repeating a kernel until its median is known precisely enough. */
+/* Repeats a kernel until its median is precise enough. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,14 +41,14 @@ static bool is_too_slow(const struct warm_up *state, const struct timing_options
     return options->give_up_over_s > 0 && state->fastest_call_s > options->give_up_over_s;
 }
 
-/* How many calls make a repetition long enough for the clock. */
+/* Returns how many calls make a repetition long enough for the clock. */
 static void choose_iterations(struct invocation *invocation, const struct timing_options *options,
                               struct warm_up *state) {
     double repetition_s = state->fastest_call_s;
     while (repetition_s < options->min_repetition_s && state->iterations < MAX_ITERATIONS) {
         const double call_s = repetition_s / (double)state->iterations;
         const double wanted = call_s > 0 ? options->min_repetition_s / call_s * 1.1 + 1 : MAX_ITERATIONS;
-        /* At most ten times more at once: the first measurements are of little worth. */
+        /* At most ten times more in one step, because the first measurements are imprecise. */
         const int64_t most = state->iterations * 10 < MAX_ITERATIONS ? state->iterations * 10 : MAX_ITERATIONS;
         state->iterations = wanted > (double)most ? most : (int64_t)wanted;
         repetition_s = run_s(invocation, state->iterations);
@@ -67,8 +67,8 @@ static double median(double *values, int count) {
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-/* True when the estimated standard error of the median, 1.2533 · 1.4826 · MAD / sqrt(n) (both factors are those of
- * normal noise), is below `precision` times the median. */
+/* Whether the estimated standard error of the median, 1.2533 · 1.4826 · MAD / sqrt(n) (the factors of normal noise), is
+ * below `precision` times the median. */
 static bool is_precise(const double *times_s, double *scratch, int count, double precision) {
     memcpy(scratch, times_s, (size_t)count * sizeof *scratch);
     const double middle_s = median(scratch, count);
@@ -77,7 +77,7 @@ static bool is_precise(const double *times_s, double *scratch, int count, double
     }
     const double deviation_s = 1.2533 * 1.4826 * median(scratch, count);
     const double wanted_s = precision * middle_s;
-    /* A precision of 0 is never reached, not even by times that are all the same to the clock. */
+    /* A precision of 0 is never reached, not even if all times are equal. */
     return precision > 0 && deviation_s * deviation_s <= wanted_s * wanted_s * count;
 }
 
@@ -86,7 +86,7 @@ static const char *repeat(struct invocation *invocation, const struct timing_opt
     const int64_t start = now_ns();
     while (*count < options->max_repetitions) {
         times_s[(*count)++] = run_s(invocation, iterations) / (double)iterations;
-        /* The check sorts: with many repetitions not after every one. */
+        /* The check sorts, so with many repetitions it is not made after each. */
         const bool check = *count >= options->min_repetitions && (*count < 64 || *count % (*count / 16) == 0);
         if (check && is_precise(times_s, scratch, *count, options->precision)) return "precision";
         if ((double)(now_ns() - start) * 1e-9 >= options->max_time_s) return "time";
@@ -107,8 +107,8 @@ static void report(const double *times_s, int count, const struct warm_up *state
     event_end();
 }
 
-/* A kernel that takes too long a call gets two repetitions and no more. The first call is often the slowest: where
- * there was only that one, the first repetition has to agree, else it counts as warm-up. */
+/* A kernel whose call takes too long gets only two repetitions. The first call is often the slowest: if there was only
+ * that one, the first repetition has to agree; otherwise it counts as warm-up. */
 static bool give_up(struct invocation *invocation, const struct timing_options *options, struct warm_up *state) {
     double times_s[REPETITIONS_WHEN_GIVEN_UP];
     int count = 0;
@@ -128,14 +128,14 @@ static bool give_up(struct invocation *invocation, const struct timing_options *
 
 void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s) {
     if (first_call_s < 0) first_call_s = run_s(invocation, 1);
-    /* On a GPU that call has loaded the kernels and copied the inputs: it says nothing of the others. */
+    /* On a GPU that call loaded the kernels and copied the inputs, so it does not count. */
     if (uses_device(invocation)) first_call_s = -1;
     struct warm_up state = warm_up(invocation, options, first_call_s);
     if (give_up(invocation, options, &state)) return;
     choose_iterations(invocation, options, &state);
     double *times_s = malloc((size_t)options->max_repetitions * sizeof *times_s);
     double *scratch = malloc((size_t)options->max_repetitions * sizeof *scratch);
-    if (!times_s || !scratch) fail(EXIT_RESOURCES, "memory", "There is no memory for the repetitions.");
+    if (!times_s || !scratch) fail(EXIT_RESOURCES, "memory", "Not enough memory for the repetitions.");
     int count = 0;
     const char *stopped_by = repeat(invocation, options, state.iterations, times_s, scratch, &count);
     report(times_s, count, &state, stopped_by);

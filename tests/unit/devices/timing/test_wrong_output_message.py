@@ -18,7 +18,7 @@ _REPORT = """\
 "accepted":true,"first_mismatch":[]}
 {"event":"compared","output":"output","elements":11796480,"mismatches":3253,"far_mismatches":0,\
 "max_absolute_error":602,"accepted":false,"first_mismatch":[1011,19,0],"expected":34341,"actual":34343}
-{"event":"error","kind":"wrong_output","message":"The output of 'f' is not the reference's."}
+{"event":"error","kind":"wrong_output","message":"The output of 'f' differs from the reference."}
 """
 
 
@@ -47,7 +47,7 @@ def test_a_wrong_output_is_described() -> None:
     assert isinstance(result, MeasureFailure)
     assert result.reason is MeasureFailureReason.WRONG_OUTPUT
     assert result.message == (
-        "The runner reports: The output of 'f' is not the reference's. 3253 of 11796480 elements of output differ, "
+        "The runner reports: The output of 'f' differs from the reference. 3253 of 11796480 elements of output differ, "
         "by up to 602; the first is at [1011, 19, 0]: expected 34341, got 34343."
     )
     at = transport.arguments.index("--far-scale")

@@ -72,7 +72,7 @@ def test_a_larger_input_than_the_references_is_told(runner: Runner, tmp_path: Pa
     result = runner("--kernel", "edge_rounded_up", "--reference", tmp_path / "ref", "--time")
     assert result.exit_code == 3
     assert (result.one("error")["kind"], result.one("compared")["mismatches"]) == ("halide", 1)
-    wanted = "wants a larger input 'image' than the reference: from 0 to 32 in dimension 0, not from 0 to 19"
+    wanted = "requires a larger input 'image' than the reference: from 0 to 32 in dimension 0, not from 0 to 19"
     assert wanted in result.one("error")["message"]
     assert result.all("timed") == []
 
@@ -184,7 +184,7 @@ def test_a_reference_of_another_kernel_or_size(runner: Runner, blur_reference: P
         (lambda content: b"", "ends too early"),
         (lambda content: content[:20], "ends too early"),
         (lambda content: content[:-1], "ends too early"),
-        (lambda content: content + b"x", "goes on after its last array"),
+        (lambda content: content + b"x", "continues after its last array"),
         (lambda content: b"X" + content[1:], "is not a raw array file"),
         (lambda content: content[:12] + b"\xff\xff\xff\xff" + content[16:], "is damaged: an array of"),
         (lambda content: content[:10] + b"\xff\xff" + content[12:], "is damaged: an array of"),
@@ -225,7 +225,7 @@ def test_input_files_that_do_not_fit(native_runner: Runner, tmp_path: Path) -> N
     write_input_file(numpy.zeros((1, 62, 102), "u1"), path)
     assert "holds uint8 in 3 dimensions" in native_runner(*option).one("error")["message"]
     write_input_file(numpy.zeros((62, 102), "u1"), path, (-1, -1))
-    assert "leave out --size" in native_runner(*option, "--size", "image=3x3").one("error")["message"]
+    assert "remove --size" in native_runner(*option, "--size", "image=3x3").one("error")["message"]
     path.write_bytes(path.read_bytes()[:-1])
     result = native_runner(*option)
     assert (result.exit_code, result.one("error")["kind"]) == (5, "io")

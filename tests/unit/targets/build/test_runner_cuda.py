@@ -96,4 +96,4 @@ def test_without_a_driver_there_is_a_message(benchmark: Path, settings: Settings
         pytest.skip("there is a CUDA driver")
     code, events = run(benchmark, KERNEL, {})
     assert (code, events[-1]["kind"]) == (5, "gpu")
-    assert events[-1]["message"] == "There is no CUDA driver here (libcuda.so): 'blur' runs on NVIDIA cards only."
+    assert events[-1]["message"] == "This device has no CUDA driver (libcuda.so): 'blur' runs on NVIDIA cards only."

@@ -89,7 +89,7 @@ def test_outputs_are_those_of_threads(runner: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--simulated-cores", "2", "--threads", "2"), "cannot be given together"),
+        (("--simulated-cores", "2", "--threads", "2"), "cannot be used together"),
         (("--simulated-cores", "257"), "--simulated-cores got 257; expected at most 256."),
         (("--simulated-cores", "few"), "--simulated-cores got 'few'; expected a whole number"),
     ],
