@@ -270,6 +270,7 @@ def main() -> int:
     if arguments.what == "scheduler":
         serve_scheduler(address, _say, stop)
     else:
+        stand_in()
         _serve_worker(address, arguments.folder, arguments.devices, stop)
     return 0
 

@@ -47,10 +47,3 @@ class DeviceTrouble(DeviceError):
     def __init__(self, kind: TroubleKind, message: str, *, next_step: str = "") -> None:
         super().__init__(message, next_step=next_step)
         self.kind = kind
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.kind, self.message, self.next_step)
-
-
-def _rebuild(kind: TroubleKind, message: str, next_step: str) -> DeviceTrouble:
-    return DeviceTrouble(kind, message, next_step=next_step)

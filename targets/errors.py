@@ -25,14 +25,6 @@ class SdkError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.next_step}".rstrip()
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Pickling between workers would lose a keyword argument.
-        return _rebuild, (type(self), self.message, self.next_step)
-
-
-def _rebuild(kind: type[SdkError], message: str, next_step: str) -> SdkError:
-    return kind(message, next_step=next_step)
-
 
 class UsageError(SdkError):
     """A wrong argument or option."""

@@ -13,11 +13,15 @@ from targets.errors import FarmError
 from targets.process.content_cache import file_sha256
 
 
-class MissingFileError(Exception):
-    """A task needs a file that has not been sent to its worker; the executor sends it and the task again."""
+class NotYetHereError(Exception):
+    """A task needs what has not been sent to its worker; the executor sends it, and the task again.
 
-    def __init__(self, key: FileKey) -> None:
-        super().__init__(key.name)
+    Attributes:
+        key: the file; None for the run itself.
+    """
+
+    def __init__(self, key: FileKey | None) -> None:
+        super().__init__("the run" if key is None else key.name)
         self.key = key
 
 
@@ -37,11 +41,11 @@ class RunFiles:
         """Return where a file is.
 
         Raises:
-            MissingFileError: it has not come yet.
+            NotYetHereError: it has not come yet.
         """
         path = self._paths.get(key.sha256)
         if path is None:
-            raise MissingFileError(key)
+            raise NotYetHereError(key)
         return path
 
     def drop(self, sha256: str) -> None:

@@ -31,7 +31,7 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.run_files import MissingFileError, RunFiles
+from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 from autotune_loop.execute.task import FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.device import ServedDevice
@@ -48,10 +48,6 @@ _FAILURES_KEPT = 10
 _LONGEST_MESSAGE = 500
 # Kernels and headers; far more than a batch's largest.
 _MOST_OUTPUT_BYTES = 2**30
-
-
-class RunNotKnownError(Exception):
-    """A task of a run that this worker has not been told of; the executor tells it and sends the task again."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ class FarmWorker:
         """Take a piece of a file that a run's tasks need.
 
         Raises:
-            RunNotKnownError: the run has ended here.
+            NotYetHereError: the run has ended here.
             FarmError: the file was damaged on the way.
         """
         self._run(part.run_id).files.receive(part)
@@ -196,9 +192,7 @@ class FarmWorker:
 
                 folder = exits.enter_context(_scratch_folder(run.folder)) / "output" if message.builds else None
                 task = message.read_task(file_at, folder)
-            except RunNotKnownError:
-                return MissingInput(address, self.id, None)
-            except MissingFileError as missing:
+            except NotYetHereError as missing:
                 return MissingInput(address, self.id, missing.key)
             if isinstance(task, Forget):
                 run.files.drop(task.sha256)
@@ -224,13 +218,13 @@ class FarmWorker:
         try:
             return self._runs[run_id]
         except KeyError:
-            raise RunNotKnownError(run_id) from None
+            raise NotYetHereError(None) from None
 
     def _state(self, run: _Run) -> WorkerState:
         """Return what is open for a run.
 
         Raises:
-            MissingFileError: a file that every task needs has not come yet.
+            NotYetHereError: a file that every task needs has not come yet.
         """
         with self._lock:
             if run.state is None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from distributed import Scheduler, SchedulerPlugin
 
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE
+from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, FarmDevice
 from autotune_loop.farm.quiet_dask import forget_keys
+from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmRunState, FarmState, FarmWorkerState
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.
@@ -140,24 +143,63 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             ahead_s += self.runs[owner].estimate_s if owner in self.runs else 0.0
         return None
 
-    async def state(self) -> dict[str, Any]:
-        """For people: workers with what each has to do, and runs with their place in the queue; plain values."""
-        workers = {
-            address: {
-                "announced": worker.extra[ANNOUNCEMENT],
-                "report": worker.metrics.get(ANNOUNCEMENT) or {},
-                "processing": [run_of(task.key) for task in sorted(worker.processing, key=_priority)],
-            }
-            for address, worker in self._scheduler.workers.items()
-            if ANNOUNCEMENT in worker.extra
-        }
-        return {"workers": workers, "runs": [self._described(row) for row in self.runs.values()]}
+    async def state(self) -> bytes:
+        """For people: workers and devices with what each has to do, and runs with their place in the queue."""
+        workers: dict[str, FarmWorkerState] = {}
+        devices = []
+        builds: Counter[str] = Counter()
+        for address, dask_worker in self._scheduler.workers.items():
+            if (told := dask_worker.extra.get(ANNOUNCEMENT)) is None:
+                continue
+            queue = [run_of(task.key) for task in sorted(dask_worker.processing, key=_priority)]
+            building = 0 if told["device"] else len(queue)
+            worker = FarmWorkerState(told["worker"], told["worker_id"], address, told["build_slots"], building)
+            if told["device"]:
+                workers.setdefault(worker.worker_id, worker)
+                devices.append(_device(told, dask_worker.metrics.get(ANNOUNCEMENT) or {}, queue))
+            else:
+                workers[worker.worker_id] = worker
+                builds.update(queue)
+        runs = sorted(self.runs.values(), key=lambda row: row.since_unix_s)
+        state = FarmState(
+            workers=tuple(sorted(workers.values(), key=lambda row: row.name)),
+            devices=tuple(sorted(devices, key=lambda row: row.device.name)),
+            runs=tuple(self._run(row, builds[row.run_id]) for row in runs),
+        )
+        return msgspec.msgpack.encode(state)
 
-    def _described(self, row: RunRow) -> dict[str, Any]:
+    def _run(self, row: RunRow, building: int) -> FarmRunState:
         position, start_s = self._place_in_queue(row) if row.under_way else (0, 0.0)
-        fields = asdict(row)
-        fields["silent_s"] = time.monotonic() - fields.pop("heard_s")
-        return {**fields, "position": position, "start_s": start_s}
+        return FarmRunState(
+            run_id=row.run_id,
+            user=row.user,
+            title=row.title,
+            priority=row.priority,
+            virtual_s=row.virtual_s,
+            under_way=row.under_way,
+            position=position,
+            start_s=start_s,
+            building=building,
+            since_unix_s=row.since_unix_s,
+            silent_s=time.monotonic() - row.heard_s,
+        )
+
+
+def _device(told: Mapping[str, Any], report: Mapping[str, Any], queue: list[str]) -> FarmDeviceState:
+    run_id = report.get("run_id", "")
+    if run_id in queue:
+        queue.remove(run_id)
+    return FarmDeviceState(
+        device=FarmDevice.from_fields(told["device"]),
+        worker=told["worker"],
+        run_id=run_id,
+        task=report.get("task", ""),
+        busy_s=report.get("busy_s", 0.0),
+        is_held=report.get("held", False),
+        users=tuple(report.get("users", ())),
+        waiting=tuple(queue),
+        failures=tuple(DeviceFailure(*failure) for failure in report.get("failures", ())),
+    )
 
 
 def _priority(task: Any) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+import msgspec
 from distributed import Client
 
 from autotune_loop.farm.device import FarmDevice
@@ -114,62 +113,13 @@ def farm_state(client: Client) -> FarmState:
     """Ask a farm's scheduler.
 
     Raises:
-        FarmError: it does not answer, or not as a farm's scheduler does.
+        FarmError: it does not answer, or not like a farm's scheduler.
     """
     try:
         told = client.sync(client.scheduler.sdk_state, callback_timeout=_ANSWER_S)
-        return _state(told)
-    except (OSError, TimeoutError, AttributeError, KeyError, ValueError, TypeError) as error:
+        return msgspec.msgpack.decode(told, type=FarmState)
+    except (OSError, TimeoutError, AttributeError, ValueError, TypeError) as error:
         raise FarmError(
             f"Cannot read the farm's state from {client.scheduler.address}: {str(error).rstrip('.') or 'no answer'}.",
             next_step="Check that it still runs, with this SDK's version.",
         ) from error
-
-
-def _state(told: Mapping[str, Any]) -> FarmState:
-    workers: dict[str, dict[str, Any]] = {}
-    devices = []
-    for address, dask_worker in told["workers"].items():
-        announced = dask_worker["announced"]
-        row = workers.setdefault(
-            announced["worker_id"],
-            {"name": announced["worker"], "address": address, "build_slots": 0, "building": 0},
-        )
-        if announced["device"]:
-            devices.append(_device(announced, dask_worker))
-        else:
-            row["build_slots"] = announced["build_slots"]
-            row["building"] = len(dask_worker["processing"])
-    builds = [run for row in told["workers"].values() if not row["announced"]["device"] for run in row["processing"]]
-    runs = [_run(row, builds.count(row["run_id"])) for row in told["runs"]]
-    return FarmState(
-        workers=tuple(
-            sorted((FarmWorkerState(worker_id=key, **row) for key, row in workers.items()), key=lambda row: row.name)
-        ),
-        devices=tuple(sorted(devices, key=lambda row: row.device.name)),
-        runs=tuple(sorted(runs, key=lambda row: row.since_unix_s)),
-    )
-
-
-def _device(announced: Mapping[str, Any], dask_worker: Mapping[str, Any]) -> FarmDeviceState:
-    report = dask_worker["report"]
-    waiting = list(dask_worker["processing"])
-    if report.get("run_id") in waiting:
-        waiting.remove(report["run_id"])
-    return FarmDeviceState(
-        device=FarmDevice.from_fields(announced["device"]),
-        worker=announced["worker"],
-        run_id=report.get("run_id", ""),
-        task=report.get("task", ""),
-        busy_s=report.get("busy_s", 0.0),
-        is_held=report.get("held", False),
-        users=tuple(report.get("users", ())),
-        waiting=tuple(waiting),
-        failures=tuple(DeviceFailure(*failure) for failure in report.get("failures", ())),
-    )
-
-
-def _run(row: Mapping[str, Any], building: int) -> FarmRunState:
-    names = ("run_id", "user", "title", "priority", "virtual_s", "under_way", "position", "start_s")
-    fields = {name: row[name] for name in names}
-    return FarmRunState(**fields, building=building, since_unix_s=row["since_unix_s"], silent_s=row["silent_s"])

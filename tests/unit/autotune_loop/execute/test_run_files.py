@@ -27,7 +27,7 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.run_files import MissingFileError, RunFiles
+from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 from autotune_loop.execute.task import FileKey, key_of
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
@@ -50,14 +50,14 @@ def test_a_file_arrives_whole(tmp_path: Path, content: bytes, part_bytes: int) -
     key = FileKey("batch", hashlib.sha256(content).hexdigest())
     files = RunFiles(tmp_path / key.sha256 / str(part_bytes))
     for part in _parts(content, part_bytes, key):
-        with pytest.raises(MissingFileError):
+        with pytest.raises(NotYetHereError):
             files.path(key)
         files.receive(part)
     assert files.path(key).read_bytes() == content
     assert files.path(key).name == "batch"
     assert files.path(key).stat().st_mode & 0o100
     files.drop(key.sha256)
-    with pytest.raises(MissingFileError):
+    with pytest.raises(NotYetHereError):
         files.path(key)
 
 
@@ -66,7 +66,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     files = RunFiles(tmp_path)
     with pytest.raises(FarmError, match="damaged"):
         files.receive(FilePart("run", key, 0, 4, False, b"evil"))
-    with pytest.raises(MissingFileError):
+    with pytest.raises(NotYetHereError):
         files.path(key)
 
 
