@@ -135,13 +135,9 @@ void command_remove(const struct request *request);
 void command_clear(const struct request *request);
 
 /* lease.c */
-int open_lease_folder(const struct request *request);
 int lock_leases(int folder); /* a descriptor; closing it unlocks */
-bool read_lease(int folder, int number, struct lease *lease); /* false: the slot is free */
-struct slot need_slot(const struct request *request);
 /* Takes or renews the lease. False, with the owner's lease, when someone else has it. */
 bool hold_lease(const struct slot *slot, bool force, struct lease *lease);
-bool release_lease(const struct slot *slot);
 /* The slot of a request with a token, with its lease; ends the program with a lease error when someone else has it. */
 struct slot need_lease(const struct request *request, struct lease *lease);
 _Noreturn void fail_leased(const struct lease *holder, int number);
@@ -193,7 +189,6 @@ void command_probe(const struct request *request);
 void event_machine(void); /* the fields of a probe about the whole machine */
 void event_dsp(void);     /* the fields of a probe about a phone's DSP */
 void command_sense(const struct request *request);
-bool is_android(void);
 bool read_core_text(int core, const char *name, char *text, size_t size);
 bool read_core_number(int core, const char *name, double scale, double *value);
 void event_cores(const char *key, const cpu_set_t *cores); /* NULL or empty: all of them */

@@ -20,7 +20,7 @@ enum { LEASE_FILE_BYTES = 1024, MAX_SLOT = 4095 };
 
 static const double LONGEST_TTL_S = 7 * 24 * 3600.0, LOCK_WAIT_S = 5.0;
 
-int open_lease_folder(const struct request *request) {
+static int open_lease_folder(const struct request *request) {
     const char *path = find_field(request, "lease_folder");
     if (!path) path = access(ANDROID_FOLDER, F_OK) == 0 ? ANDROID_FOLDER "/" FOLDER_NAME : "/tmp/" FOLDER_NAME;
     const bool made = mkdir(path, 0777) == 0;
@@ -69,7 +69,8 @@ static bool read_seconds(const char *text, const char *key, double *value) {
     return end != number && *end == 0 && *value - *value == 0;
 }
 
-bool read_lease(int folder, int number, struct lease *lease) {
+/* False: the slot is free. */
+static bool read_lease(int folder, int number, struct lease *lease) {
     char name[32], text[LEASE_FILE_BYTES], boot[BOOT_BYTES];
     slot_file_name(number, name);
     struct stat status;
@@ -94,7 +95,7 @@ static void write_lease(const struct slot *slot, const struct lease *lease) {
     close(file);
 }
 
-struct slot need_slot(const struct request *request) {
+static struct slot need_slot(const struct request *request) {
     struct slot slot = {.number = (int)need_number(request, "slot", 0, MAX_SLOT),
                         .ttl_s = need_number(request, "ttl_s", 0.1, LONGEST_TTL_S)};
     const char *token = need_hex(request, "token", 16, 128);
@@ -134,7 +135,7 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease) {
     return granted;
 }
 
-bool release_lease(const struct slot *slot) {
+static bool release_lease(const struct slot *slot) {
     struct lease lease;
     const int lock = lock_leases(slot->folder);
     const bool ours = read_lease(slot->folder, slot->number, &lease) &&

@@ -8,7 +8,7 @@
 
 #include "agent.h"
 
-bool is_android(void) { return access("/system/bin/app_process", F_OK) == 0 || access("/system/build.prop", F_OK) == 0; }
+static bool is_android(void) { return access("/system/bin/app_process", F_OK) == 0 || access("/system/build.prop", F_OK) == 0; }
 
 /* The value of the first 'key : value' line whose key begins with `key`. */
 static bool find_entry(const char *text, const char *key, char *value, size_t size) {
