@@ -82,7 +82,6 @@ class DeviceSession:
     inputs: KernelInputs
     _transport: Transport | None = None
     _ready: bool = False
-    _boot: str = ""
     _watch: CanaryWatch | None = None
     _drifted: bool = False
     _epoch: str = ""
@@ -96,6 +95,11 @@ class DeviceSession:
     def epoch(self) -> str:
         """Names a stretch of the device's life in which it keeps its speed, as far as this run has seen."""
         return self._epoch
+
+    @property
+    def boot(self) -> str:
+        """Identifies the time since the device was switched on; empty where nothing tells."""
+        return self._epoch.partition("/")[0]
 
     def open(self) -> Transport:
         """Connect, take the lease, push the input files; at once when that is done already.
@@ -115,17 +119,16 @@ class DeviceSession:
 
     def _begin_epoch(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
-        if boot != self._boot:
-            self._boot = boot
+        if boot != self.boot:
             self._watch = None
-            self._start_epoch()
+            self._start_epoch(boot)
         if self._watch is None and self.device.has_canary:
             self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
             self._drifted = False
 
-    def _start_epoch(self) -> None:
+    def _start_epoch(self, boot: str) -> None:
         """Times before and after are compared by what the reference takes, which is therefore timed again."""
-        self._epoch = f"{self._boot}/{secrets.token_hex(4)}"
+        self._epoch = f"{boot}/{secrets.token_hex(4)}"
         self._references.clear()
 
     def _forget_connection(self, error: DeviceError) -> None:
@@ -263,7 +266,7 @@ class DeviceSession:
         while not self._watch.is_steady([self._transport.canary()]):
             if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
                 self._watch = None
-                self._start_epoch()
+                self._start_epoch(self.boot)
                 raise DeviceTrouble(
                     TroubleKind.DRIFTED,
                     f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"

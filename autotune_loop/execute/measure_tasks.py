@@ -34,7 +34,7 @@ class OpenDevice(MeasureTask[str | DeviceError], kind="open_device"):
             session.open()
         except DeviceError as error:
             return error
-        return session.epoch.partition("/")[0]
+        return session.boot
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from devices.device_trouble import TroubleKind
 
@@ -19,57 +19,68 @@ _FRUITLESS_RETURNS = 5
 
 
 @dataclass
-class DeviceState:
-    """A device's place in the dispatcher.
+class DeviceQueue:
+    """What a device has been handed, and how much it may be handed.
 
     Attributes:
-        in_flight: schedules that it has been handed.
-        boot: identifies the time since it was switched on.
-        failures: times in a row that it failed.
-        out_since_s: monotonic time at which it went out of service; None while it is in service.
-        next_check_s: monotonic time of the next look at it.
-        checking: a look is under way.
-        gone: it needs a person; it is not looked at again.
         at_once: schedules that it times at once.
         ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
-        message: why it is out of service.
-        is_proved: it has timed a schedule of this run.
+        in_flight: schedules that it has been handed.
+        typical_s: seconds that one holds it; 0 before the first.
     """
 
-    name: str
-    in_flight: int = 0
-    boot: str = ""
-    failures: int = 0
-    out_since_s: float | None = None
-    next_check_s: float = 0.0
-    checking: bool = False
-    gone: bool = False
     at_once: int = 1
     ahead_s: float = 0.0
-    message: str = ""
-    is_proved: bool = False
-    # Of its first failure since it last timed a schedule, and how often it came back since then.
-    _failing_since_s: float | None = None
-    _fruitless_returns: int = 0
-    # Seconds that a schedule holds it; 0 before the first.
-    _typical_s: float = 0.0
-
-    @property
-    def in_service(self) -> bool:
-        """Whether it takes schedules."""
-        return self.out_since_s is None
+    in_flight: int = 0
+    typical_s: float = 0.0
 
     @property
     def has_room(self) -> bool:
         """Whether it can be handed another schedule."""
         # One waits beside those that run: the device is never idle, and what is known of the best so far stays fresh.
         least = self.at_once + 1
-        ahead = least if self._typical_s <= 0 else math.ceil(self.ahead_s / self._typical_s) + 1
+        ahead = least if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
         return self.in_flight < max(min(ahead, _MOST_AHEAD), least)
 
     def held(self, held_s: float) -> None:
         """A schedule has held it for so long."""
-        self._typical_s += (_NEWEST_SHARE if self._typical_s else 1.0) * (held_s - self._typical_s)
+        self.typical_s += (_NEWEST_SHARE if self.typical_s else 1.0) * (held_s - self.typical_s)
+
+
+@dataclass
+class DeviceState:
+    """A device's place in the dispatcher.
+
+    Attributes:
+        queue: what it has been handed.
+        boot: identifies the time since it was switched on.
+        failures: times in a row that it failed.
+        out_since_s: monotonic time at which it went out of service; None while it is in service.
+        next_check_s: monotonic time of the next look at it.
+        checking: a look is under way.
+        gone: it needs a person; it is not looked at again.
+        message: why it is out of service.
+        is_proved: it has timed a schedule of this run.
+    """
+
+    name: str
+    queue: DeviceQueue = field(default_factory=DeviceQueue)
+    boot: str = ""
+    failures: int = 0
+    out_since_s: float | None = None
+    next_check_s: float = 0.0
+    checking: bool = False
+    gone: bool = False
+    message: str = ""
+    is_proved: bool = False
+    # Of its first failure since it last timed a schedule, and how often it came back since then.
+    _failing_since_s: float | None = None
+    _fruitless_returns: int = 0
+
+    @property
+    def in_service(self) -> bool:
+        """Whether it takes schedules."""
+        return self.out_since_s is None
 
     @property
     def out_s(self) -> float:

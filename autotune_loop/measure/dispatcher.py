@@ -16,7 +16,7 @@ from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
-from autotune_loop.measure.device_state import DeviceState
+from autotune_loop.measure.device_state import DeviceQueue, DeviceState
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
 from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
@@ -87,7 +87,7 @@ class Dispatcher:
     ) -> None:
         self._executor = executor
         self._ahead_s = ahead_s
-        self._states = {name: DeviceState(name, at_once=at_once, ahead_s=ahead_s) for name in device_names}
+        self._states = {name: DeviceState(name, DeviceQueue(at_once, ahead_s)) for name in device_names}
         self._database = database
         self._calibration = Calibration(database)
         self._listen = listen
@@ -224,7 +224,7 @@ class Dispatcher:
 
     def _hand_out(self, work: _Work) -> bool:
         """Give one schedule to a device that is free for it; false when there is no such pair."""
-        if not any(state.in_service and state.has_room for state in self._states.values()):
+        if not any(state.in_service and state.queue.has_room for state in self._states.values()):
             return False  # without looking through all that wait
         for position, retry in enumerate(work.waiting):
             wanted = retry.job.device
@@ -243,12 +243,12 @@ class Dispatcher:
         wanted = retry.job.device
         allowed = [state for state in self._states.values() if state.in_service and wanted in (None, state.name)]
         elsewhere = [state for state in allowed if state.name != retry.avoid] or allowed
-        free = [state for state in elsewhere if state.has_room]
-        return min(free, key=lambda state: state.in_flight, default=None)
+        free = [state for state in elsewhere if state.queue.has_room]
+        return min(free, key=lambda state: state.queue.in_flight, default=None)
 
     def _submit(self, work: _Work, retry: RetryState, state: DeviceState) -> None:
         retry.tries += 1
-        state.in_flight += 1
+        state.queue.in_flight += 1
         work.flying += 1
         job = retry.job
         task = Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
@@ -260,14 +260,14 @@ class Dispatcher:
         future.add_done_callback(answered)
 
     def _answered(self, work: _Work, retry: RetryState, state: DeviceState, timing: Timing) -> None:
-        state.in_flight -= 1
+        state.queue.in_flight -= 1
         work.flying -= 1
         timing = self._calibrated(retry.job.task_index, timing)
         result = timing.result
         if _is_device_failure(result):
             self._device_failed(work, retry, state, result)
             return
-        state.held(timing.held_s)
+        state.queue.held(timing.held_s)
         if state.is_unhealthy:
             self._listen(DeviceChanged(state.name, "in service", ""))
         if state.proved():
@@ -346,7 +346,7 @@ class Dispatcher:
         """Start a look at every device whose turn it is; one that has just joined the farm takes its state."""
         for name in self._executor.arrivals():
             if name not in self._states:
-                self._states[name] = DeviceState(name, out_since_s=time.monotonic(), ahead_s=self._ahead_s)
+                self._states[name] = DeviceState(name, DeviceQueue(1, self._ahead_s), out_since_s=time.monotonic())
             self._states[name].next_check_s = 0.0
         for state in self._states.values():
             if state.is_due:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autotune_loop.farm.fair_share import FairShare, RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S
-from autotune_loop.measure.device_state import DeviceState
+from autotune_loop.measure.device_state import DeviceQueue
 
 _WINDOW = 2
 
@@ -110,7 +110,7 @@ class Network:
     def __init__(self, lengths_s: list[float], weights: list[float], devices: int, latency_s: float) -> None:
         self.lengths_s, self.latency_s = lengths_s, latency_s
         self.shares = [FairShare(weight) for weight in weights]
-        self.seats = [[DeviceState(f"d{n}", ahead_s=FARM_AHEAD_S) for n in range(devices)] for _ in lengths_s]
+        self.queues = [[DeviceQueue(1, FARM_AHEAD_S) for _ in range(devices)] for _ in lengths_s]
         self.served_s = [0.0] * len(lengths_s)
         self.now_s = 0.0
         self._queues: list[list[tuple[float, int, int, float]]] = [[] for _ in range(devices)]
@@ -135,8 +135,8 @@ class Network:
         heapq.heappush(self._events, (self.now_s + delay_s, self._numbers, happens))
 
     def _fill(self, run: int, device: int) -> None:
-        while self.seats[run][device].has_room:
-            self.seats[run][device].in_flight += 1
+        while self.queues[run][device].has_room:
+            self.queues[run][device].in_flight += 1
             start_s, charged_s = self.shares[run].submitted()
             self._numbers += 1
             task = (start_s, self._numbers, run, charged_s)
@@ -161,8 +161,8 @@ class Network:
 
     def _answered(self, run: int, device: int, charged_s: float) -> None:
         self.shares[run].done(charged_s, self.lengths_s[run])
-        self.seats[run][device].in_flight -= 1
-        self.seats[run][device].held(self.lengths_s[run])
+        self.queues[run][device].in_flight -= 1
+        self.queues[run][device].held(self.lengths_s[run])
         self._fill(run, device)
 
     def _beat(self) -> None:
