@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.quick_marker import QuickGuard
+from tests.tensorflow_fork import shared_tensorflow
 
 PROJECT = Path(__file__).parents[1]
 # By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other
@@ -53,3 +55,10 @@ def cache(settings: Settings) -> ContentCache:
 @pytest.fixture(scope="session")
 def cpp_compiler(halide: HalideInstall, cache: ContentCache, settings: Settings) -> HostCppCompiler:
     return HostCppCompiler(halide, cache, settings.environment)
+
+
+@pytest.fixture(scope="session")
+def forked_tensorflow() -> Iterator[None]:
+    """Cost models of this process need not import TensorFlow again and again."""
+    with shared_tensorflow():
+        yield

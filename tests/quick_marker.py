@@ -35,6 +35,7 @@ TOOLCHAIN_FIXTURES = frozenset(
         "open_transport",
         "start_server",
         # TensorFlow and Halide's searches for it.
+        "forked_tensorflow",
         "searches",
         "tensorflow_ready",
     )

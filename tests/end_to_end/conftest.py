@@ -21,7 +21,7 @@ Tune = Callable[..., TuneResult]
 
 
 @pytest.fixture(scope="session")
-def tune(settings: Settings) -> Tune:
+def tune(settings: Settings, forked_tensorflow: None) -> Tune:
     """`sdk.autotune` with the session's cache, small batches and one thread."""
     from sdk import autotune
 

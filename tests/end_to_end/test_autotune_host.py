@@ -78,7 +78,7 @@ def test_two_argument_sets_of_a_cpp_generator(tune: Tune, examples: Path, tmp_pa
     assert first.header and first.header.name == "best.my_blur.schedule.h"
     assert second.header and second.header.name == "best.my_blur_argset1.schedule.h"
     check_header(second.header, "my_blur_argset1")
-    ids = rows(tmp_path / "run", "SELECT DISTINCT argset FROM candidates ORDER BY 1")
+    ids = rows(tmp_path / "run", "SELECT DISTINCT task FROM candidates ORDER BY 1")
     assert ids == [(0,), (1,)]
     kinds = [event_to_dict(event)["event"] for event in events]
     kinds = [kind for kind in kinds if kind != "notice"]  # where its weights come from, for example
@@ -301,7 +301,7 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
     first = tune(generators, rounds=2, stop=stop, listen=stop_once_both_have_had_a_batch, **options)
     assert first.outcome is Outcome.INTERRUPTED and first.generator == "separable_filter, matrix_product"
     assert first.tuned[0].sample == "incumbent", "nothing has been decided against it"
-    assert {argset for (argset,) in rows(run, "SELECT argset FROM batches")} == {0, 1}
+    assert {task for (task,) in rows(run, "SELECT task FROM batches")} == {0, 1}
 
     result = tune(generators, rounds=2, resume=True, **options)
     batches = dict(rows(run, "SELECT task, count(*) FROM batches GROUP BY task"))

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from sdk.settings import Settings
+
 ROOT = Path(__file__).parents[4]
 GENERATOR = ROOT / "examples" / "separable_filter.py"
 # A job in the background of a script has SIGINT ignored, and so would its children.
@@ -49,18 +51,12 @@ _NO_LONGER_ONE_PRESS_S = 0.4
 pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled once for the tests of this file."""
-    return tmp_path_factory.mktemp("cache")
-
-
-def started(folder: Path, cache: Path, *arguments: str, beforehand: str = "") -> subprocess.Popen[str]:
+def started(folder: Path, settings: Settings, *arguments: str, beforehand: str = "") -> subprocess.Popen[str]:
     environment = {
         "PATH": os.defpath,
         "HOME": str(folder),
         "PYTHONPATH": str(ROOT),
-        "SDK_CACHE_DIR": str(cache),
+        "SDK_CACHE_DIR": str(settings.cache_folder),
         "MARK": str(folder),
     }
     return subprocess.Popen(
@@ -90,8 +86,8 @@ def children_left(folder: Path) -> list[str]:
     return found
 
 
-def test_a_whole_run_as_json(tmp_path: Path, cache: Path) -> None:
-    with started(tmp_path, cache, "-n", "1", "-s", "4", "--json") as process:
+def test_a_whole_run_as_json(tmp_path: Path, settings: Settings) -> None:
+    with started(tmp_path, settings, "-n", "1", "-s", "4", "--json") as process:
         out, error = process.communicate()
     assert (process.returncode, error) == (0, "")
     *events, result = events_of(out.splitlines())
@@ -124,8 +120,8 @@ def lines_until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
             return
 
 
-def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, cache: Path) -> None:
-    with started(tmp_path, cache, *ENDLESS, "-s", "6", "--json", beforehand=CTRL_C_AT_THE_FIRST_TIME) as process:
+def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, settings: Settings) -> None:
+    with started(tmp_path, settings, *ENDLESS, "-s", "6", "--json", beforehand=CTRL_C_AT_THE_FIRST_TIME) as process:
         out, error = process.communicate()
     assert (process.returncode, error) == (130, "sdk: interrupted.\n")
     *events, result = events_of(out.splitlines())
@@ -137,7 +133,7 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, cache: Path) -
     assert Path(tuned["header"]).is_file()
     assert children_left(tmp_path) == []
 
-    with started(tmp_path, cache, "-n", "2", "-s", "4", "--resume", "--plain") as process:
+    with started(tmp_path, settings, "-n", "2", "-s", "4", "--resume", "--plain") as process:
         out, error = process.communicate()
     assert (process.returncode, error) == (0, "")
     assert f"resumes {tmp_path}/tuned/separable_filter-host-1" in out
@@ -146,8 +142,8 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, cache: Path) -
     assert "  speed-up   " in out or "the default stays" in out
 
 
-def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, cache: Path) -> None:
-    with started(tmp_path, cache, *ENDLESS, "-s", "6", "--json") as process:
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, settings: Settings) -> None:
+    with started(tmp_path, settings, *ENDLESS, "-s", "6", "--json") as process:
         list(lines_until(process, '"search_progress"'))
         process.send_signal(signal.SIGTERM)
         list(lines_until(process, "stopping;"))
@@ -160,8 +156,8 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, cache: Path) -> None:
     assert (tmp_path / "tuned" / "separable_filter-host-1" / "run.toml").is_file()
 
 
-def test_a_reader_that_goes_away_ends_it_in_order(tmp_path: Path, cache: Path) -> None:
-    with started(tmp_path, cache, *ENDLESS, "-s", "6", "--json") as process:
+def test_a_reader_that_goes_away_ends_it_in_order(tmp_path: Path, settings: Settings) -> None:
+    with started(tmp_path, settings, *ENDLESS, "-s", "6", "--json") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
