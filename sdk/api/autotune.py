@@ -156,7 +156,7 @@ def autotune(
         objective=wanted,
         play_off_turns=play_off_turns,
     )
-    # Imported here: the engine costs half a second that a wrong argument need not pay.
+    # Imported here: it costs half a second that a wrong argument need not pay.
     from autotune_loop.run.tuning import tune
 
     for message in (chosen.choice.note, start.message):
