@@ -1,4 +1,4 @@
-"""`sdk.bench` and `sdk.play_off`: schedules checked and timed side by side."""
+"""`sdk.bench` and `sdk.play_off`: check and time schedules side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 def _silent(text: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def bench(
@@ -52,7 +52,7 @@ def bench(
     Args:
         schedules: each as in `sdk.build`.
         target, device, inventory, clock, hexagon_sdk_root: as in `sdk.autotune`; of several devices each times in turn.
-        turns: how often each schedule is timed; they alternate, so that a drift meets all alike.
+        turns: how often each schedule is timed; they alternate, so that a drift affects all alike.
         progress: called with a phrase at every step.
 
     Raises:
@@ -84,7 +84,7 @@ def play_off(
     progress: Progress = _silent,
     settings: Settings | None = None,
 ) -> HeaderPlayOff:
-    """Which of some schedules ships: the first, which is in use, unless another beats it with 95 % confidence.
+    """Decide which schedule to ship: the first, which is in use, unless another beats it with 95 % confidence.
 
     Args:
         schedules: at least two, each as in `sdk.build`.
@@ -124,7 +124,7 @@ class _Where:
 
 @contextlib.contextmanager
 def _opened_plan(generator: str, schedules: Sequence[str], where: _Where, progress: Progress) -> Iterator[BenchPlan]:
-    """Everything that is needed to build and time; the generator is closed afterwards."""
+    """Yield everything that is needed to build and time; close the generator afterwards."""
     settings = where.settings or read_settings()
     chosen = find_devices(
         where.target,

@@ -1,4 +1,4 @@
-"""`sdk.report`: a run as a page to look at."""
+"""`sdk.report`: a run as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""`sdk.ship` and `sdk.check_shipped`: headers to commit, and whether they still fit."""
+"""`sdk.ship` and `sdk.check_shipped`: write headers to commit, and check that they still fit."""
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from autotune_loop.shipping.ship_runs import ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
 from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.store.run_record import read_run_record
+from sdk.output import sdk_version
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.select.chosen_devices import device_names
 from sdk.select.trial_place import open_trial_place
@@ -69,7 +69,7 @@ def ship(
     asked = [parse_accepted_size(text) for text in accept_sizes]
     _check_names([name for name, _ in asked if name], runs)
     if guard and not (asked or neighbours):
-        raise UsageError("A guard is written from what sizes show.", next_step="Leave --no-sizes out.")
+        raise UsageError("A guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
     if hexagon_sdk_root is not None:
         _check_hexagon(runs)
         settings = replace(settings, hexagon_sdk_root=hexagon_sdk_root.absolute())
@@ -89,7 +89,7 @@ def ship(
         runs,
         output,
         _sources(generators, workbench, settings),
-        _sdk_version(),
+        sdk_version(),
         progress,
         confirm=confirm if play_off or incumbent is not None else None,
         trial=trial if asked or neighbours else None,
@@ -103,8 +103,8 @@ def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
     tuned = sorted({schedule.task.name for folder in runs for schedule in read_run_schedules(folder)})
     if unknown := [name for name in names if name not in tuned]:
         raise UsageError(
-            f"--accept-size names {unknown[0]!r}, which is in none of the runs.",
-            next_step=f"They have: {', '.join(tuned)}.",
+            f"--accept-size names {unknown[0]!r}, which none of the runs tuned.",
+            next_step=f"Choose one of: {', '.join(tuned)}.",
         )
 
 
@@ -112,7 +112,7 @@ def _check_hexagon(runs: Sequence[Path]) -> None:
     targets = [read_run_record(folder).identity.get("halide_target", "") for folder in runs]
     if not any(target.startswith("hexagon-") for target in targets):
         raise UsageError(
-            f"{HEXAGON_SDK_OPTION} is for runs for Hexagon, and none of these is one.", next_step="Leave it out."
+            f"{HEXAGON_SDK_OPTION} is for Hexagon runs, and none of these is one.", next_step="Leave it out."
         )
 
 
@@ -123,10 +123,10 @@ def check_shipped(
     parameters: Iterable[str] = (),
     settings: Settings | None = None,
 ) -> CheckedFolder:
-    """Whether a shipped folder is as it was written, and whether its schedules are of these generators as they are now.
+    """Check that a shipped folder is unchanged, and that its schedules fit these generators as they are now.
 
     Args:
-        parameters: of the generators, in place of those that were recorded.
+        parameters: generator parameters that replace the recorded ones.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
@@ -138,10 +138,3 @@ def check_shipped(
 
 def _sources(generators: Sequence[str], workbench: Workbench, settings: Settings) -> GeneratorSources:
     return GeneratorSources(tuple(generators), workbench.halide, workbench.compiler, settings.environment)
-
-
-def _sdk_version() -> str:
-    try:
-        return importlib.metadata.version("halide-autotune-sdk")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"

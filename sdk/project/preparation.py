@@ -1,4 +1,4 @@
-"""From what a user typed to resolved parts: the generator and its name, the profile, the device."""
+"""Opens the tools that build generators, and the generators that users name; checks what users type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Workbench:
 
 
 def open_workbench(settings: Settings) -> Workbench:
-    """Halide, the cache of built files, the host's compiler.
+    """Return Halide, the cache of built files and the host's compiler.
 
     Raises:
         ToolchainError: Halide is not installed.

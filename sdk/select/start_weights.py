@@ -26,13 +26,13 @@ _FEWEST_KEPT = 64
 
 @dataclass(frozen=True)
 class StartWeights:
-    """What a run starts from.
+    """The weights that a run starts from.
 
     Attributes:
-        profile: the run's, without its own start weights where the user wants Halide's.
+        profile: the run's; without its own start weights if the user wants Halide's.
         path: a weights file; None takes the profile's, else Halide's own.
-        is_transferred: nobody asked for them: they are the nearest that are known.
-        message: what the user is told; empty where there is nothing to tell.
+        is_transferred: the user did not name them; they are the nearest known ones.
+        message: a message for the user; may be empty.
     """
 
     profile: TargetProfile

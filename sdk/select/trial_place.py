@@ -1,4 +1,4 @@
-"""From a run to the place where its schedule is tried at sizes: the run's own device, or one that the user names."""
+"""Finds the place where a run's schedule is tried at sizes: the run's device, or one that the user names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def open_trial_place(
     settings: Settings,
     progress: Callable[[str], None],
 ) -> TrialPlace:
-    """The place for one run's schedule.
+    """Return the place for one run's schedule.
 
     Args:
         devices: as the user names them; empty for what the run was timed on.
         target: the profile; None takes the one that the run names.
 
     Raises:
-        SdkError: one of its children: the device or the profile cannot be had, or is of another Halide target.
+        SdkError: one of its children: the device or the profile cannot be used, or has another Halide target.
     """
     if devices:
         chosen = find_devices(target or run.profile_name, devices, None, inventory, settings, progress)
@@ -65,10 +65,10 @@ def open_trial_place(
 def _devices_of_run(
     run: RunSchedule, inventory: Path | None, target: str | None, settings: Settings, progress: Callable[[str], None]
 ) -> ChosenDevices:
-    """With the threads that the schedule was made for, and with the clock that it was timed with."""
+    """Return the run's devices, with the threads that the schedule was made for and the clock that timed it."""
     identity = run.record.identity
     threads = identity.get("parallelism", "")
-    # Of a card they are its multiprocessors, and it tells them itself.
+    # For a card they are its multiprocessors, which it reports itself.
     parallelism = int(threads) if _THREADS.fullmatch(threads) and "card" not in identity else None
     names = device_names(run.record)
     emulated = names == ["qemu"] and identity.get("clock") == Clock.EMULATED.value

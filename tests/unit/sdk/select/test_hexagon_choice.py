@@ -300,7 +300,7 @@ def test_shipping_with_an_sdk_needs_a_run_for_hexagon(answer: Answer, tmp_path: 
     RunRecord({"halide_target": "x86-64-linux"}, {}).write(tmp_path / "run")
     code, out, errors = answer("ship", "run", "-o", "new", "--hexagon-sdk-root", root)
     assert (code, out) == (2, "") and not (tmp_path / "new").exists()
-    assert "--hexagon-sdk-root is for runs for Hexagon, and none of these is one. Leave it out." in errors
+    assert "--hexagon-sdk-root is for Hexagon runs, and none of these is one. Leave it out." in errors
 
 
 def test_what_phones_say_of_their_dsps() -> None:
