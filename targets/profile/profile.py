@@ -47,8 +47,8 @@ def _parameter_text(value: object) -> str:
     return one_line(value)
 
 
-# Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts
-# the search process without a word.
+# Halide 21's names; each was tried on its plug-in. An unknown name, or a value that is not a number, aborts the search
+# without a message.
 _COMMON_PARAMETERS = ["beam_size", "random_dropout", "disable_subtiling"]
 AUTOSCHEDULER_PARAMETERS: Mapping[str, Sequence[str]] = {
     "Adams2019": _COMMON_PARAMETERS + "disable_memoized_features disable_memoized_blocks memory_limit".split(),
