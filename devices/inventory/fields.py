@@ -64,26 +64,24 @@ def _password_source(value: object) -> PasswordSource:
 
 def _cores(value: object) -> tuple[int, ...]:
     """Core numbers, as a list or as text such as '2-3,6'; none twice."""
-    if not isinstance(value, str | list):
+    listed: object = _cores_of_text(value) if isinstance(value, str) else value
+    if not isinstance(listed, list):
         raise Unfit('a list such as [2, 3] or "2-3,6"', kind_of(value))
-    listed = _cores_of_text(value) if isinstance(value, str) else value
-    cores = list_of(whole_number(0, _HIGHEST_CORE), most=_HIGHEST_CORE + 1, distinct=True)(listed)
-    if not cores:
+    if not listed:
         raise Unfit("a list of at least one core")
-    return cores
+    return list_of(whole_number(0, _HIGHEST_CORE), most=_HIGHEST_CORE + 1, distinct=True)(listed)
 
 
 def _cores_of_text(text: str) -> list[int]:
-    plain_text = text.replace(" ", "")
-    if len(text) > _LONGEST_TEXT_CHARACTERS or not _CORE_RANGES.fullmatch(plain_text):
+    if len(text) > _LONGEST_TEXT_CHARACTERS or not _CORE_RANGES.fullmatch(text.replace(" ", "")):
         raise Unfit('a list such as [2, 3] or "2-3,6"', shown(text))
     cores: list[int] = []
-    for part in plain_text.split(","):
+    for part in text.replace(" ", "").split(","):
         first, _, last = part.partition("-")
-        lowest, highest = int(first), int(last or first)
-        if highest < lowest or highest > _HIGHEST_CORE:
+        span = range(int(first), int(last or first) + 1)
+        if not span or span[-1] > _HIGHEST_CORE:
             raise Unfit(f"ranges from a lower to a higher core, at most {_HIGHEST_CORE}; '{part}' is none")
-        cores += range(lowest, highest + 1)
+        cores += span
     return cores
 
 

@@ -19,7 +19,7 @@ from targets.profile.profile import (
     TargetProfile,
     ToolchainChoice,
 )
-from targets.values.checks import Unfit, nearest, one_line, one_of, shown, shown_key, whole_number
+from targets.values.checks import Unfit, matching, nearest, one_line, one_of, shown, shown_key, whole_number
 from targets.values.records import Example, Source, part_of, record
 
 Tables = Mapping[str, Any]
@@ -57,13 +57,10 @@ def _power_of_two(value: object) -> int:
     return number
 
 
-def _start_weights(value: object) -> str:
-    text = one_line(value)
-    if text != BASELINE_WEIGHTS and not text.endswith(".weights"):
-        raise Unfit(f"'{BASELINE_WEIGHTS}' or the path of a file that ends in .weights", shown(text))
-    return text
-
-
+_start_weights = matching(
+    rf"{BASELINE_WEIGHTS}|[^\x00-\x1f\x7f]*\.weights",
+    f"'{BASELINE_WEIGHTS}' or the path of a file that ends in .weights",
+)
 _cache_bytes = whole_number(1, 2**40)
 
 

@@ -44,7 +44,7 @@ def load_profile(name_or_path: str, user_folder: Path | None = None) -> TargetPr
             next_step="Rename the file.",
         )
     tables = _tables_of(file, user_folder, seen=())
-    return make_profile(tables, name=name, origin=BUILT_IN if _is_built_in(file) else str(file), source=source)
+    return make_profile(tables, name=name, origin=_origin(file), source=source)
 
 
 def list_profiles(user_folder: Path | None = None) -> list[ProfileListing]:
@@ -58,11 +58,10 @@ def list_profiles(user_folder: Path | None = None) -> list[ProfileListing]:
     listings: list[ProfileListing] = []
     for name in profile_names(user_folder):
         file = _candidates(name, user_folder)[0]
-        source = BUILT_IN if _is_built_in(file) else str(file)
         try:
-            listings.append(ProfileListing(name, source, load_profile(name, user_folder), None))
+            listings.append(ProfileListing(name, _origin(file), load_profile(name, user_folder), None))
         except SdkError as error:
-            listings.append(ProfileListing(name, source, None, str(error)))
+            listings.append(ProfileListing(name, _origin(file), None, str(error)))
     return listings
 
 
@@ -72,15 +71,17 @@ def profile_names(user_folder: Path | None = None) -> list[str]:
     Raises:
         ProfileError: the user's folder cannot be read.
     """
-    names = {file.stem for file in _toml_files(BUILT_IN_FOLDER)}
-    if user_folder is not None:
-        names |= {file.stem for file in _toml_files(user_folder)}
+    names = {file.stem for folder in _folders(user_folder) for file in _toml_files(folder)}
     return sorted(names, key=lambda name: (name != HOST, name))
+
+
+def _folders(user_folder: Path | None) -> list[Path]:
+    return [BUILT_IN_FOLDER] if user_folder is None else [user_folder, BUILT_IN_FOLDER]
 
 
 def _toml_files(folder: Path) -> list[Path]:
     try:
-        return sorted(file for file in folder.iterdir() if file.suffix == ".toml")
+        return [file for file in folder.iterdir() if file.suffix == ".toml"]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -89,8 +90,7 @@ def _toml_files(folder: Path) -> list[Path]:
 
 def _candidates(name: str, user_folder: Path | None) -> list[Path]:
     """Return the files that a name may mean, the one that wins first."""
-    folders = [BUILT_IN_FOLDER] if user_folder is None else [user_folder, BUILT_IN_FOLDER]
-    return [file for folder in folders if _is_there(file := folder / f"{name}.toml")]
+    return [file for folder in _folders(user_folder) if _is_there(file := folder / f"{name}.toml")]
 
 
 def _is_there(file: Path) -> bool:
@@ -176,9 +176,9 @@ def _probed_tables() -> dict[str, Any]:
     }
 
 
-def _is_built_in(file: Path) -> bool:
-    return file.resolve().parent == BUILT_IN_FOLDER
+def _origin(file: Path) -> str:
+    return BUILT_IN if file.resolve().parent == BUILT_IN_FOLDER else str(file)
 
 
 def _source(file: Path) -> Source:
-    return Source(f"the built-in profile {file.name}" if _is_built_in(file) else file, ProfileError)
+    return Source(f"the built-in profile {file.name}" if _origin(file) == BUILT_IN else file, ProfileError)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from targets.profile.cuda_card import CudaCard
@@ -22,28 +19,12 @@ ANDROID_TRIPLES: Mapping[str, str] = {
 }
 
 
-def _command(value: object) -> str:
-    text = one_line(value)
-    if text.startswith("-") or re.search(r"\s", text):
-        raise Unfit("the name or path of one program (its arguments go into emulator.arguments)", shown(text))
-    return text
-
-
-def _absolute_folder(value: object) -> str:
-    text = one_line(value)
-    if not Path(text).is_absolute():
-        raise Unfit("an absolute path", shown(text))
-    return text
-
-
 def _parameter_text(value: object) -> str:
     """An autoscheduler's parameter as Halide takes it: text, with true as 1 and false as 0."""
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int):
-        return str(int(whole_number(-(10**18) + 1, 10**18 - 1)(int(value))))
-    if isinstance(value, float):
+    if isinstance(value, float) and not value.is_integer():
         raise Unfit("a whole number", shown(value))
+    if isinstance(value, int | float):
+        return str(whole_number(-(10**18) + 1, 10**18 - 1)(int(value)))
     return one_line(value)
 
 
@@ -58,6 +39,11 @@ AUTOSCHEDULER_PARAMETERS: Mapping[str, Sequence[str]] = {
     "Li2018": (),
     "Mullapudi2016": ("last_level_cache_size", "balance", "experimental_gpu_schedule"),
 }
+_command = matching(
+    r"[^-\x00-\x20\x7f][^\x00-\x20\x7f]*",
+    "the name or path of one program (its arguments go into emulator.arguments)",
+)
+_absolute_folder = matching(r"/[^\x00-\x1f\x7f]*", "an absolute path")
 _triple = matching(r"[a-z0-9_]+-[a-z0-9]+(-[a-z0-9]+(\.[0-9]+){0,3})?", "a zig target such as aarch64-linux-gnu.2.28")
 _cpu = matching(r"[a-z0-9_.+][a-z0-9_.+-]*", "zig's name of a processor, such as hexagonv67")
 _debian_package = matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")

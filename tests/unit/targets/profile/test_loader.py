@@ -164,7 +164,7 @@ def test_a_broken_user_profile_is_listed_with_its_error(tmp_path: Path) -> None:
         (("parallelism = 4", "parallelism = 4\nvector_bits = 100"), "must be a power of two"),
         (("Adams2019", "Adams2018"), "the nearest is 'Adams2019'"),
         (("Adams2019", "Adams2019\\n"), "not 'Adams2019\\n'; the nearest is 'Adams2019'"),
-        (('command = "qemu-aarch64"', 'command = "a\\nb"'), "printable characters on one line"),
+        (('command = "qemu-aarch64"', 'command = "a\\nb"'), "the name or path of one program"),
         (("arm-64-linux", "arm-64-linx"), "'linx' is not a valid operating system"),
         (("aarch64-linux-gnu.2.28", "x86_64-linux-gnu"), "for another architecture"),
         (("aarch64-linux-gnu.2.28", "aarch64 linux"), "a zig target such as"),
