@@ -120,12 +120,8 @@ class _InventoryFile:
     )
 
 
-def _source(file: Path) -> Source:
-    return Source(file, DeviceError)
-
-
 def _parse(text: str, file: Path, profile_names: Collection[str] | None) -> Inventory:
-    source = _source(file)
+    source = Source(file, DeviceError)
     entries = source.check(record(_InventoryFile), source.toml(text)).devices
     devices = tuple(read_device(name, entry, str(file), profile_names) for name, entry in entries.items())
     _check_slot_names(devices, source)
@@ -142,7 +138,7 @@ def _check_slot_names(devices: _Devices, source: Source) -> None:
 
 def _read(file: Path) -> str:
     try:
-        return _source(file).read(file)
+        return Source(file, DeviceError).read(file)
     except FileNotFoundError:
         return ""
 

@@ -71,12 +71,12 @@ class SshAuthentication:
                 raise self._ended(TroubleKind.TIMEOUT, "does not answer") from error
             if not self._transport.is_active():
                 if len(self._tried) >= _MANY_ATTEMPTS:
-                    raise self._refused("ends the connection after so many attempts") from error
-                raise self._ended(TroubleKind.LOST, "ended the connection") from error
+                    raise self._refused("closes the connection after this many attempts") from error
+                raise self._ended(TroubleKind.LOST, "closed the connection") from error
             return False
         except (SSHException, OSError, EOFError) as error:
             if not self._transport.is_active():
-                raise self._refused(f"cannot be logged in to ({_printable(str(error))})") from error
+                raise self._refused(f"rejects the login ({_printable(str(error))})") from error
             return False
 
     def _try_keys(self) -> None:
@@ -136,13 +136,13 @@ class SshAuthentication:
         else:
             self._attempt(lambda: self._transport.auth_interactive(user, _Answer(password)))
 
-    def _refused(self, how: str = "does not let us in") -> DeviceTrouble:
+    def _refused(self, how: str = "rejects the login") -> DeviceTrouble:
         hop = self._hop
-        tried = "; ".join(_printable(text) for text in self._tried) or "nothing, as there is no key and no password"
-        takes = f"; it takes {' or '.join(_printable(name) for name in self._methods)}" if self._methods else ""
+        tried = "; ".join(_printable(text) for text in self._tried) or "nothing: there is no key and no password"
+        takes = f"; it accepts {' or '.join(_printable(name) for name in self._methods)}" if self._methods else ""
         port = "" if hop.port == DEFAULT_PORT else f"-p {hop.port} "
         next_step = self._next_step or (
-            f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name the right one, "
+            f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name another key, "
             "or give the device password = 'prompt' in the inventory."
         )
         message = f"{hop.place} {how}{takes}. Tried: {tried}."
@@ -189,7 +189,7 @@ def load_key(path: Path, ask_passphrase: Callable[[], str | None]) -> Any:
         # The cryptography package says so, and in no other case without a passphrase.
         passphrase = ask_passphrase()
     if passphrase is None:
-        raise UnusableKeyError("encrypted, and there is no passphrase: add it to the agent with ssh-add")
+        raise UnusableKeyError("encrypted, and there is no passphrase: add the key to the agent with ssh-add")
     return _read(path, passphrase.encode())
 
 
@@ -209,7 +209,7 @@ def _check_file(path: Path) -> None:
     except OSError as error:
         raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
     if status.st_uid == os.getuid() and status.st_mode & _OPEN_TO_OTHERS:
-        raise UnusableKeyError("refused, as others can read it: chmod 600 it")
+        raise UnusableKeyError("skipped, because others can read it: run chmod 600")
     if status.st_size > _LARGEST_FILE_BYTES:
         raise UnusableKeyError("too large for a key")
 
@@ -224,7 +224,7 @@ def _read(path: Path, passphrase: bytes | None) -> Any:
     except OSError as error:
         raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
     except (UnknownKeyType, UnsupportedAlgorithm) as error:
-        raise UnusableKeyError("of a type that is not supported") from error
+        raise UnusableKeyError("unsupported key type") from error
     except (SSHException, ValueError, TypeError, LookupError) as error:
         if isinstance(error, TypeError) and passphrase is None:
             raise

@@ -130,6 +130,6 @@ def _fill_tokens(options: dict[str, Any], host: str, local_user: str, environmen
             options[keyword] = fill(options[keyword])
 
 
-def _unusable(host: str, cause: str, next_step: str = "Correct it.") -> DeviceTrouble:
+def _unusable(host: str, cause: str, next_step: str = "Correct the SSH configuration.") -> DeviceTrouble:
     message = f"The SSH configuration cannot be used for {host}: {cause}."
     return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)

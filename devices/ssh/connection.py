@@ -82,7 +82,7 @@ class SshConnection:
             raise DeviceTrouble(
                 TroubleKind.BROKEN,
                 f"{self._device} refuses to open a session.",
-                next_step="Allow this user several sessions there: MaxSessions in sshd_config.",
+                next_step="Allow this user several sessions: set MaxSessions in its sshd_config.",
             ) from error
         except SSHException as error:
             if self.ends_soon():
@@ -229,7 +229,7 @@ def _open_channel(carrier: Any, hop: SshHop) -> Any:
             raise DeviceTrouble(
                 TroubleKind.REFUSED,
                 f"The jump host {via} does not forward connections to {hop.host}:{hop.port}.",
-                next_step="Allow it there: AllowTcpForwarding and PermitOpen in sshd_config.",
+                next_step="Allow it with AllowTcpForwarding and PermitOpen in its sshd_config.",
             ) from error
         raise _unreachable(hop, f"the jump host {via} cannot connect to it") from error
     except (SSHException, EOFError, OSError) as error:
@@ -246,20 +246,20 @@ def _exchange_keys(transport: Any, hop: SshHop) -> None:
         raise DeviceTrouble(
             TroubleKind.BROKEN,
             f"{hop.place} and this SDK have no SSH algorithm in common.",
-            next_step="Update the SSH server: old ones know only algorithms that are broken by now.",
+            next_step="Update the SSH server: old ones only have algorithms that are no longer safe.",
         ) from error
     except (SSHException, EOFError, OSError) as error:
         if transport.sock.quiet_s < hop.connect_timeout_s:
-            raise _unreachable(hop, "what answers there speaks no SSH, or hung up") from error
+            raise _unreachable(hop, "the server there does not speak SSH, or closed the connection") from error
     # Paramiko returns as if nothing were wrong when the time is up.
     if not transport.initial_kex_done:
-        late = f"it accepts connections, but exchanged no keys within {hop.connect_timeout_s:g} s"
+        late = f"it accepts connections, but exchanges no keys within {hop.connect_timeout_s:g} s"
         raise _unreachable(hop, late)
 
 
 def _cause(error: Exception, hop: SshHop) -> str:
     if isinstance(error, (socket.gaierror, UnicodeError)):
-        return "no such name"
+        return "unknown host name"
     if isinstance(error, TimeoutError):
         return f"no answer within {hop.connect_timeout_s:g} s"
     text = error.strerror if isinstance(error, OSError) else None

@@ -48,7 +48,7 @@ class SshFiles:
                 raise
             if isinstance(error, SFTPError):
                 message = f"{place} mixes other output into SFTP."
-                next_step = "Let the user's .bashrc (or its like) print nothing when nobody is at a terminal."
+                next_step = "Let the user's .bashrc (or similar) print nothing without a terminal."
             else:
                 message = f"{place} has no SFTP, which copying files needs."
                 next_step = "Enable it: 'Subsystem sftp internal-sftp' in sshd_config; Dropbear needs an sftp-server."
@@ -131,7 +131,7 @@ class SshFiles:
             kind = TroubleKind.BROKEN
             if isinstance(error, PermissionError):
                 cause = "permission denied"
-                next_step = "Give the device a folder of its user's own in the inventory."
+                next_step = "Give the device a folder that its user owns, in the inventory."
             elif vague is TroubleKind.FULL:
                 kind = vague
                 cause = "its storage is full or a quota is used up"

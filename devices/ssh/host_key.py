@@ -80,7 +80,7 @@ class SshHostKeyCheck:
             if key.blob == blob:
                 raise _refuse(
                     f"The host key of {self._hop.place} is revoked by line {key.line} of {key.file}.",
-                    "Do not connect; ask whoever looks after the host for a new key.",
+                    "Do not connect. Ask the host's administrator for a new key.",
                 )
         if any(key.blob == blob for key in (*self._known, *self._without_port)):
             return
@@ -95,8 +95,8 @@ class SshHostKeyCheck:
         return _refuse(
             f"The host key of {self._hop.place} has changed: it is now {shown}, "
             f"and line {key.line} of {key.file} has {fingerprint(key.blob)}.",
-            "Someone may be in between. If the device was set up anew and the new fingerprint is its own, "
-            f"forget the old key: {forget}",
+            "Someone may be intercepting the connection. If the device was reinstalled and the new fingerprint is its "
+            f"own, remove the old key: {forget}",
         )
 
     def _unknown(self, key_type: str, shown: str) -> DeviceTrouble:

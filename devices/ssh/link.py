@@ -148,7 +148,7 @@ class SshLink:
                 raise DeviceTrouble(
                     TroubleKind.BROKEN,
                     f"{self._name} does not start {program}: its SSH server refuses to run commands for this user.",
-                    next_step="Allow them there; a ForceCommand or a restricted key may be in the way.",
+                    next_step="Allow commands there; a ForceCommand or a restricted key may forbid them.",
                 ) from error
             yield channel
         finally:
@@ -170,7 +170,7 @@ class SshLink:
             heard_nothing = isinstance(error, TimeoutError) or connection.was_silent
             if connection is self._connection:
                 self.close()
-            how = "said nothing more" if heard_nothing else "ended the connection"
+            how = "stopped responding" if heard_nothing else "closed the connection"
             raise DeviceTrouble(
                 silent if heard_nothing else TroubleKind.LOST,
                 f"{self._name} ({self._address.describe()}) {how} while {what}.",

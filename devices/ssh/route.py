@@ -86,23 +86,21 @@ class SshHop:
     @property
     def place(self) -> str:
         """user@host:port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.user}@{host}:{self.port}"
+        return SshAddress(self.host, self.port, self.user).describe()
 
 
-def plan_route(address: SshAddress, connections: ConnectionSettings) -> tuple[SshHop, ...]:
+def plan_route(address: SshAddress, connections: ConnectionSettings, depth: int = 0) -> tuple[SshHop, ...]:
     """The servers to the device at `address`, outermost first, by the address and the user's SSH configuration.
 
+    Args:
+        depth: jump hosts that lie behind this address.
+
     Raises:
-        DeviceTrouble: the configuration cannot be read, or asks for what is not supported here.
+        DeviceTrouble: the configuration cannot be read, or asks for something that is not supported.
     """
-    return _hops(address, connections, 0)
-
-
-def _hops(address: SshAddress, connections: ConnectionSettings, depth: int) -> tuple[SshHop, ...]:
     if depth > _MOST_JUMPS:
         raise _refuse(
-            f"The way to {address.host} has more than {_MOST_JUMPS} jump hosts, or goes in a circle.",
+            f"The way to {address.host} has more than {_MOST_JUMPS} jump hosts, or a loop.",
             "Correct ProxyJump in the SSH configuration, or the device's jump hosts.",
         )
     _check(address.host, _ALIAS, "host")
@@ -120,10 +118,13 @@ def _hops(address: SshAddress, connections: ConnectionSettings, depth: int) -> t
     try:
         nearest = parse_ssh_address(last.removeprefix("ssh://"))
     except UsageError as error:
-        raise _refuse(f"{address.host} has an unusable jump host: {error.message}", "Correct it.") from error
+        raise _refuse(
+            f"{address.host} has an unusable jump host: {error.message}",
+            "Correct the SSH configuration or the inventory.",
+        ) from error
     named = address.identity_file if address.jump else None
     nearest = replace(nearest, jump=tuple(before), identity_file=named)
-    way = tuple(replace(one, is_device=False) for one in _hops(nearest, connections, depth + 1))
+    way = tuple(replace(one, is_device=False) for one in plan_route(nearest, connections, depth + 1))
     return (*way, replace(hop, behind=tuple(one.place for one in way)))
 
 
@@ -147,7 +148,7 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
     host = str(options["hostname"])
     user = options["user"]
     if not user:
-        raise _refuse("The user to log in as is not known.", "Name it: user@host.")
+        raise _refuse("The user name for the login is not known.", "Give it in the address: user@host.")
     _check(host, _HOST, "host")
     _check(user, _USER, "user")
     port = _port(options["port"], address.host)
@@ -205,7 +206,7 @@ def _check(name: str, form: re.Pattern[str], what: str) -> None:
 
 def _port(text: str, name: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _HIGHEST_PORT:
-        raise _refuse(f"The SSH configuration has the port {text[:40]!r} for {name}.", "Correct it.")
+        raise _refuse(f"The SSH configuration has the port {text[:40]!r} for {name}.", "Correct the SSH configuration.")
     return int(text)
 
 

@@ -109,9 +109,15 @@ def parse_halide_target(text: str) -> HalideTarget:
     if len(words) < 3:
         raise ProfileError(f"'{text}' is not a Halide target; expected {_SHAPE}.")
     architecture, bits, operating_system, *features = words
-    _one_of(architecture, ARCHITECTURES, "architecture")
-    _one_of(bits, ("32", "64"), "number of bits")
-    _one_of(operating_system, OPERATING_SYSTEMS, "operating system")
+    for word, valid, what in (
+        (architecture, ARCHITECTURES, "architecture"),
+        (bits, ("32", "64"), "number of bits"),
+        (operating_system, OPERATING_SYSTEMS, "operating system"),
+    ):
+        if word not in valid:
+            raise ProfileError(
+                f"'{word}' is not a valid {what} of a Halide target (one of {', '.join(valid)}); expected {_SHAPE}."
+            )
     _check_features(architecture, features)
     return HalideTarget(text, architecture, int(bits), operating_system, tuple(features))
 
@@ -149,9 +155,3 @@ def _refuse_feature(word: str, architecture: str, allowed: frozenset[str]) -> No
         if word in words or (word in _TUNES and other == "x86"):
             raise ProfileError(f"the feature '{word}' is for {other}, but the target's architecture is {architecture}.")
     raise ProfileError(f"'{word}' is not a feature of a Halide target{nearest_hint(word, allowed)}.")
-
-
-def _one_of(word: str, valid: tuple[str, ...], what: str) -> None:
-    if word not in valid:
-        listed = ", ".join(valid)
-        raise ProfileError(f"'{word}' is not a valid {what} of a Halide target (one of {listed}); expected {_SHAPE}.")
