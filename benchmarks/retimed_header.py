@@ -82,7 +82,7 @@ def main() -> int:
 
 def _retimed(name: str, run: sdk.TuneResult, target: str, processes: int) -> Retimed:
     best = run.best
-    if best.header is None or best.tuned_ms is None or best.tuned_range_ms is None:
+    if best.header is None or best.tuned is None or best.tuned.range_ms is None:
         raise SystemExit(f"{name}: the play-off was not held; give it a longer --budget-s")
     default = run.run_folder / "samples" / "batch_0_0" / "0" / f"{best.header.name.split('.')[1]}.schedule.h"
     header, old = sdk.bench(
@@ -90,7 +90,7 @@ def _retimed(name: str, run: sdk.TuneResult, target: str, processes: int) -> Ret
     )
     later_ms = tuple(turn.median_s * 1e3 for turn in header.turns)
     gain = old.median_ms / header.median_ms if old.median_ms and header.median_ms else None
-    return Retimed(name, best.tuned_ms, best.tuned_range_ms, later_ms, best.speed_up, gain)
+    return Retimed(name, best.tuned.median_ms, best.tuned.range_ms, later_ms, best.speed_up, gain)
 
 
 def _text(result: Retimed) -> str:

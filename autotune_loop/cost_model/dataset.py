@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -63,11 +65,10 @@ def _batch(pipeline_id: int, schedules: dict[str, Sample], num_cores: int) -> Pi
 
 
 def _select(batch: PipelineBatch, chosen: npt.NDArray[np.bool_]) -> PipelineBatch:
-    return PipelineBatch(
-        pipeline_id=batch.pipeline_id,
-        schedule_sha256s=tuple(sha256 for sha256, wanted in zip(batch.schedule_sha256s, chosen, strict=True) if wanted),
+    return replace(
+        batch,
+        schedule_sha256s=tuple(itertools.compress(batch.schedule_sha256s, chosen)),
         logs=batch.logs[chosen],
         terms=batch.terms[chosen],
-        pipeline_inputs=batch.pipeline_inputs,
         runtimes_ms=batch.runtimes_ms[chosen],
     )

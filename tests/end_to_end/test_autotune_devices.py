@@ -213,9 +213,9 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
     }
     generator = str(examples / "separable_filter.py")
     lost = tune(generator, device=["one"], rounds=1, patience_s=2.0, listen=listen, **request)
-    assert lost.outcome is Outcome.DEVICES_LOST and lost.not_done > 0
+    assert lost.outcome is Outcome.DEVICES_LOST and lost.totals.not_done > 0
     found = tune(generator, device=["two"], resume=True, rounds=2, **request)
-    assert found.outcome is Outcome.FINISHED and found.samples_timed > 0
+    assert found.outcome is Outcome.FINISHED and found.totals.samples_timed > 0
     check_every_candidate_has_one_end(found)
 
 

@@ -45,13 +45,13 @@ def test_a_python_generator(python_run: TuneResult) -> None:
 def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) -> None:
     best = python_run.best
     verdict = best.verdict
-    assert verdict is not None and verdict.is_decided and verdict.message and best.tuned_range_ms is not None
+    assert verdict is not None and verdict.is_decided and verdict.message and best.tuned is not None
     assert best.sample == "default" or verdict.reason in (VerdictReason.FASTER, VerdictReason.UNOPPOSED)
     assert (best.sample == "default") == (verdict.winner == verdict.baseline == "separable_filter_r0_a0_s0")
     turns = rows(python_run.run_folder, "SELECT symbol, median_ms FROM measurements WHERE purpose = 'play-off'")
     times_ms = [median_ms for symbol, median_ms in turns if symbol == verdict.winner][-verdict.turns :]
     assert best.tuned_ms == pytest.approx(statistics.median(times_ms)), "only the turns that decide count"
-    assert best.tuned_range_ms == pytest.approx((min(times_ms), max(times_ms)))
+    assert best.tuned.range_ms == pytest.approx((min(times_ms), max(times_ms)))
     (kept,) = rows(python_run.run_folder, "SELECT verdict FROM verdicts")
     assert json.loads(kept[0]) == json.loads(json.dumps(verdict.to_dict()))
     assert best.header is not None
@@ -145,12 +145,12 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(tune: Tune, example
     generator = str(examples / "separable_filter.py")
     stopped = tune(generator, parameters=SMALL, run_folder=folder, rounds=30, stop=stop, listen=listen)
     assert stopped.outcome is Outcome.INTERRUPTED and not stopped.best.confirmed
-    assert 3 <= stopped.samples_timed <= 5 and stopped.best.header is not None
+    assert 3 <= stopped.totals.samples_timed <= 5 and stopped.best.header is not None
     before = rows(folder, "SELECT symbol, median_ms FROM measurements ORDER BY rowid")
     with pytest.raises(RunFolderError, match=r"seed: the run has 3, now 4"):
         other = SamplingOptions(batch_size=5, pool_factor=1.0, seed=4)
         tune(generator, parameters=SMALL, run_folder=folder, resume=True, sampling=other)
-    resumed = tune(generator, parameters=SMALL, run_folder=folder, resume=True, rounds=stopped.rounds + 1)
+    resumed = tune(generator, parameters=SMALL, run_folder=folder, resume=True, rounds=stopped.totals.rounds + 1)
     after = rows(folder, "SELECT symbol, median_ms FROM measurements ORDER BY rowid")
     assert after[: len(before)] == before and len(after) > len(before)
     assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed
@@ -227,7 +227,7 @@ def test_failures_at_first_are_no_end_until_they_are_many(
     monkeypatch.setattr(BatchMeasurer, "measure", fail_first)
     arguments = {"parameters": SMALL, "rounds": rounds, "run_folder": tmp_path / "run"}
     if failing < rounds:
-        assert tune(str(examples / "separable_filter.py"), **arguments).samples_timed == batches[-1]
+        assert tune(str(examples / "separable_filter.py"), **arguments).totals.samples_timed == batches[-1]
     else:
         with pytest.raises(GeneratorError, match="None of the first schedules could be timed for separable_filter"):
             tune(str(examples / "separable_filter.py"), **arguments)
