@@ -54,7 +54,7 @@ def test_a_phone_is_allowed_added_checked_and_leased(
     for name in ("FastRPC (phone)", "DSP signature (phone)"):
         assert not found[name]["passed"] and not found[name]["needed"], "this phone has no DSP"
     assert main(["devices", "lease", "phone"]) == 0
-    assert "phone is yours" in capsys.readouterr().out
+    assert "Leased phone until" in capsys.readouterr().out
     assert main(["devices"]) == 0
     assert "leased by" in capsys.readouterr().out
     assert main(["devices", "release", "phone"]) == 0
