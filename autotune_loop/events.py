@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The run has its folder, device and first weights."""
+    """The run has its folder, device and first weights.
+
+    Attributes:
+        options: everything that was asked, as the tables of `run.toml` have it.
+    """
 
     kind: ClassVar[str] = "run_started"
     generator: str
@@ -24,6 +28,7 @@ class RunStarted:
     budget_s: float | None
     resumed: bool
     parallel_unit: str = "thread"
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

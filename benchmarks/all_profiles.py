@@ -91,16 +91,17 @@ def tune(name: str, parameters: tuple[str, ...], profile: str, budget_s: float |
     length = {"rounds": 1} if budget_s is None else {"budget_s": budget_s}
     with tempfile.TemporaryDirectory(prefix="sdk-profiles-") as folder:
         run_folder = Path(folder) / "run"
-        sampling = sdk.SamplingOptions(batch_size=6 if budget_s is None else 12)
+        options = sdk.RunOptions.of(
+            **length,
+            batch_size=6 if budget_s is None else 12,
+            search_limit_s=120.0,  # Halide's code generator for HVX takes its time
+            weights="baseline",
+        )
         try:
             result = sdk.autotune(
-                str(EXAMPLES / f"{name}.py"),
+                sdk.GeneratorSpec(str(EXAMPLES / f"{name}.py"), tuple(parameters)),
                 target=profile,
-                parameters=parameters,
-                **length,
-                sampling=sampling,
-                search_limit_s=120.0,  # Halide's code generator for HVX takes its time
-                weights="baseline",
+                options=options,
                 run_folder=run_folder,
             )
         except sdk.SdkError as error:

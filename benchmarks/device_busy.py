@@ -45,14 +45,12 @@ def main() -> int:
         lab = LoopbackLab(folder, [board], read_settings(), cores=cores[-1:])
         os.sched_setaffinity(0, cores[:-1])
         result = sdk.autotune(
-            arguments.generator,
+            sdk.GeneratorSpec(arguments.generator, tuple(arguments.parameters or LARGE)),
             target="x86-64",
             device=board.name,
-            inventory=lab.inventory,
-            parameters=arguments.parameters or LARGE,
-            parallelism=1,
-            rounds=arguments.rounds,
-            sampling=sdk.SamplingOptions(batch_size=arguments.batch_size),
+            options=sdk.RunOptions.of(
+                inventory=lab.inventory, parallelism=1, rounds=arguments.rounds, batch_size=arguments.batch_size
+            ),
             run_folder=folder / "run",
             settings=lab.settings,
         )

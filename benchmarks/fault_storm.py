@@ -131,15 +131,12 @@ def run(boards: list[RemoteBoard], folder: Path, faults: int, seed: int) -> dict
 
     try:
         result = sdk.autotune(
-            GENERATOR,
+            sdk.GeneratorSpec(GENERATOR, tuple(PARAMETERS)),
             target="x86-64",
             device=[board.name for board in boards],
-            inventory=lab.inventory,
-            parameters=PARAMETERS,
-            parallelism=1,
-            rounds=200,
-            sampling=sdk.SamplingOptions(batch_size=12, pool_factor=1.2),
-            learning=sdk.LearningOptions(epochs=20),
+            options=sdk.RunOptions.of(
+                inventory=lab.inventory, parallelism=1, rounds=200, batch_size=12, pool_factor=1.2, epochs=20
+            ),
             run_folder=folder / "run",
             settings=lab.settings,
             listen=listen,
@@ -153,7 +150,13 @@ def run(boards: list[RemoteBoard], folder: Path, faults: int, seed: int) -> dict
     header = result.best.header
     assert header is not None, "the run has a winner"
     names = [str(header), "adams2019"]
-    tuned, default = sdk.bench(GENERATOR, names, target="x86-64", device="local", parameters=PARAMETERS, parallelism=1)
+    tuned, default = sdk.bench(
+        sdk.GeneratorSpec(GENERATOR, tuple(PARAMETERS)),
+        names,
+        target="x86-64",
+        device="local",
+        options=sdk.RunOptions.of(parallelism=1),
+    )
     assert tuned.median_ms is not None and default.median_ms is not None, "both run"
     right = tuned.median_ms <= SLACK * default.median_ms
     return {

@@ -38,10 +38,9 @@ def main() -> int:
         ours = sdk.autotune(
             arguments.generator,
             target=arguments.target,
-            rounds=arguments.rounds,
-            weights="baseline",
-            sampling=sdk.SamplingOptions(batch_size=BATCH_SIZE),
-            play_off_turns=8,
+            options=sdk.RunOptions.of(
+                rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE, play_off_turns=8
+            ),
             run_folder=Path(folder) / "ours",
         )
     ratio = (60 * ours.totals.samples_timed / ours.totals.duration_s) / theirs.samples_per_minute

@@ -35,9 +35,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sdk-memory-") as folder:
         sdk.autotune(
             arguments.generator,
-            rounds=arguments.rounds,
-            weights="baseline",
-            sampling=sdk.SamplingOptions(batch_size=arguments.batch_size, pool_factor=1.0),
+            options=sdk.RunOptions.of(
+                rounds=arguments.rounds, weights="baseline", batch_size=arguments.batch_size, pool_factor=1.0
+            ),
             run_folder=Path(folder) / "run",
             listen=listen,
         )

@@ -28,7 +28,7 @@ from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
 from autotune_loop.play_off.times import ProcessTime
 from autotune_loop.play_off.verdict import CONFIDENCE, Verdict
 from autotune_loop.specification.objective import Objective
-from autotune_loop.specification.tune_request import Folders
+from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
 from devices.local.open_device import choose_device
 from devices.remote.open import device_transport
@@ -156,8 +156,8 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
             parameters = {"width": str(COLUMNS), "height": str(rows)}
             kernels.append(build_kernel(replace(recipe, parameters=parameters, function_name=name), folder))
         executable = link_executable(kernels, profile.halide_target, build_tools, folder / "bench")
-        folders = Folders(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
-        plan = BenchPlan(recipe, [own], [device], KernelInputs(), SETTINGS, build_tools, folders, None)
+        workspace = Workspace(settings.cache_folder, settings.cache_folder / "locks", settings.environment)
+        plan = BenchPlan(recipe, [own], [device], KernelInputs(), SETTINGS, build_tools, workspace)
         cores = frozenset([min(os.sched_getaffinity(0))])
 
         def open_transport(opened: Device) -> Transport:

@@ -57,14 +57,12 @@ def _run(arguments: argparse.Namespace, count: int) -> sdk.TuneResult:
         patch("sdk.select.clock_choice._programs_at_once", return_value=count),
     ):
         return sdk.autotune(
-            arguments.generator,
+            sdk.GeneratorSpec(arguments.generator, tuple(arguments.param)),
             target=arguments.target,
             device="qemu",
-            clock="simulated",
-            parameters=arguments.param,
-            rounds=arguments.rounds,
-            weights="baseline",
-            sampling=sdk.SamplingOptions(batch_size=BATCH_SIZE),
+            options=sdk.RunOptions.of(
+                clock="simulated", rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE
+            ),
             run_folder=Path(folder) / "run",
         )
 

@@ -25,7 +25,6 @@ import sdk
 from autotune_loop.cost_model.process.model_process import tensorflow_environment
 from autotune_loop.cost_model.ranking import RankingScores
 from autotune_loop.events import BatchDone, Event
-from autotune_loop.specification.tune_request import SamplingOptions
 from sdk.api.retrain import evaluate_weights
 from sdk.output import silent_stderr
 from sdk.settings import export_variables
@@ -110,16 +109,19 @@ def record_example(name: str, options: argparse.Namespace) -> Path:
 def record(generator: str, folder: Path, sets: Sequence[Sequence[str]], batch_size: int, profile: str) -> None:
     say(f"recording {generator}: {len(sets)} × {batch_size} schedules")
     sdk.autotune(
-        str(PROJECT / generator),
+        sdk.GeneratorSpec(str(PROJECT / generator), argsets=tuple(tuple(items) for items in sets)),
         target=profile,
         device="local",
-        argsets=sets,
         run_folder=folder,
-        rounds=1,
-        # Schedules of every quality: what is learnt must hold for bad ones, too.
-        sampling=SamplingOptions(batch_size=batch_size, pool_factor=1.0, random_share=1.0),
-        full_search_limit_s=20.0,
-        weights="baseline",
+        options=sdk.RunOptions.of(
+            rounds=1,
+            # Schedules of every quality: what is learnt must hold for bad ones, too.
+            batch_size=batch_size,
+            pool_factor=1.0,
+            random_share=1.0,
+            full_search_limit_s=20.0,
+            weights="baseline",
+        ),
         listen=tell,
     )
 

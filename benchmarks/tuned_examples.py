@@ -50,7 +50,10 @@ def tune_and_compare(generator: Path, target: str, budget_s: float) -> tuple[lis
     with tempfile.TemporaryDirectory(prefix="sdk-examples-") as folder:
         run_folder = Path(folder) / "run"
         result = sdk.autotune(
-            str(generator), target=target, budget_s=budget_s, weights="baseline", run_folder=run_folder
+            str(generator),
+            target=target,
+            options=sdk.RunOptions.of(budget_s=budget_s, weights="baseline"),
+            run_folder=run_folder,
         )
         if result.best.header is None:
             return [None] * (1 + len(COMPETITORS)), result.totals.samples_timed

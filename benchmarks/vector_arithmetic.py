@@ -41,7 +41,11 @@ def try_idiom(name: str, lanes: int, target: str) -> str:
     """What became of it: 'right', '234 wrong', 'no code' or 'not tried'."""
     try:
         (result,) = sdk.bench(
-            f"{_GENERATORS}:{name}", ["own"], target=target, parameters=[f"lanes={lanes}"], turns=1, clock="emulated"
+            sdk.GeneratorSpec(f"{_GENERATORS}:{name}", (f"lanes={lanes}",)),
+            ["own"],
+            target=target,
+            turns=1,
+            options=sdk.RunOptions.of(clock="emulated"),
         )
     except sdk.SdkError as error:
         if "code generator" in str(error):

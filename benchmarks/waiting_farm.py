@@ -25,7 +25,7 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.execute.measure_tasks import Measure, OpenDevice
-from autotune_loop.execute.worker import FarmWorker, MemberPlace
+from autotune_loop.execute.worker import FarmWorker
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.device import FarmDevice, ServedDevice
@@ -33,8 +33,11 @@ from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_database import RunDatabase
 from devices.device import Clock, Device
 from devices.local.cores import CorePlan
@@ -80,20 +83,19 @@ def device_names(count: int) -> list[str]:
 def _context(folder: Path, names: Sequence[str]) -> RunContext:
     generator = folder / "none.py"
     generator.write_text("")
-    return RunContext(
+    spec = RunSpec(
         tasks=(TuningTask(GeneratorReference(generator, GeneratorKind.PYTHON, "none"), "none"),),
         profile=load_profile(PROFILE),
         parallelism=1,
-        devices=tuple(_device(name) for name in names),
-        connections=None,
-        inputs=KernelInputs(),
-        cores=CorePlan(frozenset(os.sched_getaffinity(0)), frozenset()),
-        limits=BuildLimits(),
-        cache_folder=folder / "cache",
-        work_folder=folder / "work",
-        lock_folder=folder / "locks",
-        environment={},
+        options=RunOptions(),
     )
+    devices = tuple(_device(name) for name in names)
+    return RunContext(spec, devices, KernelInputs(), BuildLimits(), _workspace(folder))
+
+
+def _workspace(folder: Path) -> Workspace:
+    cores = CorePlan(frozenset(os.sched_getaffinity(0)), frozenset())
+    return Workspace(folder / "cache", folder / "locks", {}, folder / "work", cores)
 
 
 def _device(name: str) -> Device:
@@ -234,19 +236,12 @@ def cpu_s(process_id: int) -> float:
 def _serve_worker(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
     from autotune_loop.execute.serve_worker import serve_worker
 
-    place = MemberPlace(
-        cache_folder=folder / "cache",
-        work_folder=folder / "work",
-        lock_folder=folder / "locks",
-        environment={},
-        cores=CorePlan(frozenset(os.sched_getaffinity(0)), frozenset()),
-    )
     served = [ServedDevice(FarmDevice(name, PROFILE, "ssh"), _device(name)) for name in names]
 
     def open_remote(device: Device) -> AgentTransport:
         raise AssertionError(f"{device.name} only waits")
 
-    serve_worker(FarmWorker(folder.name, place, served, 0, open_remote), address, _say, stop)
+    serve_worker(FarmWorker(folder.name, _workspace(folder), served, 0, open_remote), address, _say, stop)
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,7 @@
 """Autotune Halide pipelines for the devices they will run on.
 
     import sdk
-    result = sdk.autotune("blur.cpp", target="arm64", budget_s=600)
+    result = sdk.autotune("blur.cpp", target="arm64", options=sdk.RunOptions.of(budget_s=600))
     print(result.best.header, result.best.speed_up)
 
 The names below are imported when they are first used, so that the command line starts at once.
@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     from autotune_loop.shipping.check_folder import CheckedFolder
     from autotune_loop.shipping.ship_manifest import ShipManifest
     from autotune_loop.specification.objective import Objective, ObjectiveKind
-    from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+    from autotune_loop.specification.options import (
+        DeviceOptions,
+        FarmOptions,
+        LearnOptions,
+        Limits,
+        MeasureOptions,
+        PlayOffOptions,
+        RunOptions,
+        SearchOptions,
+    )
     from devices.timing.measure_settings import KernelInputs, MeasureSettings
-    from sdk.api.autotune import autotune
+    from sdk.api.autotune import autotune, resume
     from sdk.api.bench import bench, play_off
     from sdk.api.build import build
     from sdk.api.report import report
@@ -50,21 +59,27 @@ __all__ = [
     "CheckedFolder",
     "ComparedSchedule",
     "DeviceError",
+    "DeviceOptions",
     "EmulatorError",
     "Event",
+    "FarmOptions",
     "GeneratorError",
     "GeneratorSpec",
     "HeaderPlayOff",
     "KernelInputs",
-    "LearningOptions",
+    "LearnOptions",
+    "Limits",
+    "MeasureOptions",
     "MeasureSettings",
     "Objective",
     "ObjectiveKind",
     "Outcome",
+    "PlayOffOptions",
     "ProfileError",
     "RunFolderError",
-    "SamplingOptions",
+    "RunOptions",
     "SdkError",
+    "SearchOptions",
     "ShipManifest",
     "StopSignal",
     "ToolchainError",
@@ -81,10 +96,12 @@ __all__ = [
     "event_to_dict",
     "play_off",
     "report",
+    "resume",
     "retrain",
     "ship",
 ]
 
+_OPTIONS = [name for name in __all__ if name.endswith("Options")]
 _ERRORS = [name for name in __all__ if name.endswith("Error")]
 _MODULES = {
     "Artifacts": "targets.build.artifacts",
@@ -94,12 +111,10 @@ _MODULES = {
     "GeneratorSpec": "sdk.options.generator_spec",
     "HeaderPlayOff": "autotune_loop.play_off.header_play_off",
     "KernelInputs": "devices.timing.measure_settings",
-    "LearningOptions": "autotune_loop.specification.tune_request",
     "MeasureSettings": "devices.timing.measure_settings",
     "Objective": "autotune_loop.specification.objective",
     "ObjectiveKind": "autotune_loop.specification.objective",
     "Outcome": "autotune_loop.run.result",
-    "SamplingOptions": "autotune_loop.specification.tune_request",
     "ShipManifest": "autotune_loop.shipping.ship_manifest",
     "StopSignal": "targets.process.stop_signal",
     "TrainingReport": "autotune_loop.cost_model.training_report",
@@ -115,6 +130,9 @@ _MODULES = {
     "report": "sdk.api.report",
     "retrain": "sdk.api.retrain",
     "ship": "sdk.api.ship",
+    "Limits": "autotune_loop.specification.options",
+    "resume": "sdk.api.autotune",
+    **dict.fromkeys(_OPTIONS, "autotune_loop.specification.options"),
     **dict.fromkeys(_ERRORS, "targets.errors"),
 }
 

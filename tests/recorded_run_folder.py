@@ -8,40 +8,29 @@ from pathlib import Path
 import numpy as np
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
+from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measurement import Measurement
 from targets.halide_install import find_halide_install
 from targets.process.atomic_write import write_atomically
+from tests.run_specs import make_record, make_spec, make_task
 from weights.baseline import baseline_weights
 from weights.weights_file import write_weights
 
 HEADERS = Path(__file__).parent / "unit" / "autotune_loop" / "schedule" / "headers"
 _SAMPLES_A_ROUND = 32
 _STAGES = 3
-IDENTITY = {
-    "generator": "harris",
-    "profile": "arm64",
-    "device": "devices of the inventory",
-    "clock": "wall",
-    "halide_version": "21.0.0",
-    "halide_target": "arm-64-linux",
-    "autoscheduler": "Adams2019",
-    "function_name": "harris",
-    "parallelism": "4",
-}
 
 
-def write_run_folder(folder: Path, samples: int, identity: dict[str, str] | None = None) -> None:
+def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None, clock: str = "wall") -> None:
     """A run of `samples` schedules on two boards, a failure of each kind, two trainings; the same for equal calls."""
     source = random.Random(samples)
     features, speeds = _schedules(samples)
     headers = [path.read_text() for path in sorted(HEADERS.glob("*adams*.schedule.h"))]
-    store = RunStore(
-        folder, "harris", RunRecord({**IDENTITY, **(identity or {})}, {"devices": "one, two"}), resume=False
-    )
+    record = make_record(spec or make_spec(make_task("harris")), clock=clock)
+    store = RunStore(folder, "harris", record, resume=False)
     database = store.database
     try:
         for number in range(samples):

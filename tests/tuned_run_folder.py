@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measurement import Measurement
@@ -18,6 +16,7 @@ from targets.process.content_cache import file_sha256
 from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
 from targets.schedule.autoschedulers import mullapudi2016
+from tests.run_specs import make_record, make_spec, make_task
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 DEFAULT_S, TUNED_S = 0.004, 0.001
@@ -31,27 +30,17 @@ def write_tuned_run(
     profile: TargetProfile,
     halide: HalideInstall,
     parameters: dict[str, str] | None = None,
-    **identity: str,
+    **facts: object,
 ) -> Path:
     """A run of the one generator of `program`, won by Mullapudi2016's schedule; returns `folder`."""
     name = program.names[0]
-    record = RunRecord(
-        {
-            "generator": name,
-            "generator_sha256": file_sha256(generator_file),
-            "function_name": name,
-            "argsets": json.dumps([parameters or {}]),
-            "profile": profile.name,
-            "halide_target": profile.halide_target,
-            "halide_version": halide.version,
-            "autoscheduler": "Adams2019",
-            "parallelism": "2",
-            "device": "secret-board",
-            "clock": "wall",
-            "start_weights_sha256": "ab" * 32,
-            **identity,
-        },
-        {"devices": profile.device_kind, "generator_file": str(generator_file)},
+    task = make_task(name, generator_file, parameters)
+    record = make_record(
+        make_spec(task, profile=profile, parallelism=2),
+        generator_sha256=(file_sha256(generator_file),),
+        halide_version=halide.version,
+        devices=(profile.device_kind,),
+        **facts,
     )
     store = RunStore(folder, name, record, resume=False)
     try:

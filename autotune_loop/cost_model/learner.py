@@ -14,7 +14,7 @@ from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
-from autotune_loop.specification.tune_request import TuneRequest
+from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.store.run_store import RunStore
 from devices.local.cores import CoreTurns
 from targets.errors import WeightsError
@@ -34,7 +34,7 @@ class Learner:
         self,
         store: RunStore,
         start: Weights,
-        request: TuneRequest,
+        spec: RunSpec,
         environment: Mapping[str, str],
         turns: CoreTurns | None,
         listen: Listener,
@@ -43,8 +43,8 @@ class Learner:
         is_transferred: bool,
     ) -> None:
         self._store = store
-        self._options = request.learning
-        self._seed = request.sampling.seed
+        self._options = spec.options.learn
+        self._seed = spec.options.search.seed
         self._turns = turns
         self._listen = listen
         self._own: Weights | None = None
@@ -56,7 +56,7 @@ class Learner:
         _check_learnt(store.updated_weights)
         self._process = ModelProcess(
             python=Path(sys.executable),
-            num_cores=request.parallelism,
+            num_cores=spec.parallelism,
             weights_path=store.updated_weights,
             log_path=store.folder / "model.log",
             # Temporary files of TensorFlow are deleted with the run's scratch space.

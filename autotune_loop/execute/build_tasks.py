@@ -296,7 +296,7 @@ def _generate(
         parameters=task.parameters,
         autoscheduler=autoscheduler,
     )
-    limits = ProcessLimits(time_s, context.limits.memory_bytes, context.cores.build)
+    limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
     return run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
 
 

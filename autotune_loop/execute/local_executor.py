@@ -79,9 +79,9 @@ class LocalExecutor:
         return device, lambda: device_transport(
             device,
             context.profile,
-            context.work_folder / "device",
-            context.environment,
-            context.cores.measure,
-            context.connections,
-            ContentCache(context.cache_folder),
+            context.workspace.work_folder / "device",
+            context.workspace.environment,
+            context.workspace.cores.measure,
+            context.workspace.connections,
+            ContentCache(context.workspace.cache_folder),
         )

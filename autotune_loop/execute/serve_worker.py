@@ -50,7 +50,7 @@ def serve_worker(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
     """
     from dask import config as dask_config
 
-    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(farm_worker.place.work_folder)}):
+    with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(farm_worker.workspace.work_folder)}):
         try:
             asyncio.run(_serve(farm_worker, address, tell, stop))
         finally:

@@ -35,10 +35,11 @@ from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 from autotune_loop.execute.task import FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.device import ServedDevice
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.run_spec import RunSpec
+from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
-from devices.local.cores import CorePlan
-from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from devices.transport import Transport
@@ -48,31 +49,6 @@ _FAILURES_KEPT = 10
 _LONGEST_MESSAGE = 500
 # Kernels and headers; far more than a batch's largest.
 _MOST_OUTPUT_BYTES = 2**30
-
-
-@dataclass(frozen=True)
-class MemberPlace:
-    """What of its machine a worker works with.
-
-    Attributes:
-        cache_folder: content-addressed files kept across runs.
-        work_folder: scratch space, with a folder for each run.
-        lock_folder: where building and measuring take turns.
-        environment: of every child process.
-        cores: which cores build, and which measure on this machine.
-        connections: what of this machine SSH and ADB connections are made with; None where there are none.
-        memory_bytes: what one build may use at most; None leaves that to the run.
-        ndk_root: the Android NDK to link with; None where there is none.
-    """
-
-    cache_folder: Path
-    work_folder: Path
-    lock_folder: Path
-    environment: Mapping[str, str] = field(repr=False)
-    cores: CorePlan
-    connections: ConnectionSettings | None = None
-    memory_bytes: int | None = None
-    ndk_root: Path | None = None
 
 
 @dataclass
@@ -119,7 +95,7 @@ class FarmWorker:
     def __init__(
         self,
         name: str,
-        place: MemberPlace,
+        workspace: Workspace,
         devices: Sequence[ServedDevice],
         build_slots: int,
         open_remote: OpenRemote,
@@ -127,7 +103,7 @@ class FarmWorker:
     ) -> None:
         self.name = name
         self.id = secrets.token_hex(8)
-        self.place = place
+        self.workspace = workspace
         self.build_slots = build_slots
         self.devices = {served.announced.name: served for served in devices}
         self._leases = LeasePool(open_remote, idle_lease_s)
@@ -161,7 +137,7 @@ class FarmWorker:
             if self._closed:
                 raise FarmError(f"{self.name} is leaving the farm.")
             if remote.run_id not in self._runs:
-                folder = self.place.work_folder / "runs" / remote.run_id
+                folder = self.workspace.work_folder / "runs" / remote.run_id
                 self._runs[remote.run_id] = _Run(remote, folder, RunFiles(folder / "files"))
 
     def receive_file(self, part: FilePart) -> None:
@@ -232,25 +208,14 @@ class FarmWorker:
             return run.state
 
     def _context(self, run: _Run) -> RunContext:
-        remote, place, file_at = run.remote, self.place, run.files.path
-        limits = remote.limits
-        if place.memory_bytes is not None:
-            limits = replace(limits, memory_bytes=min(limits.memory_bytes, place.memory_bytes))
-        return RunContext(
-            tasks=remote.read_tuning_tasks(file_at) if self.build_slots else (),
-            profile=remote.profile,
-            parallelism=remote.parallelism,
-            devices=(),
-            inputs=remote.read_inputs(file_at) if self.devices else KernelInputs(),
-            connections=place.connections,
-            cores=place.cores,
-            limits=limits,
-            cache_folder=place.cache_folder,
-            work_folder=run.folder,
-            lock_folder=place.lock_folder,
-            environment=place.environment,
-            ndk_root=place.ndk_root,
-        )
+        remote, file_at = run.remote, run.files.path
+        limits, memory_bytes = remote.limits, self.workspace.memory_bytes
+        if memory_bytes is not None:
+            limits = replace(limits, memory_bytes=min(limits.memory_bytes, memory_bytes))
+        tasks = remote.read_tuning_tasks(file_at) if self.build_slots else ()
+        inputs = remote.read_inputs(file_at) if self.devices else KernelInputs()
+        spec = RunSpec(tasks, remote.profile, remote.parallelism, RunOptions(inputs=inputs))
+        return RunContext(spec, (), inputs, limits, replace(self.workspace, work_folder=run.folder))
 
     def _find_device(self, remote: RemoteRun, name: str) -> tuple[Device, Callable[[], Transport]]:
         """Return a device, and what makes the run's own transport to it over the connection that all runs share.
@@ -295,7 +260,7 @@ class FarmWorker:
         for run_id in self.runs:
             self.end_run(run_id)
         self._leases.close()
-        shutil.rmtree(self.place.work_folder / "dask", ignore_errors=True)
+        shutil.rmtree(self.workspace.work_folder / "dask", ignore_errors=True)
 
     @contextlib.contextmanager
     def _busy(self, task: Task[Any], run_id: str) -> Iterator[None]:

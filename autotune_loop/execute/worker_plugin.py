@@ -35,7 +35,7 @@ def dask_worker_options(worker: FarmWorker) -> dict[str, dict[str, Any]]:
             "name": name,
             "nthreads": slots,
             "resources": {BUILD_RESOURCE if name.startswith(BUILD_RESOURCE) else name: slots},
-            "local_directory": str(worker.place.work_folder / "dask"),
+            "local_directory": str(worker.workspace.work_folder / "dask"),
             "memory_limit": 0,
             "plugins": (FarmWorkerPlugin(worker, keeps_house=position == 0),),
             "startup_information": {

@@ -35,10 +35,10 @@ class WorkerState:
         self.context = context
         self.stop = StopSignal()
         self.halide: HalideInstall = find_halide_install()
-        self.cache = ContentCache(context.cache_folder)
+        self.cache = ContentCache(context.workspace.cache_folder)
         self._find_device = find_device
         self._lock = threading.Lock()
-        self._turns = CoreTurns(context.lock_folder)
+        self._turns = CoreTurns(context.workspace.lock_folder)
         self._programs: dict[Path, GeneratorProgram] = {}
         self._has_looked_for_plugin = False
         self._device_sessions: dict[str, DeviceSession] = {}
@@ -59,19 +59,21 @@ class WorkerState:
     @property
     def compiler(self) -> HostCppCompiler:
         """The host's C++ compiler."""
-        return HostCppCompiler(self.halide, self.cache, self.context.environment)
+        return HostCppCompiler(self.halide, self.cache, self.context.workspace.environment)
 
     @property
     def toolchain(self) -> CToolchain:
         """The target's C compiler and linker."""
         context = self.context
-        return open_toolchain(context.profile, context.cache_folder, context.ndk_root, context.hexagon_sdk)
+        return open_toolchain(
+            context.profile, context.workspace.cache_folder, context.workspace.ndk_root, context.hexagon_sdk
+        )
 
     @property
     def card_check(self) -> CardCheck | None:
         """The check of kernels for a card; None where they run on a processor."""
         card = self.context.profile.machine.gpu
-        return None if card is None else CardCheck(card, find_ptxas(self.context.environment))
+        return None if card is None else CardCheck(card, find_ptxas(self.context.workspace.environment))
 
     @property
     def search_plugin(self) -> Path | None:
@@ -87,7 +89,7 @@ class WorkerState:
                 if (search_plugin := self._find_search_plugin()) is not None:
                     plugins.append(search_plugin)
                 self._programs[reference.file] = open_generator(
-                    reference, self.halide, self.compiler, self.context.environment, plugins
+                    reference, self.halide, self.compiler, self.context.workspace.environment, plugins
                 )
             return self._programs[reference.file]
 
@@ -121,12 +123,12 @@ class WorkerState:
     def building(self) -> Iterator[StopSignal]:
         """Hold the build cores, where building and measuring take turns; yields the task's stop signal."""
         stop = self.stop  # taken before the wait, so that an interrupt during it counts
-        with self._turns.building() if self.context.cores.take_turns else contextlib.nullcontext():
+        with self._turns.building() if self.context.workspace.cores.take_turns else contextlib.nullcontext():
             yield stop
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[StopSignal]:
         """Hold the measuring cores, where building and measuring take turns; yields the task's stop signal."""
         stop = self.stop
-        with self._turns.measuring() if self.context.cores.take_turns else contextlib.nullcontext():
+        with self._turns.measuring() if self.context.workspace.cores.take_turns else contextlib.nullcontext():
             yield stop

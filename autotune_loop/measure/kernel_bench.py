@@ -11,12 +11,11 @@ from pathlib import Path
 
 from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
 from autotune_loop.measure.output_tolerance import output_tolerance
-from autotune_loop.specification.tune_request import Folders
+from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
 from devices.local.cores import CoreTurns, plan_cores
 from devices.remote.open import device_transport
-from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
@@ -51,8 +50,7 @@ class BenchPlan:
     inputs: KernelInputs
     settings: MeasureSettings
     tools: BuildTools
-    folders: Folders
-    connections: ConnectionSettings | None
+    workspace: Workspace
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,16 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
     usable = frozenset(os.sched_getaffinity(0))
     here = max((device.measuring_cores for device in plan.devices), default=0)
     cores = plan_cores(usable, min(here, len(usable)))
-    turns = CoreTurns(plan.folders.locks) if cores.take_turns else None
+    turns = CoreTurns(plan.workspace.lock_folder) if cores.take_turns else None
     with tempfile.TemporaryDirectory(prefix="sdk-bench-") as text:
         folder = Path(text)
         with turns.building() if turns else contextlib.nullcontext():
             built = _build(plan, folder, progress)
 
         def open_transport(device: Device) -> Transport:
-            environment, cache = plan.folders.environment, plan.tools.cache
+            here, work = plan.workspace, folder / "device"
             return device_transport(
-                device, plan.recipe.profile, folder / "device", environment, cores.measure, plan.connections, cache
+                device, plan.recipe.profile, work, here.environment, cores.measure, here.connections, plan.tools.cache
             )
 
         bench = KernelBench(plan, built, open_transport, turns, progress)
@@ -182,7 +180,7 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
         symbols.append(f"{recipe.function_name}_{index}")
         kernels.append(build_kernel(replace(recipe, schedule=schedule, function_name=symbols[-1]), folder))
     reference = None
-    compiler = HostCppCompiler(tools.halide, tools.cache, plan.folders.environment)
+    compiler = HostCppCompiler(tools.halide, tools.cache, plan.workspace.environment)
     for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, recipe.profile, compiler):
         progress(f"building the reference with {request.name}")
         choice = ScheduleChoice(request.name, request)

@@ -93,7 +93,7 @@ class RecordedRun:
     @property
     def clock(self) -> str:
         """What the times were measured with."""
-        return self.record.identity.get("clock", "wall")
+        return self.record.made_with.clock
 
     @property
     def has_device_times(self) -> bool:

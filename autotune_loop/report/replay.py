@@ -17,7 +17,7 @@ from autotune_loop.cost_model.ranking import spearman
 from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.search.selection import choose_batch
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.featurization import Featurization, read_featurization
 from targets.errors import RunFolderError, WeightsError
 from targets.process.stop_signal import StopSignal
@@ -74,16 +74,15 @@ class ReplayRequest:
     """The options of a replay.
 
     Attributes:
-        rounds: the most rounds of an argument set; fewer if every schedule has been looked up.
+        options: how schedules are chosen and learnt from; the most rounds of an argument set, fewer if every schedule
+            has been looked up.
         weights: to start from; None takes those of the run's first round.
         environment: of the model's process.
         scratch: an empty folder for it.
     """
 
     folder: Path
-    sampling: SamplingOptions
-    learning: LearningOptions
-    rounds: int
+    options: RunOptions
     weights: Weights | None
     environment: Mapping[str, str]
     scratch: Path
@@ -113,7 +112,7 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     """
     run = read_recorded_run(request.folder)
     network = _network(run)
-    tasks = [_task(run, index, network, request.sampling.seed) for index in run.task_indices]
+    tasks = [_task(run, index, network, request.options.search.seed) for index in run.task_indices]
     if not any(task.left for task in tasks):
         raise RunFolderError(
             f"{request.folder} has no timed schedule with features.",
@@ -123,7 +122,7 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     weights_path = request.scratch / "start.weights"
     write_weights(_start_weights(request, network), weights_path)
     with _model(run, request, weights_path) as model:
-        for round_index in range(request.rounds):
+        for round_index in range(request.options.limits.rounds):
             for task in (a for a in tasks if a.left and not stop.is_set()):
                 listen(_replay_round(model, task, round_index, request))
     return [
@@ -134,7 +133,7 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
 
 
 def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: ReplayRequest) -> ReplayedRound:
-    sampling = request.sampling
+    sampling = request.options.search
     seed = sampling.seed + round_index
     pool_size = min(len(task.left), max(sampling.batch_size, round(sampling.batch_size * sampling.pool_factor)))
     places = sorted(random.Random(seed).sample(range(len(task.left)), pool_size))
@@ -172,11 +171,11 @@ def _learn(model: ModelProcess, samples: Sequence[TrainingSample], request: Repl
     output = request.scratch / "trained.weights"
     report = model.train(
         output,
-        epochs=request.learning.epochs,
-        learning_rate=request.learning.learning_rate,
-        loss=Loss(request.learning.loss),
-        held_out_share=request.learning.held_out_share,
-        seed=request.sampling.seed,
+        epochs=request.options.learn.epochs,
+        learning_rate=request.options.learn.learning_rate,
+        loss=Loss(request.options.learn.loss),
+        held_out_share=request.options.learn.held_out_share,
+        seed=request.options.search.seed,
     )
     if report.accepted:
         model.load_weights(output)
@@ -184,7 +183,7 @@ def _learn(model: ModelProcess, samples: Sequence[TrainingSample], request: Repl
 
 
 def _network(run: RecordedRun) -> Network:
-    name = run.record.identity.get("autoscheduler", Network.ADAMS2019.value)
+    name = run.record.spec.profile.autoscheduler.name
     try:
         return Network(name)
     except ValueError as error:
@@ -225,12 +224,9 @@ def _start_weights(request: ReplayRequest, network: Network) -> Weights:
 
 
 def _model(run: RecordedRun, request: ReplayRequest, weights_path: Path) -> ModelProcess:
-    text = run.record.identity.get("parallelism", "")
-    if not text.isdecimal() or int(text) < 1:
-        raise RunFolderError(f"{run.folder / 'run.toml'} has parallelism {text!r}; expected a whole number from 1.")
     return ModelProcess(
         python=Path(sys.executable),
-        num_cores=int(text),
+        num_cores=run.record.spec.parallelism,
         weights_path=weights_path,
         log_path=request.scratch / "model.log",
         environment={**request.environment, "TMPDIR": str(request.scratch)},

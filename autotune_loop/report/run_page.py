@@ -19,6 +19,7 @@ from autotune_loop.report.run_figures import (
 )
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
+from autotune_loop.specification.tuning_task import generator_names, sample_file_name
 from targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
@@ -118,6 +119,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
     return environment.get_template("run_page.html").render(
         run=run,
+        generators=generator_names(run.record.spec.tasks),
         options=options,
         sections=sections,
         health_plots=list(health),
@@ -151,7 +153,7 @@ def _fastest_first(run: RecordedRun) -> list[Measured]:
 
 def _header_text(run: RecordedRun, sample: Measured) -> str:
     """A schedule's header; empty if the run no longer has it."""
-    name = run.record.identity.get("function_name", "")
+    name = sample_file_name(run.record.spec.tasks)
     paths = [run.folder / "samples" / sample.candidate.sample / f"{name}.schedule.h"]
     paths += sorted(paths[0].parent.glob("*.schedule.h"))
     for path in paths:

@@ -105,7 +105,7 @@ def _submit_probe(
 ) -> Future[SearchedSchedule | SearchFailure]:
     """A cheap search: fails at once where every search would, and gives the pipeline's features."""
     point = greedy_point(0, store.updated_weights)
-    folder = context.work_folder / "probe" / str(index)
+    folder = context.workspace.work_folder / "probe" / str(index)
     return executor.submit(Search(folder, index, point))
 
 
@@ -226,7 +226,7 @@ class _Preparation:
         return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
 
     def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
-        link = Link(self.context.work_folder / "executables", f"{kind}_{self.index}", tuple(kernels))
+        link = Link(self.context.workspace.work_folder / "executables", f"{kind}_{self.index}", tuple(kernels))
         executable = self.executor.submit(link).result()
         if isinstance(executable, SdkError):
             raise executable

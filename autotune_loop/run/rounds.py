@@ -27,8 +27,8 @@ from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.specification.objective import ObjectiveKind
+from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tune_request import TuneRequest
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measurement import Measurement
@@ -49,7 +49,7 @@ _REPEAT_FULL_SEARCH_BELOW_S = 10.0
 class Rounds:
     """The rounds of one run; `run` is called once."""
 
-    request: TuneRequest
+    prepared: PreparedRun
     store: RunStore
     context: RunContext
     executor: Executor
@@ -66,7 +66,7 @@ class Rounds:
     reserve: PlayOffReserve = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reserve = PlayOffReserve(self.request.clock)
+        self.reserve = PlayOffReserve(self.prepared.clock)
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
@@ -105,7 +105,7 @@ class Rounds:
         return self._result(outcome, tuned, time.monotonic() - started_s)
 
     def _rounds(self) -> Outcome:
-        settings = measure_settings(self.request)
+        settings = measure_settings(self.prepared)
         self.dispatcher.open(self.stop.is_set)
         self.states = prepare_references(
             self.executor, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
@@ -114,15 +114,15 @@ class Rounds:
             return Outcome.INTERRUPTED
         self.newest_round = recover(self.store, self.states, self.learner, self.listen)
         for state in self.states:
-            state.failures = None if self.request.resume else 0
-            state.unlike_devices = self.request.objective.kind is not ObjectiveKind.MEAN
+            state.failures = None if self.prepared.resume else 0
+            state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             self._publish_first(state)
         measurer = BatchMeasurer(self.dispatcher, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.executor,
             self.store,
             self.context,
-            self.request.sampling,
+            self.prepared.options.search,
             self.learner.predict,
             self.deadline,
             self.listen,
@@ -167,7 +167,7 @@ class Rounds:
 
     def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self.states]
-        task_index = next_task(histories, self.request.rounds * len(histories))
+        task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
         is_first = not any(history.started for history in histories)
         if task_index is None or (not is_first and self.deadline.within(self._reserve_s())):
             return None
@@ -246,16 +246,16 @@ class Rounds:
     def _nothing_timed(self, state: TaskState) -> GeneratorError:
         return nothing_timed(
             state.task.generator_name,
-            self.request.profile,
+            self.prepared.spec.profile,
             self.store.database.failure_counts(),
             state.last_failure(self.store),
         )
 
     def _publish_first(self, state: TaskState) -> None:
         """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
-        clock = self.request.clock.value
+        clock = self.prepared.clock.value
         state.publish_best(self.store, clock)
-        if state.timed and not self.request.resume:
+        if state.timed and not self.prepared.resume:
             best = state.timed[0]
             self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
@@ -278,22 +278,26 @@ class Rounds:
 
     def _budget_s(self) -> float | None:
         """Each task's share."""
-        return None if self.request.budget_s is None else self.request.budget_s / len(self.states)
+        return (
+            None
+            if self.prepared.options.limits.budget_s is None
+            else self.prepared.options.limits.budget_s / len(self.states)
+        )
 
     def _decide(self, state: TaskState) -> TunedSchedule:
         """Time the best again beside the default and publish the winner."""
         entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
-        clock = self.request.clock.value
+        clock = self.prepared.clock.value
         if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
             executor=self.executor,
             dispatcher=self.dispatcher,
             store=self.store,
-            settings=measure_settings(self.request),
-            objective=self.request.objective,
-            most_turns=self.request.play_off_turns,
-            seed=self.request.sampling.seed,
+            settings=measure_settings(self.prepared),
+            objective=self.prepared.options.play_off.objective,
+            most_turns=self.prepared.options.play_off.turns,
+            seed=self.prepared.options.search.seed,
             deadline=self.reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
             listen=self.listen,
             stop=self.stop,
@@ -310,10 +314,10 @@ class Rounds:
         account_for_unfinished(database)
         return TuneResult(
             outcome=outcome,
-            generator=self.request.generator_names,
-            target=self.request.profile.name,
-            device=self.request.device_names,
-            clock=self.request.clock.value,
+            generator=self.prepared.generator_names,
+            target=self.prepared.spec.profile.name,
+            device=self.prepared.device_names,
+            clock=self.prepared.clock.value,
             tuned=tuned,
             run_folder=self.store.folder,
             weights=self.store.updated_weights,

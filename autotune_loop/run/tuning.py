@@ -1,4 +1,4 @@
-"""`tune`: one run of the loop, from a request to a result."""
+"""`tune`: one run of the loop, from what is asked to a result."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from autotune_loop.run.setup import (
     start_weights,
     toolchain_notice,
 )
+from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tune_request import Folders, TuneRequest
 from autotune_loop.specification.tuning_task import published_names, sample_file_name
+from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_store import RunStore
 from devices.local.cores import CoreTurns
 from targets.errors import RunFolderError, SdkError
@@ -36,7 +37,7 @@ from targets.process.stop_signal import StopSignal
 _MANY_DEVICES = 16
 
 
-def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSignal) -> TuneResult:
+def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal) -> TuneResult:
     """Run the loop to its end: rounds done, budget spent, nothing new to find, or stopped.
 
     Setting `stop` ends the run cleanly with the best so far; so does a KeyboardInterrupt.
@@ -47,49 +48,50 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
         ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
     """
     started_s = time.monotonic()
-    weights = start_weights(request)
-    record = run_record(request, folders, weights)
+    weights = start_weights(run)
+    record = run_record(run, workspace, weights)
     try:
         network = weights.network
         store = RunStore(
-            request.run_folder,
-            sample_file_name(request.tasks),
+            run.folder,
+            sample_file_name(run.spec.tasks),
             record,
-            resume=request.resume,
-            names=published_names(request.tasks),
+            resume=run.resume,
+            names=published_names(run.spec.tasks),
             network=network,
         )
         try:
-            context, build_slots = run_context(request, folders, store.work)
-            listen(run_started(request, store.folder))
-            for notice in (toolchain_notice(request, folders), assembler_notice(request, folders)):
+            context, build_slots = run_context(run, workspace, store.work)
+            listen(run_started(run, store.folder))
+            for notice in (toolchain_notice(run, workspace), assembler_notice(run, workspace)):
                 if notice:
                     listen(Notice(notice))
-            started_s += prepare_toolchain(request, folders, listen, stop)
-            turns = CoreTurns(folders.locks) if context.cores.take_turns else None
+            started_s += prepare_toolchain(run, workspace, listen, stop)
+            turns = CoreTurns(workspace.lock_folder) if context.workspace.cores.take_turns else None
             with (
                 Learner(
                     store,
                     weights,
-                    request,
-                    folders.environment,
+                    run.spec,
+                    workspace.environment,
                     turns,
                     listen,
-                    own_weights(request),
-                    is_transferred=request.is_transferred,
+                    own_weights(run),
+                    is_transferred=run.is_transferred,
                 ) as learner,
-                contextlib.closing(_open_executor(context, build_slots, request.farm, listen)) as executor,
+                contextlib.closing(_open_executor(context, build_slots, run.farm, listen)) as executor,
             ):
-                deadline = Deadline(started_s + request.budget_s) if request.budget_s else Deadline.after(None)
-                names = [device.name for device in request.devices]
-                ahead_s = 0.0 if request.farm is None else FARM_AHEAD_S
+                budget_s, patience_s = run.options.limits.budget_s, run.options.measure.patience_s
+                deadline = Deadline(started_s + budget_s) if budget_s else Deadline.after(None)
+                names = [device.name for device in run.devices]
+                ahead_s = 0.0 if run.farm is None else FARM_AHEAD_S
                 if len(names) > _MANY_DEVICES:
                     store.database.trust_the_machine()
-                at_once = min(device.at_once for device in request.devices)
+                at_once = min(device.at_once for device in run.devices)
                 dispatcher = Dispatcher(
-                    executor, names, store.database, listen, request.patience_s, folders.report_health, ahead_s, at_once
+                    executor, names, store.database, listen, patience_s, run.report_health, ahead_s, at_once
                 )
-                rounds = Rounds(request, store, context, executor, dispatcher, learner, deadline, listen, stop)
+                rounds = Rounds(run, store, context, executor, dispatcher, learner, deadline, listen, stop)
                 return rounds.run(started_s)
         except SdkError:
             store.discard_if_unused()
@@ -98,7 +100,7 @@ def tune(request: TuneRequest, folders: Folders, listen: Listener, stop: StopSig
             store.close()
     except OSError as error:
         raise RunFolderError(
-            f"The run in {request.run_folder} cannot go on: {error.strerror or error}"
+            f"The run in {run.folder} cannot go on: {error.strerror or error}"
             + (f" ({error.filename})." if error.filename else "."),
             next_step="Mend that (free disk space, if the disk is full), then go on with --resume.",
         ) from error

@@ -27,8 +27,8 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
+from autotune_loop.specification.options import SearchOptions
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tune_request import SamplingOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import FailureLog
 from autotune_loop.store.run_store import RunStore
@@ -53,7 +53,7 @@ class BatchBuilder:
         executor: Executor,
         store: RunStore,
         context: RunContext,
-        sampling: SamplingOptions,
+        sampling: SearchOptions,
         predict: Predict,
         deadline: Deadline,
         listen: Listener,
@@ -120,7 +120,7 @@ class BatchBuilder:
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
-        folder = self._context.work_folder / "search" / label
+        folder = self._context.workspace.work_folder / "search" / label
         symbol = self._symbol(work, 0)
         return self._executor.submit(SearchAndBuild(folder, work.task_index, point, symbol))
 
@@ -212,7 +212,8 @@ class BatchBuilder:
             return None
         name = f"batch_{work.round_index}_{work.task_index}"
         kernels = tuple(one.kernel for one in built)
-        result = self._executor.submit(Link(self._context.work_folder / "executables", name, kernels)).result()
+        folder = self._context.workspace.work_folder / "executables"
+        result = self._executor.submit(Link(folder, name, kernels)).result()
         if isinstance(result, SdkError):
             raise result
         return result

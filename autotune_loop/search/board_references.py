@@ -32,7 +32,7 @@ def submit_board_references(executor: Executor, store: RunStore, context: RunCon
     )
     # Of other weights it is another schedule: a resumed run does not take one for the other.
     prefix = f"{context.tasks[task_index].function_name}_board_a{task_index}_{file_sha256(weights)[:8]}"
-    folder = context.work_folder / "board_references"
+    folder = context.workspace.work_folder / "board_references"
     return [
         executor.submit(SearchAndBuild(folder / f"{prefix}_{position}", task_index, point, f"{prefix}_{position}"))
         for position, point in enumerate(points)

@@ -33,7 +33,7 @@ def check_hvx_floats(executor: Executor, store: RunStore, context: RunContext, t
         return
     versions = [int(version[1]) for word in target.features if (version := _HVX_VERSION.fullmatch(word))]
     has_floats = max(versions, default=0) >= _FIRST_VERSION_WITH_FLOATS
-    folder = context.work_folder / "floats" / str(task_index)
+    folder = context.workspace.work_folder / "floats" / str(task_index)
     point = greedy_point(0, store.updated_weights)
     found = executor.submit(HasHvxFloats(folder, task_index, point)).result()
     name = context.tasks[task_index].reference.name

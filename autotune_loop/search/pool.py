@@ -117,7 +117,7 @@ class PoolSearch:
             yield under_way.popleft().result()
 
     def _folder(self, work: BatchInProgress, label: str) -> Path:
-        return self._context.work_folder / "search" / f"{work.round_index}_{work.task_index}_{label}"
+        return self._context.workspace.work_folder / "search" / f"{work.round_index}_{work.task_index}_{label}"
 
     def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
         """Record a failure; 0 for a search that was only stopped."""

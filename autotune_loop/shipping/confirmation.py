@@ -9,13 +9,11 @@ from pathlib import Path
 from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
-from autotune_loop.shipping.provenance import device_names
 from autotune_loop.shipping.recorded_times import RecordedTime, verdict_words
 from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.specification.tune_request import Folders
+from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Device
-from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import MeasureSettings
 from targets.build.artifacts import KernelRecipe
 from targets.build.executable import BuildTools
@@ -35,7 +33,7 @@ class TrialPlace:
     Attributes:
         devices: the run's or others of its profile; play-offs use all of them, sizes are tried on the first.
         profile: the run's.
-        connections: of remote devices; None without any.
+        workspace: this machine, with the connections of remote devices.
         ptxas: NVIDIA's assembler, if it is installed.
     """
 
@@ -43,8 +41,7 @@ class TrialPlace:
     profile: TargetProfile
     tools: BuildTools
     compiler: HostCppCompiler
-    folders: Folders
-    connections: ConnectionSettings | None
+    workspace: Workspace
     ptxas: Path | None = None
 
     @property
@@ -92,8 +89,7 @@ def confirm_winner(
         inputs=run.inputs,
         settings=MeasureSettings(),
         tools=place.tools,
-        folders=place.folders,
-        connections=place.connections,
+        workspace=place.workspace,
     )
     result = decide_winner(plan, 0, objective=run.objective, budget_s=budget_s, progress=progress)
     won = len(choices) - 1
@@ -112,11 +108,12 @@ def confirm_winner(
 
 def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
     """The run's record, with the devices of the play-off if they are others."""
-    names = [device.name for device in place.devices]
-    if names == device_names(run.record):
-        return run.record
-    identity = {**run.record.identity, "clock": clock, "parallelism": str(place.device.threads)}
-    return RunRecord(identity, {**run.record.settings, "devices": ", ".join(names), "processor": ""})
+    names = tuple(device.name for device in place.devices)
+    record = run.record
+    if names == record.made_with.devices:
+        return record
+    made_with = replace(record.made_with, clock=clock, devices=names, processor="")
+    return RunRecord(replace(record.spec, parallelism=place.device.threads), made_with)
 
 
 def _time(by_device: Mapping[str, DeviceTimes]) -> RecordedTime:

@@ -49,7 +49,7 @@ def prove_schedule(
         GeneratorError: the generator fails, or a header cannot be applied to it.
         ToolchainError: no C++ compiler is installed.
     """
-    task, target = run.task, run.record.identity["halide_target"]
+    task, target = run.task, run.record.spec.profile.halide_target
     funcs = read_func_table(program, task.generator, task.parameters, target, compiler)
     provenance = make_provenance(run.record, task, run.times, algorithm_hash(funcs), sdk_version)
     # Functions and modules of several targets need different names.
@@ -83,7 +83,7 @@ def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler
             base_name="kernel",
             output_folder=Path(folder),
             emit=("object",),
-            halide_target=run.record.identity["halide_target"] + "-no_runtime",
+            halide_target=run.record.spec.profile.halide_target + "-no_runtime",
             parameters=run.task.parameters,
             autoscheduler=schedule_autoscheduler(header_text, compiler),
         )

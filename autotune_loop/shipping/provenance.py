@@ -122,21 +122,17 @@ def make_provenance(
     record: RunRecord, task: TunedTask, times: RecordedTimes, algorithm_hash: str, sdk_version: str
 ) -> ShippedProvenance:
     """The facts of one argument set of a run."""
-    identity = record.identity
-
-    def fact(key: str) -> str:
-        return printable(identity.get(key, ""))
-
+    profile, made_with = record.spec.profile, record.made_with
     parameters = {printable(key): printable(without_folder(value)) for key, value in sorted(task.parameters.items())}
     default = times.default
     return ShippedProvenance(
         ScheduleOrigin(
             generator=printable(task.generator),
             parameters=parameters,
-            target_profile=fact("profile"),
-            halide_target=fact("halide_target"),
-            halide_version=fact("halide_version"),
-            autoscheduler=fact("autoscheduler"),
+            target_profile=printable(profile.name),
+            halide_target=printable(profile.halide_target),
+            halide_version=printable(made_with.halide_version),
+            autoscheduler=printable(profile.autoscheduler.name),
             algorithm_hash=algorithm_hash,
         ),
         ScheduleTiming(
@@ -153,7 +149,7 @@ def make_provenance(
             verdict=printable(times.verdict),
             samples=times.samples,
         ),
-        weights_sha256=printable(times.weights_sha256 or identity.get("start_weights_sha256", "")),
+        weights_sha256=printable(times.weights_sha256 or made_with.start_weights_sha256),
         date=datetime.fromtimestamp(times.tuned_unix_s, UTC).date().isoformat(),
         sdk_version=printable(sdk_version),
     )
@@ -171,21 +167,16 @@ def without_folder(value: str) -> str:
 
 def _device(record: RunRecord) -> str:
     """The kind of device; names of devices and machines stay private."""
-    names = device_names(record)
+    names = record.made_with.devices
     boards = "one board" if len(names) <= 1 else f"{len(names)} boards"
     words = _DEVICE_WORDS.get(names[0], boards) if len(names) == 1 else boards
-    return f"{words}, {printable(record.identity.get('parallelism', ''))} threads"
-
-
-def device_names(record: RunRecord) -> list[str]:
-    """The names of the devices that a run was timed on."""
-    return [name for text in record.settings.get("devices", "").split(",") if (name := text.strip())]
+    return f"{words}, {record.spec.parallelism} threads"
 
 
 def _fingerprint(record: RunRecord) -> str:
-    keys = ("profile", "halide_target", "clock", "parallelism")
-    facts = [_device(record), *(record.identity.get(key, "") for key in keys)]
-    facts += [record.settings.get(key, "") for key in ("machine", "processor")]
+    profile, made_with = record.spec.profile, record.made_with
+    facts = [_device(record), profile.name, profile.halide_target, made_with.clock, str(record.spec.parallelism)]
+    facts += [json.dumps(profile.to_dict()["machine"]), made_with.processor]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

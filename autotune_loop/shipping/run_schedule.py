@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.shipping.recorded_times import RecordedTimes, read_recorded_times
-from autotune_loop.shipping.tuned_task import TunedTask, recorded_inputs, recorded_objective, tuned_tasks
+from autotune_loop.shipping.tuned_task import TunedTask, tuned_tasks
 from autotune_loop.specification.objective import Objective
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.timing.measure_settings import KernelInputs
@@ -24,8 +24,6 @@ class RunSchedule:
         folder: of the run.
         header: best.<name>.schedule.h.
         header_text: its content.
-        inputs: the inputs it was timed with.
-        objective: what it was chosen for, on several devices.
     """
 
     folder: Path
@@ -35,13 +33,21 @@ class RunSchedule:
     schedule: Schedule
     header: Path
     header_text: str
-    inputs: KernelInputs
-    objective: Objective
 
     @property
     def profile_name(self) -> str:
         """The profile that it was tuned for."""
-        return self.record.identity["profile"]
+        return self.record.spec.profile.name
+
+    @property
+    def inputs(self) -> KernelInputs:
+        """What it was timed with; the user's own data is left out."""
+        return replace(self.record.spec.options.inputs, files={})
+
+    @property
+    def objective(self) -> Objective:
+        """What it is good at, where there are several devices."""
+        return self.record.spec.options.play_off.objective
 
 
 def read_run_schedules(folder: Path) -> list[RunSchedule]:
@@ -51,7 +57,7 @@ def read_run_schedules(folder: Path) -> list[RunSchedule]:
         RunFolderError: it is not a run folder, or one of its files is missing or damaged.
     """
     record = read_run_record(folder)
-    return [_run_schedule(folder, record, task) for task in tuned_tasks(folder, record)]
+    return [_run_schedule(folder, record, task) for task in tuned_tasks(record)]
 
 
 def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedule:
@@ -59,7 +65,7 @@ def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedu
     if not header.is_file():
         raise RunFolderError(
             f"{folder} has no winner to ship: {header.name} is missing from its samples.",
-            next_step="Continue the run: sdk autotune … --resume.",
+            next_step=f"Continue the run: sdk autotune --resume {folder}.",
         )
     try:
         text = read_schedule(header)
@@ -78,6 +84,4 @@ def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedu
         schedule,
         header,
         text,
-        recorded_inputs(folder, record),
-        recorded_objective(folder, record),
     )

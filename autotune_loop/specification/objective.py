@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated
+
+from targets.errors import UsageError
+from targets.values.checks import Unfit, above_zero, number, shown, table_of
+from targets.values.options import Option
+from targets.values.records import plain
 
 # Turns after which a play-off's test is made; the fewest that can show anything at its confidence, then doubling.
 LOOKS = (8, 16, 32, 64)
+
+
+_PANEL = "Where it is timed"
+
+
+def parse_device_weights(texts: Iterable[str]) -> dict[str, float]:
+    """Device → weight, of items NAME=NUMBER.
+
+    Raises:
+        UsageError: an item is none, or a device is there twice.
+    """
+    weights: dict[str, float] = {}
+    for text in texts:
+        device, separator, digits = text.rpartition("=")
+        try:
+            weight = float(digits)
+        except ValueError:
+            weight = 0.0
+        if not separator or not device or not 0 < weight < math.inf:
+            raise UsageError(f"--device-weight {text!r} is not NAME=NUMBER, such as pi5=2.")
+        if device in weights:
+            raise UsageError(f"--device-weight names {device} twice.")
+        weights[device] = weight
+    return weights
+
+
+def _share_below_one(value: object) -> float:
+    share = number(0)(value)
+    if share >= 1:
+        raise Unfit("a share from 0 to below 1", shown(value))
+    return share
 
 
 class ObjectiveKind(Enum):
@@ -30,9 +66,38 @@ class Objective:
         worst_tolerance: with WORST, how much slower than what it replaces a schedule may be on any device, as a share.
     """
 
-    kind: ObjectiveKind = ObjectiveKind.MEAN
-    device_weights: Mapping[str, float] = field(default_factory=dict)
-    worst_tolerance: float = 0.02
+    kind: Annotated[
+        ObjectiveKind,
+        Option(
+            "--objective",
+            metavar="NAME",
+            help="What the winner is to be good at where there are several devices: mean (the geometric mean), worst"
+            " (slower on none of them) or weighted. Default: mean, or weighted with --device-weight.",
+            panel=_PANEL,
+            name="objective",
+        ),
+    ] = ObjectiveKind.MEAN
+    device_weights: Annotated[
+        Mapping[str, float],
+        table_of(above_zero()),
+        Option(
+            "--device-weight",
+            metavar="NAME=NUMBER",
+            help="How much a device counts, 1 by default; repeat for more.",
+            panel=_PANEL,
+            parse=parse_device_weights,
+        ),
+    ] = field(default_factory=dict)
+    worst_tolerance: Annotated[
+        float,
+        _share_below_one,
+        Option(
+            "--worst-tolerance",
+            metavar="SHARE",
+            help="With --objective worst: how much slower than what it replaces the winner may be on any device.",
+            panel=_PANEL,
+        ),
+    ] = 0.02
 
     def score(self, ratios: Mapping[str, float]) -> float:
         """One figure for device → time as a share of the default's there."""
@@ -57,24 +122,29 @@ class Objective:
             return f"weighted, {weights}" if weights else "weighted, all 1"
         return str(self.kind.value)
 
-    def to_json(self) -> str:
-        """A text that `objective_from_json` reads."""
-        return json.dumps([self.kind.value, dict(self.device_weights), self.worst_tolerance])
 
-
-def objective_from_json(text: str) -> Objective:
-    """The objective of `Objective.to_json`.
+def complete_objective(values: Mapping[str, object]) -> dict[str, object]:
+    """Return options as they were given, with the kind of objective that follows from weights alone.
 
     Raises:
-        ValueError: `text` is not one.
+        UsageError: weights go with another kind.
     """
-    try:
-        kind, weights, tolerance = json.loads(text)
-        objective = Objective(ObjectiveKind(kind), {str(d): float(w) for d, w in weights.items()}, float(tolerance))
-    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"no objective: {error}") from error
-    if not all(0 < weight < math.inf for weight in objective.device_weights.values()):
-        raise ValueError("a weight that is not above zero")
-    if not 0 <= objective.worst_tolerance < math.inf:
-        raise ValueError("a tolerance below zero")
-    return objective
+    kind = plain(values.get("objective"))
+    if not values.get("device_weights"):
+        return dict(values)
+    if kind not in (None, ObjectiveKind.WEIGHTED.value):
+        raise UsageError(f"--device-weight goes with --objective weighted, not {kind}.")
+    return {**values, "objective": ObjectiveKind.WEIGHTED}
+
+
+def check_weighted_devices(objective: Objective, names: Sequence[str]) -> None:
+    """Every device with a weight must be there.
+
+    Raises:
+        UsageError: one is not.
+    """
+    for device in objective.device_weights:
+        if device not in names:
+            raise UsageError(
+                f"--device-weight names {device}, which is not timed on.", next_step=f"Here are: {', '.join(names)}."
+            )

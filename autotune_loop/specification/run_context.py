@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask, sample_file_name
+from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
-from devices.local.cores import CorePlan
-from devices.remote_place import ConnectionSettings
 from devices.timing.measure_settings import KernelInputs
 from targets.hexagon.sdk import HexagonSdk
 from targets.profile.profile import TargetProfile
@@ -37,32 +35,36 @@ class BuildLimits:
 
 @dataclass(frozen=True)
 class RunContext:
-    """The unchanging part of a run; sent once to every worker.
+    """The unchanging part of a run on one machine.
 
     Attributes:
-        tasks: what is tuned, at least one.
-        parallelism: threads of the device, as the autoscheduler is told.
-        connections: what of this machine SSH and ADB connections are made with; None where there are none.
-        cache_folder: content-addressed files kept across runs.
-        work_folder: scratch space of the run.
-        lock_folder: where building and measuring take turns.
-        environment: of every child process.
-        ndk_root: the Android NDK to link with; None where there is none, or where its programs would not run.
+        spec: what the run is asked; its tasks' generators lie on this machine.
+        devices: those that this machine reaches.
+        inputs: what kernels are called with, with files as the runner reads them.
+        limits: of one candidate.
+        workspace: this machine; its work folder is the run's.
     """
 
-    tasks: tuple[TuningTask, ...]
-    profile: TargetProfile
-    parallelism: int
+    spec: RunSpec
     devices: tuple[Device, ...]
     inputs: KernelInputs
-    connections: ConnectionSettings | None
-    cores: CorePlan
     limits: BuildLimits
-    cache_folder: Path
-    work_folder: Path
-    lock_folder: Path
-    environment: Mapping[str, str]
-    ndk_root: Path | None = None
+    workspace: Workspace
+
+    @property
+    def tasks(self) -> tuple[TuningTask, ...]:
+        """What is tuned, at least one."""
+        return self.spec.tasks
+
+    @property
+    def profile(self) -> TargetProfile:
+        """What it is tuned for."""
+        return self.spec.profile
+
+    @property
+    def parallelism(self) -> int:
+        """Threads of the device, as the autoscheduler is told."""
+        return self.spec.parallelism
 
     @property
     def sample_file_name(self) -> str:

@@ -46,7 +46,7 @@ def load_recorded_samples(
             profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
             one training.
     """
-    identities = [_identity(folder) for folder in folders]
+    identities = [_told(folder) for folder in folders]
     for folder, identity in zip(folders, identities, strict=True):
         made_for = identity.get("autoscheduler", network.value)
         if made_for != network.value:
@@ -73,7 +73,7 @@ def load_recorded_samples(
     return RecordedSamples(
         tuple(samples),
         tuple(unreadable),
-        _parallelism(known),
+        int(known["parallelism"]) if known else None,
         known.get("clock"),
         known.get("profile"),
         known.get("device"),
@@ -86,29 +86,24 @@ def recorded_network(folders: Sequence[Path]) -> Network:
     Raises:
         RunFolderError: a run's record is damaged.
     """
-    told = [_identity(folder).get("autoscheduler") for folder in folders]
+    told = [_told(folder).get("autoscheduler") for folder in folders]
     return next((network for text in told for network in Network if network.value == text), Network.ADAMS2019)
 
 
-def _parallelism(identity: dict[str, str]) -> int | None:
-    text = identity.get("parallelism")
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise RunFolderError(
-            f"The {FILE_NAME} of a run has parallelism {text!r}; expected a whole number from 1.",
-            next_step="Correct the file, or leave the run out.",
-        )
-    return int(text)
-
-
-def _identity(folder: Path) -> dict[str, str]:
-    """The identity of a run folder; empty for a folder of bare samples."""
+def _told(folder: Path) -> dict[str, str]:
+    """What a run folder says of its times; empty for a folder of bare samples."""
     if not (folder / FILE_NAME).exists():
         return {}
-    record = read_run_record(folder)
-    # A run may be resumed on other boards of the inventory, but each board has its own scale.
-    return {**record.identity, "device": record.settings.get("devices", record.identity.get("device", ""))}
+    run = read_run_record(folder)
+    return {
+        "profile": run.spec.profile.name,
+        "autoscheduler": run.spec.profile.autoscheduler.name,
+        "parallelism": str(run.spec.parallelism),
+        # A run may be resumed on other boards of the inventory, but two boards have each a scale of its own.
+        "device": ", ".join(run.made_with.devices),
+        "clock": run.made_with.clock,
+        "clock_model": run.made_with.clock_model,
+    }
 
 
 def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], profile_name: str | None) -> None:
@@ -123,7 +118,7 @@ def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], 
             )
         if first is None:
             first = (folder, identity)
-        for key in ("profile", "device", "clock", "clock_model_sha256", "clock_model", "parallelism"):
+        for key in ("profile", "device", "clock", "clock_model", "parallelism"):
             if identity.get(key) != first[1].get(key):
                 raise RunFolderError(
                     f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "

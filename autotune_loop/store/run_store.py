@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.candidate import (
@@ -117,12 +118,15 @@ class RunStore:
                 f"{self.folder} already has a run.",
                 next_step="Resume it with --resume, or choose another --run-dir.",
             )
-        changed = differences(read_run_record(self.folder), record)
+        old = read_run_record(self.folder)
+        changed = differences(old, record)
         if changed:
             raise RunFolderError(
-                f"The run in {self.folder} was started with other options:\n" + "\n".join(changed) + "\n",
-                next_step="Use the options of the run, or choose another --run-dir.",
+                f"The run in {self.folder} was made with other things:\n" + "\n".join(changed) + "\n",
+                next_step="Restore what the run was made with, or start a new run.",
             )
+        if old.spec != record.spec:
+            replace(old, spec=record.spec).write(self.folder)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from targets.values.checks import whole_number
+from targets.values.options import Option
+from targets.values.texts import parse_input_files, parse_scalars, parse_sizes
+
+_PANEL = "What kernels are called with"
+# The runner reads it into 64 bits.
+_HIGHEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -37,14 +46,56 @@ class KernelInputs:
         sizes: argument → extents such as '1920x1080', in place of the estimates; with the least coordinates
             '1920x1080@-2x3'.
         scalars: argument → value, in place of the estimates.
-        files: argument → runner input file, in place of random data.
+        files: argument → `.npy` file, or runner input file, in place of random data.
         exact_outputs: do not enlarge outputs for a schedule that wants them larger.
     """
 
-    seed: int = 0
-    sizes: Mapping[str, str] = field(default_factory=dict)
-    scalars: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, Path] = field(default_factory=dict)
+    seed: Annotated[
+        int,
+        whole_number(0, _HIGHEST_SEED),
+        Option(
+            "--input-seed",
+            metavar="NUMBER",
+            help="Seed of the random data.",
+            panel=_PANEL,
+            name="input_seed",
+            is_fixed=True,
+        ),
+    ] = 0
+    sizes: Annotated[
+        Mapping[str, str],
+        Option(
+            "--size",
+            metavar="ARG=1920x1080",
+            help="Size of an input or output, in place of its estimate; repeat for more.",
+            panel=_PANEL,
+            parse=parse_sizes,
+            is_fixed=True,
+        ),
+    ] = field(default_factory=dict)
+    scalars: Annotated[
+        Mapping[str, str],
+        Option(
+            "--scalar",
+            metavar="NAME=VALUE",
+            help="Value of a scalar argument, in place of its estimate; repeat for more.",
+            panel=_PANEL,
+            parse=parse_scalars,
+            is_fixed=True,
+        ),
+    ] = field(default_factory=dict)
+    files: Annotated[
+        Mapping[str, Path],
+        Option(
+            "--input",
+            metavar="NAME=FILE.npy",
+            help="An input's data, in place of random data; the last axis is Halide's first dimension.",
+            panel=_PANEL,
+            name="input_files",
+            parse=parse_input_files,
+            is_fixed=True,
+        ),
+    ] = field(default_factory=dict)
     exact_outputs: bool = False
 
 

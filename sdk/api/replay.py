@@ -8,19 +8,17 @@ from pathlib import Path
 
 from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest
 from autotune_loop.report.replay import replay as replay_request
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.options import RunOptions
 from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, read_settings
 from targets.process.stop_signal import StopSignal
+from targets.values.options import check_options
 
 
 def replay(
     run: str | Path,
     *,
-    sampling: SamplingOptions | None = None,
-    learning: LearningOptions | None = None,
-    rounds: int = 100,
-    weights: str | Path | None = None,
+    options: RunOptions | None = None,
     listen: Callable[[ReplayedRound], None] = lambda done: None,
     stop: StopSignal | None = None,
     settings: Settings | None = None,
@@ -29,21 +27,21 @@ def replay(
 
     Args:
         run: the folder of a run.
-        rounds: at most so many; it ends when every schedule has been looked up.
-        weights: a registered name, a `.weights` file or `baseline`, to start from; None takes the run's own.
+        options: those that say how schedules are chosen and learnt from. There are at most so many rounds; it ends
+            when every schedule has been looked up. Without weights it starts from the run's own.
         listen: called after every round.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
+    options = check_options(options or RunOptions())
+    weights = options.learn.weights
     with tempfile.TemporaryDirectory(prefix="sdk-replay-") as scratch:
         request = ReplayRequest(
             folder=Path(run),
-            sampling=sampling or SamplingOptions(),
-            learning=learning or LearningOptions(),
-            rounds=rounds,
-            weights=None if weights is None else find_weights(str(weights), settings).weights,
+            options=options,
+            weights=None if weights is None else find_weights(weights, settings).weights,
             environment=settings.environment,
             scratch=Path(scratch),
         )

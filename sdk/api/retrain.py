@@ -12,7 +12,7 @@ from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.cost_model.weights_evaluation import WeightsScore
-from autotune_loop.specification.tune_request import LearningOptions
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples, recorded_network
 from sdk.output import silent_stderr
 from sdk.select.named_weights import find_weights
@@ -21,6 +21,7 @@ from targets.errors import UsageError, WeightsError
 from targets.halide_install import find_halide_install
 from targets.profile.loader import load_profile
 from targets.profile.profile import BASELINE_WEIGHTS
+from targets.values.options import check_options
 from weights.lineage import Lineage, Training, write_lineage
 from weights.network import Network
 from weights.weights_file import weights_sha256, write_weights
@@ -31,9 +32,8 @@ def retrain(
     output: Path,
     *,
     target: str | None = None,
-    weights: str | Path | None = None,
     parallelism: int | None = None,
-    learning: LearningOptions | None = None,
+    learn: LearnOptions | None = None,
     seed: int = 0,
     progress: Callable[[str], None] = lambda text: None,
     notice: Callable[[str], None] = lambda text: None,
@@ -46,7 +46,7 @@ def retrain(
         runs: run folders, or folders of `.sample` files from Halide's own loop.
         output: a `.weights` file.
         target: the profile of the runs; None accepts any.
-        weights: to start from: a `.weights` file, or a name that `sdk weights` lists; None takes Halide's own.
+        learn: how; without weights it starts from Halide's own.
         parallelism: cores of the device; None takes the runs' own, else the profile's.
         progress: called with a phrase at every step.
         notice: called with a message for each sample that is left out, and if the number of cores is a guess.
@@ -55,9 +55,9 @@ def retrain(
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
-    learning = learning or LearningOptions()
+    learn = check_options(learn or LearnOptions())
     profile = load_profile(target or "host", settings.profile_folder)
-    named = BASELINE_WEIGHTS if weights is None else str(weights)
+    named = BASELINE_WEIGHTS if learn.weights is None else learn.weights
     network = recorded_network(runs) if target is None else Network(profile.autoscheduler.name)
     start = find_weights(named, settings, network).weights
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
@@ -72,10 +72,10 @@ def retrain(
         )
     options = TrainingOptions(
         num_cores=cores,
-        epochs=learning.epochs,
-        learning_rate=learning.learning_rate,
-        loss=Loss(learning.loss),
-        held_out_share=learning.held_out_share,
+        epochs=learn.epochs,
+        learning_rate=learn.learning_rate,
+        loss=Loss(learn.loss),
+        held_out_share=learn.held_out_share,
         seed=seed,
     )
     _prepare_tensorflow(recorded, progress)

@@ -17,32 +17,23 @@ from autotune_loop.shipping.ship_runs import ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
 from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.store.run_record import read_run_record
+from sdk.options.ship_options import ShipOptions
 from sdk.output import sdk_version
 from sdk.project.preparation import Workbench, open_workbench
-from sdk.select.chosen_devices import device_names
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings, read_settings
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram
 from targets.generator.reference import parse_parameters
 from targets.hexagon.sdk import HEXAGON_SDK_OPTION
+from targets.values.options import check_options
 
 
 def ship(
     runs: Sequence[Path],
     output: Path,
+    options: ShipOptions | None = None,
     *,
-    generators: Sequence[str] = (),
-    accept_sizes: Iterable[str] = (),
-    neighbours: bool = True,
-    guard: bool = False,
-    play_off: bool = False,
-    incumbent: Path | None = None,
-    budget_s: float | None = None,
-    target: str | None = None,
-    device: str | Sequence[str] | None = None,
-    inventory: Path | None = None,
-    hexagon_sdk_root: Path | None = None,
     progress: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> ShipManifest:
@@ -50,33 +41,29 @@ def ship(
 
     Args:
         output: a new folder, or one that was shipped before: schedules for other targets stay in it.
-        generators: in place of the files that the runs name.
-        accept_sizes: of the first output, such as '1920x1080', or 'blur=1920x1080' for one of several generators; a
-            schedule that does not take one is not shipped.
-        neighbours: try the sizes that schedules stumble over, too; a wrong output at any is not shipped.
-        guard: write a C header, too, that calls another kernel at sizes that a schedule does not take.
-        play_off: time the schedule in turns with the default one; it ships only if it wins with 95 % confidence.
-        incumbent: the header that is in use, which the schedule must beat in such a play-off.
-        budget_s: of the play-off; past it no further turn begins.
-        target, device, inventory: where that is done; by default where each run was timed.
-        hexagon_sdk_root: Qualcomm's SDK, for runs for Hexagon; None takes the one that HEXAGON_SDK_ROOT names.
+        options: a schedule that does not take an accepted size, or gives a wrong output at any size tried, is not
+            shipped; nor is one that does not win the play-off.
         progress: called with a phrase at every step.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
-    asked = [parse_accepted_size(text) for text in accept_sizes]
+    options = check_options(options or ShipOptions())
+    incumbent, budget_s, neighbours = options.incumbent, options.budget_s, not options.no_sizes
+    asked = [parse_accepted_size(text) for text in options.accept_sizes]
     _check_names([name for name, _ in asked if name], runs)
-    if guard and not (asked or neighbours):
+    if options.guard and not (asked or neighbours):
         raise UsageError("A guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
-    if hexagon_sdk_root is not None:
+    if options.devices.hexagon_sdk_root is not None:
         _check_hexagon(runs)
-        settings = replace(settings, hexagon_sdk_root=hexagon_sdk_root.absolute())
+        settings = replace(settings, hexagon_sdk_root=options.devices.hexagon_sdk_root.absolute())
     workbench = open_workbench(settings)
 
+    devices = replace(options.devices, hexagon_sdk_root=None)  # the settings have it, for the runs that need it
+
     def place_for(run: RunSchedule) -> TrialPlace:
-        return open_trial_place(run, device_names(device), inventory, target, workbench, settings, progress)
+        return open_trial_place(run, devices, workbench, settings, progress)
 
     def confirm(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
         return confirm_winner(run, program, incumbent, place_for(run), budget_s, progress)
@@ -88,12 +75,12 @@ def ship(
     return ship_runs(
         runs,
         output,
-        _sources(generators, workbench, settings),
+        _sources(options.generators, workbench, settings),
         sdk_version(),
         progress,
-        confirm=confirm if play_off or incumbent is not None else None,
+        confirm=confirm if options.play_off or incumbent is not None else None,
         trial=trial if asked or neighbours else None,
-        guard=guard,
+        guard=options.guard,
     )
 
 
@@ -109,8 +96,7 @@ def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
 
 
 def _check_hexagon(runs: Sequence[Path]) -> None:
-    targets = [read_run_record(folder).identity.get("halide_target", "") for folder in runs]
-    if not any(target.startswith("hexagon-") for target in targets):
+    if not any(read_run_record(folder).spec.profile.is_hexagon for folder in runs):
         raise UsageError(
             f"{HEXAGON_SDK_OPTION} is for Hexagon runs, and none of these is one.", next_step="Leave it out."
         )

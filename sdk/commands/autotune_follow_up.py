@@ -2,102 +2,55 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from dataclasses import fields
 from pathlib import Path
 
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.specification.options import DeviceOptions
+from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.run_record import read_run_record
 from sdk.display.display import FollowUp
-from sdk.options.autotune_arguments import AutotuneArguments
-from sdk.options.autotune_call import AutotuneCall
-from sdk.options.generator_spec import GeneratorSpec
-
-# Whatever else was given is repeated: a resumed run must be of the same thing.
-_OPTIONS = {
-    "parameters": "-p",
-    "generator_arg_sets": "--generator-arg-sets",
-    "function_name": "--function-name",
-    "size": "--size",
-    "scalar": "--scalar",
-    "input": "--input",
-    "input_seed": "--input-seed",
-    "device": "--device",
-    "inventory": "--inventory",
-    "device_patience": "--device-patience",
-    "scheduler": "--scheduler",
-    "farm_certificates": "--farm-certificates",
-    "priority": "--priority",
-    "clock": "--clock",
-    "hexagon_sdk_root": "--hexagon-sdk-root",
-    "parallelism": "--parallelism",
-    "batch_size": "--batch-size",
-    "budget": "--budget",
-    "seed": "--seed",
-    "incumbent": "--incumbent",
-    "objective": "--objective",
-    "device_weight": "--device-weight",
-    "worst_tolerance": "--worst-tolerance",
-    "play_off_turns": "--play-off-turns",
-    "weights": "--weights",
-    "loss": "--loss",
-    "epochs": "--epochs",
-    "learning_rate": "--learning-rate",
-    "pool_factor": "--pool-factor",
-    "random_share": "--random-share",
-    "diversity": "--diversity",
-    "jobs": "--jobs",
-    "search_limit": "--search-limit",
-    "full_search_limit": "--full-search-limit",
-    "memory_limit": "--memory-limit",
-}
 
 
-def follow_up(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> FollowUp:
-    """What to type next: a build with each winner, and the same run again."""
-    specs = [spec for spec in call.generators for _ in spec.argsets]
-    target = call.target or result.target
+def follow_up(result: TuneResult) -> FollowUp:
+    """What to type next: a build with each winner, and the run again."""
+    spec = read_run_record(result.run_folder).spec
+    # A run that has begun its last round goes on only when it is given more of them.
+    rounds = spec.options.limits.rounds
+    more = ["--num-batches", str(2 * rounds)] if result.totals.rounds >= rounds else []
     return FollowUp(
         build=tuple(
-            _build(spec, tuned, target, given.hexagon_sdk_root)
-            for spec, tuned in zip(specs, result.tuned, strict=False)
+            _build(task, tuned, spec.options.devices, result.target)
+            for task, tuned in zip(spec.tasks, result.tuned, strict=False)
         ),
-        resume=None if result.outcome is Outcome.EXHAUSTED else _resume(given, call, result),
-        look=_about(result, "report") if result.totals.samples_timed else None,
-        ship=_about(result, "ship", "-o", "schedules") if any(tuned.header for tuned in result.tuned) else None,
+        resume=None
+        if result.outcome is Outcome.EXHAUSTED
+        else _line("autotune", "--resume", _from_here(result.run_folder), *more),
+        look=_line("report", _from_here(result.run_folder)) if result.totals.samples_timed else None,
+        ship=_line("ship", _from_here(result.run_folder), "-o", "schedules")
+        if any(tuned.header for tuned in result.tuned)
+        else None,
     )
 
 
-def _about(result: TuneResult, command: str, *arguments: str) -> str:
-    return shlex.join(["sdk", command, _from_here(result.run_folder), *arguments])
+def _line(*words: str) -> str:
+    return shlex.join(["sdk", *words])
 
 
-def _build(spec: GeneratorSpec, tuned: TunedSchedule, target: str, hexagon_sdk_root: Path | None) -> str | None:
+def _build(task: TuningTask, tuned: TunedSchedule, devices: DeviceOptions, target: str) -> str | None:
     if tuned.header is None:
         return None
-    words = ["sdk", "build", spec.generator, "--target", target]
+    words = [f"{_from_here(task.reference.file)}:{task.generator_name}", "--target", devices.target or target]
     for key, value in tuned.parameters.items():
         words += ["-p", f"{key}={value}"]
-    if spec.function_name is not None:
-        words += ["--function-name", spec.function_name]
-    if hexagon_sdk_root is not None:
-        words += ["--hexagon-sdk-root", str(hexagon_sdk_root)]
-    return shlex.join([*words, "--schedule", _from_here(tuned.header)])
-
-
-def _resume(given: AutotuneArguments, call: AutotuneCall, result: TuneResult) -> str:
-    words = ["sdk", "autotune", *(given.generator or ()), "--target", call.target or result.target]
-    for field in fields(AutotuneArguments):
-        value = getattr(given, field.name)
-        if field.name in _OPTIONS and value != field.default:
-            for item in value if isinstance(value, list) else [value]:
-                words += [_OPTIONS[field.name], str(item)]
-    # A run that has begun its last round goes on only when it is given more of them.
-    rounds = 2 * call.rounds if result.totals.rounds >= call.rounds else call.rounds
-    if rounds != AutotuneArguments.num_batches:
-        words += ["--num-batches", str(rounds)]
-    return shlex.join([*words, "--run-dir", _from_here(result.run_folder), "--resume"])
+    if task.function_name != task.generator_name:
+        words += ["--function-name", task.function_name]
+    if devices.hexagon_sdk_root is not None:
+        words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
+    return _line("build", *words, "--schedule", _from_here(tuned.header))
 
 
 def _from_here(path: Path) -> str:
     here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from sdk.options.autotune_arguments import AutotuneArguments
+from sdk.options.autotune_options import CommandOptions
 from targets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _NEAR_SHARES = (0.05, 0.01)
 
 
-def run_replay(given: AutotuneArguments, folder: Path) -> None:
+def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Path) -> None:
     """Replay and print; a line a round as it goes.
 
     Raises:
@@ -25,16 +26,18 @@ def run_replay(given: AutotuneArguments, folder: Path) -> None:
     """
     from sdk.api.replay import replay
     from sdk.display.quantities import count_text, duration_text
-    from sdk.options.autotune_call import learning_options, sampling_options
+    from sdk.options.autotune_options import run_options
     from sdk.output import print_json, show_progress
+    from sdk.project.file import find_project
     from sdk.service.interrupts import stop_on_interrupt
     from targets.process.stop_signal import StopSignal
 
-    if given.generator:
+    if values.get("generator"):
         raise UsageError("--replay takes its schedules from the run; leave the generator out.")
+    options = run_options(values, find_project(Path.cwd()))
     stop = StopSignal()
     started_s = time.monotonic()
-    with show_progress("starting the cost model", quiet=given.as_json or given.quiet) as progress:
+    with show_progress("starting the cost model", quiet=command.as_json or command.quiet) as progress:
 
         def tell(done: ReplayedRound) -> None:
             progress(_round_text(done))
@@ -42,15 +45,12 @@ def run_replay(given: AutotuneArguments, folder: Path) -> None:
         with stop_on_interrupt(stop, lambda: None):
             results = replay(
                 folder,
-                sampling=sampling_options(given),
-                learning=learning_options(given),
-                rounds=given.num_batches,
-                weights=given.weights,
+                options=options,
                 listen=tell,
                 stop=stop,
             )
     duration_s = time.monotonic() - started_s
-    if given.as_json:
+    if command.as_json:
         print_json({"run": str(folder), "duration_s": duration_s, "tasks": [_as_dict(result) for result in results]})
     else:
         for result in results:

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.autotune_options import (
-    Devices,
-    DeviceWeights,
-    EmulatorClock,
-    HexagonSdkRoot,
-    Inventory,
-    ObjectiveName,
-    OptionalTarget,
-    Seed,
-    WorstTolerance,
-)
+from autotune_loop.specification.options import RunOptions
 from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption
+from sdk.options.with_options import Takes, with_options
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
     from autotune_loop.play_off.header_play_off import HeaderPlayOff
 
 _DECIDING = "Deciding"
+_DEVICES = ("target", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism")
+_DECIDED_BY = ("objective", "device_weights", "worst_tolerance", "seed")
 
 
 def register(application: typer.Typer) -> None:
     """Add the command to the application."""
-    application.command("bench")(bench)
+    application.command("bench")(with_options(bench))
 
 
 def bench(
+    *,
     generator: GeneratorArgument = None,
-    target: OptionalTarget = None,
+    options: Annotated[RunOptions, Takes(only=(*_DEVICES, *_DECIDED_BY))],
     schedules: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,11 +38,6 @@ def bench(
         ),
     ] = None,
     parameters: ParameterOption = None,
-    device: Devices = None,
-    inventory: Inventory = None,
-    clock: EmulatorClock = None,
-    hexagon_sdk_root: HexagonSdkRoot = None,
-    parallelism: Annotated[int | None, typer.Option("--parallelism", help="Threads of the device.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
     play_off: Annotated[
         bool,
@@ -67,10 +56,6 @@ def bench(
             rich_help_panel=_DECIDING,
         ),
     ] = None,
-    objective: ObjectiveName = None,
-    device_weight: DeviceWeights = None,
-    worst_tolerance: WorstTolerance = 0.02,
-    seed: Seed = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Check and time schedules of a generator side by side; with --play-off, decide which one to ship.
@@ -78,31 +63,19 @@ def bench(
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
     from sdk.api import bench as api
-    from sdk.options.objective_arguments import parse_objective
+    from sdk.options.generator_spec import GeneratorSpec
     from sdk.output import show_progress
     from sdk.project.file import find_project
-    from sdk.project.preparation import parse_duration_s
 
-    wanted = parse_objective(objective, device_weight or (), worst_tolerance)
-    named = find_project(Path.cwd()).resolve(generator)
+    if budget is not None:
+        options = options.with_values({"budget_s": budget})
+    named = GeneratorSpec(find_project(Path.cwd()).resolve(generator), tuple(parameters or ()))
     chosen = schedules or ["own"]
-    where: dict[str, Any] = {
-        "target": target,
-        "device": device,
-        "inventory": inventory,
-        "parameters": parameters or (),
-        "parallelism": parallelism,
-        "clock": clock,
-        "hexagon_sdk_root": hexagon_sdk_root,
-    }
     with show_progress("starting", quiet=as_json) as progress:
         if play_off:
-            budget_s = None if budget is None else parse_duration_s(budget)
-            decided = api.play_off(
-                named, chosen, **where, objective=wanted, seed=seed, budget_s=budget_s, progress=progress
-            )
+            decided = api.play_off(named, chosen, options=options, progress=progress)
         else:
-            results = api.bench(named, chosen, turns=turns, progress=progress, **where)
+            results = api.bench(named, chosen, options=options, turns=turns, progress=progress)
     if play_off:
         _show_play_off(decided, as_json)
     else:

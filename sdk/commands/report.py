@@ -96,11 +96,12 @@ def _write(folder: Path, output: Path | None, options: PageOptions, as_json: boo
 
 def _as_dict(run: RecordedRun) -> dict[str, object]:
     from autotune_loop.report.run_page import summarise
+    from autotune_loop.specification.tuning_task import generator_names
 
     return {
         "run": str(run.folder),
-        "generator": run.record.identity.get("generator"),
-        "target": run.record.identity.get("profile"),
+        "generator": generator_names(run.record.spec.tasks),
+        "target": run.record.spec.profile.name,
         "clock": run.clock,
         "timed": len(run.samples),
         "duration_s": run.duration_s,
@@ -132,14 +133,15 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 def _print_tables(run: RecordedRun) -> None:
 
     from autotune_loop.report.run_page import summarise
+    from autotune_loop.specification.tuning_task import generator_names
     from devices.device import Clock
     from sdk.display.quantities import count_text, speed_up_text, time_text
     from sdk.output import make_console, plain_table
 
     console = make_console()
     label = Clock(run.clock).label
-    identity = run.record.identity
-    console.print(f"{identity.get('generator')} for {identity.get('profile')}", style="bold")
+    spec = run.record.spec
+    console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
     for summary in summarise(run):
         default = "not timed" if summary.default_ms is None else time_text(summary.default_ms, label)
         gain = "" if summary.speed_up is None else f", {speed_up_text(summary.speed_up)}"

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.shared_options import JsonOption, complete_target_names, complete_weights_names
+from autotune_loop.specification.options import LearnOptions
+from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.options.with_options import with_options
 
 
 def register(application: typer.Typer) -> None:
     """Add the command to the application."""
-    application.command("retrain")(retrain)
+    application.command("retrain")(with_options(retrain))
 
 
 def retrain(
@@ -28,24 +30,9 @@ def retrain(
             autocompletion=complete_target_names,
         ),
     ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            "-w",
-            metavar="WEIGHTS",
-            help="Weights to start from: a .weights file, or a name that `sdk weights` lists. [default: Halide's own]",
-            autocompletion=complete_weights_names,
-        ),
-    ] = None,
+    *,
+    learn: LearnOptions,
     parallelism: Annotated[int | None, typer.Option("--parallelism", min=1, help="Cores of the device.")] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over all samples.")] = 300,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Adam's step size.")] = 1e-3,
-    loss: Annotated[str, typer.Option("--loss", help="relative_throughput or rank.")] = "relative_throughput",
-    held_out_share: Annotated[
-        float,
-        typer.Option("--held-out-share", min=0.0, max=0.9, help="Share of the samples that only score."),
-    ] = 0.2,
     seed: Annotated[int, typer.Option("--seed", help="Chooses the samples that are held out.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,14 +41,11 @@ def retrain(
     Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
     """
     from autotune_loop.cost_model.training_report import report_fields
-    from autotune_loop.specification.tune_request import LOSSES, LearningOptions
     from sdk.api.retrain import retrain as train_from_runs
     from sdk.display.quantities import count_text
     from sdk.output import print_json, show_progress
     from targets.errors import UsageError
 
-    if loss not in LOSSES:
-        raise UsageError(f"--loss must be one of {', '.join(LOSSES)}, not {loss!r}.")
     if output.suffix != ".weights":
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")
     notices: list[str] = []
@@ -70,9 +54,8 @@ def retrain(
             runs,
             output,
             target=target,
-            weights=weights,
             parallelism=parallelism,
-            learning=LearningOptions(loss, epochs, learning_rate, held_out_share),
+            learn=learn,
             seed=seed,
             progress=progress,
             notice=notices.append,

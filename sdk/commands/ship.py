@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.autotune_options import Devices, HexagonSdkRoot, Inventory, OptionalTarget
 from sdk.options.shared_options import JsonOption, ParameterOption
+from sdk.options.ship_options import ShipOptions
+from sdk.options.with_options import with_options
 
 if TYPE_CHECKING:
     from autotune_loop.shipping.check_folder import CheckedFolder
@@ -17,53 +18,16 @@ if TYPE_CHECKING:
 
 def register(application: typer.Typer) -> None:
     """Add the command to the application."""
-    application.command("ship")(ship)
+    application.command("ship")(with_options(ship))
 
 
 def ship(
+    *,
     folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; with --check, a shipped folder.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners instead.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,
-    generator: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--generator",
-            metavar="GENERATOR",
-            help="A generator in place of the tuned file. Repeatable.",
-        ),
-    ] = None,
-    accept_sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accept-size",
-            metavar="SIZE",
-            help="A size of the output that must work: 1920x1080, 640x480@3x5 with an offset, or blur=1920x1080 for "
-            "one of several generators. Repeatable.",
-        ),
-    ] = None,
-    no_sizes: Annotated[bool, typer.Option("--no-sizes", help="Do not also try odd, small and shifted sizes.")] = False,
-    guard: Annotated[
-        bool,
-        typer.Option(
-            "--guard",
-            help="Also write a C header that calls another kernel at unsupported sizes.",
-        ),
-    ] = False,
-    play_off: Annotated[
-        bool, typer.Option("--play-off", help="Ship only what beats the default schedule with 95 % confidence.")
-    ] = False,
-    incumbent: Annotated[
-        Path | None,
-        typer.Option("--incumbent", metavar="HEADER", help="The header in use, to beat in a play-off."),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="End the play-off after this time: 90s, 10m.")
-    ] = None,
-    target: OptionalTarget = None,
-    device: Devices = None,
-    inventory: Inventory = None,
-    hexagon_sdk_root: HexagonSdkRoot = None,
+    options: ShipOptions,
     parameters: ParameterOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,13 +39,12 @@ def ship(
     """
     from sdk.api.ship import ship as ship_runs
     from sdk.output import print_json, show_progress
-    from sdk.project.preparation import parse_duration_s
     from targets.errors import UsageError
 
     if check:
         if len(folders) != 1 or output is not None:
             raise UsageError("--check takes one shipped folder and no -o.")
-        _check(folders[0], generator or [], parameters or [], as_json)
+        _check(folders[0], options.generators, parameters or [], as_json)
         return
     if show:
         _show(folders)
@@ -94,22 +57,7 @@ def ship(
             next_step="Leave -p out.",
         )
     with show_progress("reading the runs", quiet=as_json) as progress:
-        manifest = ship_runs(
-            folders,
-            output,
-            generators=generator or (),
-            accept_sizes=accept_sizes or (),
-            neighbours=not no_sizes,
-            guard=guard,
-            play_off=play_off,
-            incumbent=incumbent,
-            budget_s=None if budget is None else parse_duration_s(budget),
-            target=target,
-            device=device,
-            inventory=inventory,
-            hexagon_sdk_root=hexagon_sdk_root,
-            progress=progress,
-        )
+        manifest = ship_runs(folders, output, options, progress=progress)
     if as_json:
         print_json({"folder": str(output), **manifest.to_dict()})
     else:
@@ -143,7 +91,7 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
 
 
-def _check(folder: Path, generators: list[str], parameters: list[str], as_json: bool) -> None:
+def _check(folder: Path, generators: tuple[str, ...], parameters: list[str], as_json: bool) -> None:
     from sdk.api.ship import check_shipped
     from sdk.output import print_json, show_progress
 

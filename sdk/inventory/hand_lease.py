@@ -9,8 +9,8 @@ from devices.lease.lease import SlotLease
 from devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
 from devices.remote_place import RemotePlace
 from sdk.inventory.device_access import ReachedDevice
-from sdk.project.preparation import parse_duration_s
 from targets.errors import SdkError, UsageError
+from targets.values.texts import parse_duration_s
 
 LONGEST_LEASE_S = 7 * 24 * 3600.0
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask, published_names
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
+from targets.values.options import check_options, with_whole_paths
 
 if TYPE_CHECKING:
     from sdk.settings import Settings
@@ -35,25 +37,33 @@ class GeneratorSpec:
     incumbent: Path | None = None
 
 
-def generator_specs(
-    generator: str | Sequence[str | GeneratorSpec],
-    parameters: Iterable[str],
-    argsets: Sequence[Iterable[str]],
-    function_name: str | None,
-) -> tuple[GeneratorSpec, ...]:
-    """What a caller gave as generator, with the parameters for those that are given by name alone.
+def generator_specs(generator: str | GeneratorSpec | Sequence[str | GeneratorSpec]) -> tuple[GeneratorSpec, ...]:
+    """What a caller gave as generator.
 
     Raises:
-        UsageError: none, or one function name for several.
+        UsageError: none.
     """
-    given = [generator] if isinstance(generator, str) else list(generator)
+    given = [generator] if isinstance(generator, str | GeneratorSpec) else list(generator)
     if not given:
         raise UsageError("There is no generator to tune.")
-    if function_name is not None and len(given) > 1:
-        raise UsageError("One function name cannot be given to several generators.")
-    shared, sets = tuple(parameters), tuple(tuple(argset) for argset in argsets)
-    named = [GeneratorSpec(item, shared, sets) if isinstance(item, str) else item for item in given]
-    return tuple(replace(spec, function_name=function_name or spec.function_name) for spec in named)
+    return tuple(GeneratorSpec(item) if isinstance(item, str) else item for item in given)
+
+
+def asked_options(
+    options: RunOptions | None, target: str | None = None, device: str | Sequence[str] = ()
+) -> RunOptions:
+    """What a caller gave, checked, with paths that mean the same in any folder.
+
+    Raises:
+        UsageError: one message about the first value that is wrong.
+    """
+    options = options or RunOptions()
+    names = (device,) if isinstance(device, str) else tuple(device)
+    target = target or options.devices.target
+    if target is not None and "/" in target:
+        target = str(Path(target).absolute())
+    devices = replace(options.devices, target=target, device=names or options.devices.device)
+    return with_whole_paths(check_options(replace(options, devices=devices)))
 
 
 def tuning_tasks(
@@ -83,10 +93,15 @@ def tuning_tasks(
         for place, argset in enumerate(spec.argsets):
             parameters = {**reference.parameters, **parse_parameters(argset)}
             tasks.append(TuningTask(bare, name, parameters, spec.incumbent if place == 0 else None))
-    return _with_incumbents(tasks, incumbents)
+    return with_incumbents(tasks, incumbents)
 
 
-def _with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path]) -> tuple[TuningTask, ...]:
+def with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path]) -> tuple[TuningTask, ...]:
+    """The tasks with the headers that are in use today, by the tasks' names; '' is that of the only task.
+
+    Raises:
+        UsageError: one is for none of the tasks.
+    """
     names = published_names(tasks)
     for name, header in incumbents.items():
         if name not in (*names, ""):

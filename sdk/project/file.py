@@ -60,6 +60,7 @@ class _ProjectFile:
     inventory: str | None = None
     generators: Annotated[Mapping[str, ProjectGenerator], _generators] = field(default_factory=dict)
     farm: _Farm = field(default_factory=_Farm)
+    autotune: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Project:
         tunes_all: they are `[[generators]]`, which one run tunes together when none is named.
         default_target, budget: used where the command line gives none.
         inventory: the path of the devices' file; None when the file names none.
+        autotune: options of `sdk autotune`, `[autotune]`, not checked yet.
         scheduler: the address of the farm, `[farm] scheduler`; None when the file names none.
     """
 
@@ -84,6 +86,7 @@ class Project:
     scheduler: str | None = None
     generators: Mapping[str, ProjectGenerator] = field(default_factory=dict)
     tunes_all: bool = False
+    autotune: Mapping[str, object] = field(default_factory=dict)
 
     def resolve(self, generator: str | None) -> str:
         """GENERATOR as a path: a name of this project's, a path, or the project's default.
@@ -147,4 +150,5 @@ def _read(path: Path) -> Project:
         scheduler=told.farm.scheduler,
         generators=told.generators,
         tunes_all=isinstance(tables.get("generators"), list),
+        autotune=told.autotune,
     )

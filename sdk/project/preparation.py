@@ -16,8 +16,6 @@ from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -56,19 +54,6 @@ def open_named_generator(
     except BaseException:
         program.close()
         raise
-
-
-def parse_duration_s(text: str) -> float:
-    """'90', '90s', '10m' or '1.5h' in seconds.
-
-    Raises:
-        UsageError: it is none of these, or zero.
-    """
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
-    if seconds <= 0:
-        raise UsageError(f"{text!r} is not a duration.", next_step="Write it as 90s, 10m or 1.5h.")
-    return seconds
 
 
 def check_function_name(name: str) -> str:

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
-from autotune_loop.store.run_record import FILE_NAME
-from targets.errors import UsageError
+from autotune_loop.store.run_record import FILE_NAME, read_run_record
+from targets.errors import RunFolderError, UsageError
+from targets.generator.reference import GeneratorReference
 
 
-def newest_run_folder(parent: Path, name: str, target: str) -> Path:
-    """The tuned/<name>-<target>-<n> below `parent` with the highest number that holds a run.
+def newest_run_folder(parent: Path, generators: Sequence[GeneratorReference], target: str | None) -> Path:
+    """The run below `parent`/tuned that was begun or resumed last of those that tune some generators for a target.
+
+    Args:
+        generators: empty for any.
+        target: the name of a profile; None for any.
 
     Raises:
         UsageError: there is none.
     """
-    pattern = re.compile(re.escape(f"{name}-{target}-") + r"(\d+)")
-    tuned = parent / "tuned"
-    found: dict[int, Path] = {}
-    for folder in tuned.iterdir() if tuned.is_dir() else ():
-        match = pattern.fullmatch(folder.name)
-        if match and (folder / FILE_NAME).is_file():
-            found[int(match[1])] = folder
-    if not found:
-        raise UsageError(
-            f"--resume: there is no run of {name} for {target} in {tuned}.",
-            next_step="Leave --resume out to start one, or give its folder with --run-dir.",
-        )
-    return found[max(found)]
+    for folder in _newest_first(parent):
+        with contextlib.suppress(RunFolderError):
+            spec = read_run_record(folder).spec
+            tuned = {(task.reference.file, task.reference.name) for task in spec.tasks}
+            files = {file for file, _ in tuned}
+            if target in (None, spec.profile.name) and all(
+                (wanted.file, wanted.name) in tuned if wanted.name else wanted.file in files for wanted in generators
+            ):
+                return folder
+    names = ", ".join(wanted.file.name for wanted in generators) or "anything"
+    raise UsageError(
+        f"--resume: there is no run of {names}{f' for {target}' if target else ''} in {parent / 'tuned'}.",
+        next_step="Leave --resume out to start one, or give the folder of a run.",
+    )
+
+
+def _newest_first(parent: Path) -> list[Path]:
+    records = (parent / "tuned").glob(f"*/{FILE_NAME}")
+    return [record.parent for record in sorted(records, key=lambda record: record.stat().st_mtime, reverse=True)]
 
 
 def check_run_folder(folder: Path) -> Path:
@@ -51,7 +63,7 @@ def latest_run_folder(parent: Path) -> Path:
     Raises:
         UsageError: there is none.
     """
-    records = list((parent / "tuned").glob(f"*/{FILE_NAME}"))
-    if not records:
+    folders = _newest_first(parent)
+    if not folders:
         raise UsageError(f"There is no run in {parent / 'tuned'}.", next_step="Give the folder of a run.")
-    return max(records, key=lambda record: record.stat().st_mtime).parent
+    return folders[0]

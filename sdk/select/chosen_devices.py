@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.farm.use import FarmUse
+from autotune_loop.specification.options import DeviceOptions
+from autotune_loop.specification.workspace import Workspace
 from devices.device_trouble import DeviceTrouble
 from devices.health.health import clear_health, read_health, record_unhealthy
 from devices.inventory.inventory import InventoryDevice
@@ -46,6 +48,16 @@ class ChosenDevices:
     report_health: Callable[[str, DeviceTrouble | None], None]
     farm: FarmUse | None = None
 
+    def workspace(self, settings: Settings) -> Workspace:
+        """This machine, as work on the devices needs it."""
+        return Workspace(
+            cache_folder=settings.cache_folder,
+            lock_folder=settings.cache_folder / "locks",
+            environment=settings.environment,
+            connections=self.connections,
+            ndk_root=settings.ndk_root,
+        )
+
     def open_toolchain(self, settings: Settings) -> CToolchain:
         """Return the toolchain that links programs for the devices, after checking that it works.
 
@@ -59,38 +71,23 @@ class ChosenDevices:
         return toolchain
 
 
-def device_names(device: str | Sequence[str] | None) -> tuple[str, ...]:
-    """What a caller gave as device, as a sequence."""
-    return () if device is None else (device,) if isinstance(device, str) else tuple(device)
-
-
-def find_devices(
-    target: str | None,
-    names: Sequence[str],
-    parallelism: int | None,
-    inventory_file: Path | None,
-    settings: Settings,
-    tell: Callable[[str], None],
-    clock: str | None = None,
-    hexagon_sdk_root: Path | None = None,
-) -> ChosenDevices:
-    """The devices for --target and --device; without a target, the one that the devices have, else this machine.
+def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str], None]) -> ChosenDevices:
+    """The devices that are asked for; without a target, for the one that they have, else this machine.
 
     Args:
         tell: shown what a person must do at a device.
-        clock: of this machine's emulator, as for `fit_clock`.
-        hexagon_sdk_root: Qualcomm's SDK, whose tools and simulator are to be used, as for `named_hexagon_sdk`.
 
     Raises:
         UsageError, ProfileError, DeviceError, EmulatorError, ToolchainError: as `choose_devices`, `open_inventory`,
             `load_profile`, `named_hexagon_sdk`, `fit_clock` and `fit_card`.
     """
-    inventory = open_inventory(inventory_file, settings)
-    target = target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
+    names, parallelism, hexagon_sdk_root = asked.device, asked.parallelism, asked.hexagon_sdk_root
+    inventory = open_inventory(asked.inventory, settings)
+    target = asked.target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
     profile = load_profile(target, settings.profile_folder)
     sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
-    choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), clock, settings)
+    choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), asked.clock, settings)
     if not choice.entries:
         return ChosenDevices(fit_card(choice, parallelism, None, settings), None, lambda name, trouble: None)
     for entry in choice.entries:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.device import FarmDevice
-from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.farm.use import DeviceWish, FarmUse, names_device
+from autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
 from devices.device import Device
 from devices.inventory.inventory import fitted_profile
 from devices.local.open_device import DEVICE_KINDS
@@ -26,13 +25,7 @@ from targets.values.checks import nearest_hint
 NO_FARM = "none"
 
 
-def wanted_farm(
-    scheduler: str | None,
-    certificates: Path | None,
-    names: Sequence[str],
-    inventory: Path | None,
-    settings: Settings,
-) -> FarmAddress | None:
+def wanted_farm(farm: FarmOptions, devices: DeviceOptions, settings: Settings) -> FarmAddress | None:
     """Return the farm that a run is for; None for this machine and its inventory.
 
     A farm that is only known from SDK_SCHEDULER or `sdk.toml` gives way to devices that are no farm's.
@@ -40,38 +33,40 @@ def wanted_farm(
     Raises:
         UsageError: no address, or a farm and devices that are not of it are both asked for.
     """
-    if scheduler == NO_FARM:
+    if farm.scheduler == NO_FARM:
         return None
-    elsewhere = "--inventory" if inventory is not None else next((name for name in names if name in DEVICE_KINDS), "")
+    local = next((name for name in devices.device if name in DEVICE_KINDS), "")
+    elsewhere = "--inventory" if devices.inventory is not None else local
     if elsewhere:
-        if scheduler is not None:
+        if farm.scheduler is not None:
             raise UsageError(
                 f"{elsewhere} names devices that are not the farm's.", next_step="Leave it or --scheduler out."
             )
         return None
-    if named_scheduler(scheduler, settings) is None:
+    if named_scheduler(farm.scheduler, settings) is None:
         return None
-    return choose_farm(scheduler, certificates, settings)
+    return choose_farm(farm.scheduler, farm.farm_certificates, settings)
 
 
-def find_farm_devices(
-    address: FarmAddress,
-    target: str | None,
-    words: Sequence[str],
-    parallelism: int | None,
-    priority: RunPriority,
-    title: str,
-    builds_here: int,
-    settings: Settings,
-) -> ChosenDevices:
+def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, settings: Settings) -> ChosenDevices:
     """Return the farm's devices for --target and --device; without a target, the one that the devices have.
 
+    Args:
+        title: what is tuned, for people.
+
     Raises:
-        UsageError: a device is not in the farm, or they have different profiles or clocks; or the target is a DSP.
+        UsageError: a device is not in the farm, or they have different profiles or clocks; or the target is a DSP, or
+            an option is for this machine.
         DeviceError: the farm has no device of the profile.
         FarmError: the farm cannot be used.
         ProfileError: as `load_profile`.
     """
+    asked = options.devices
+    if asked.clock is not None:
+        raise UsageError("--clock is of this machine's emulator, and the devices are a farm's.")
+    if asked.hexagon_sdk_root is not None:
+        raise UsageError("--hexagon-sdk-root is for this machine, and the devices are a farm's.")
+    target, words = asked.target, asked.device
     # Imported here: Dask costs half a second that a wrong argument need not pay.
     from autotune_loop.farm.client import farm_client
     from autotune_loop.farm.state import farm_state
@@ -100,13 +95,14 @@ def find_farm_devices(
             next_step="Name some with --device.",
         )
     profile = fitted_profile(profile, found[0].machine, found[0].core_count)
-    plan_for = parallelism or profile.machine.parallelism
+    plan_for = asked.parallelism or profile.machine.parallelism
     threads = device_threads(profile, plan_for)
     devices = tuple(
         Device(device.name, device.kind, profile.name, device.clock, threads, uses_host_cores=False) for device in found
     )
-    wish = DeviceWish(profile.name, tuple(words), found[0].clock)
-    use = FarmUse(address, wish, priority, connection_settings(settings).lease_owner, title, builds_here)
+    wish = DeviceWish(profile.name, words, found[0].clock)
+    owner = connection_settings(settings).lease_owner
+    use = FarmUse(address, wish, options.farm.priority, owner, title, options.limits.build_jobs or 0)
     note = f"Timing on {', '.join(device.name for device in devices)}, of the farm of {address.address}."
     return ChosenDevices(DeviceChoice(devices, profile, plan_for, note=note), None, lambda name, trouble: None, use)
 

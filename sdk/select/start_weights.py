@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.run.result import TuneResult
-from autotune_loop.specification.tune_request import TuneRequest
+from autotune_loop.specification.prepared_run import PreparedRun
 from devices.device import Device
 from sdk.display.quantities import count_text, share_text
 from sdk.select.named_weights import find_weights, open_registry
@@ -42,7 +42,12 @@ class StartWeights:
 
 
 def choose_start_weights(
-    wanted: str | Path | None, profile: TargetProfile, devices: tuple[Device, ...], settings: Settings, *, resume: bool
+    wanted: str | None,
+    profile: TargetProfile,
+    devices: tuple[Device, ...],
+    settings: Settings,
+    *,
+    resume: bool = False,
 ) -> StartWeights:
     """The weights that the user names; else, for a new run, the nearest that are known.
 
@@ -52,10 +57,10 @@ def choose_start_weights(
     Raises:
         WeightsError: there are none of that name, or they are damaged.
     """
-    if wanted is not None and str(wanted) == BASELINE_WEIGHTS:
+    if wanted is not None and wanted == BASELINE_WEIGHTS:
         return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS))
     if wanted is not None:
-        return StartWeights(profile, find_weights(str(wanted), settings).source)
+        return StartWeights(profile, find_weights(wanted, settings).source)
     if resume or profile.start_weights != BASELINE_WEIGHTS:
         return StartWeights(profile)
     entries, damaged = open_registry(settings).entries()
@@ -73,7 +78,7 @@ def choose_start_weights(
     return StartWeights(profile, found.path, is_transferred=True, message=" ".join([*messages, _told(found)]))
 
 
-def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Settings) -> str:
+def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Settings) -> str:
     """Keep what a run has learnt under the name of its device; returns a message, empty where nothing was kept.
 
     Weights that have the name already and are not those that the run started from stay.
@@ -85,36 +90,36 @@ def keep_trained_weights(result: TuneResult, request: TuneRequest, settings: Set
     if result.totals.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
         return ""
     registry = open_registry(settings)
-    name = entry_name(request.profile.name, _device_name(request.devices))
+    name = entry_name(run.spec.profile.name, _device_name(run.devices))
     held = _held(registry, name)
     if held is not None and held.sha256 != weights_sha256(start):
         if held.sha256 == weights_sha256(trained):
             return ""
         return (
             f"Other weights are called {name} already and stay. To take their place: "
-            f"sdk weights import {result.weights} --target {request.profile.name}"
-            f"{f' --device {_device_name(request.devices)}' if _device_name(request.devices) else ''} --replace"
+            f"sdk weights import {result.weights} --target {run.spec.profile.name}"
+            f"{f' --device {_device_name(run.devices)}' if _device_name(run.devices) else ''} --replace"
         )
     parent = None if held is None else held.lineage
-    registry.add(name, trained, _lineage(read_recorded_run(result.run_folder), request, weights_sha256(start), parent))
+    registry.add(name, trained, _lineage(read_recorded_run(result.run_folder), run, weights_sha256(start), parent))
     return f"The trained weights are kept as {name}: later runs on this device start from them."
 
 
-def _lineage(run: RecordedRun, request: TuneRequest, parent_sha256: str, parent: Lineage | None) -> Lineage:
-    judged = [training for training in run.trainings if training.accepted]
+def _lineage(recorded: RecordedRun, run: PreparedRun, parent_sha256: str, parent: Lineage | None) -> Lineage:
+    judged = [training for training in recorded.trainings if training.accepted]
     before = Training() if parent is None else parent.training
     return Lineage(
-        profile=request.profile.name,
-        device=_device_name(request.devices),
-        clock=request.clock.value,
-        parallelism=request.parallelism,
-        network=Network(request.profile.autoscheduler.name).value,
+        profile=run.spec.profile.name,
+        device=_device_name(run.devices),
+        clock=run.clock.value,
+        parallelism=run.spec.parallelism,
+        network=Network(run.spec.profile.autoscheduler.name).value,
         halide_version=find_halide_install().version,
         parent_sha256=parent_sha256,
         training=Training(
-            pipelines=len(request.tasks) + before.pipelines,
-            samples=len(run.samples) + before.samples,
-            rounds=len(run.trainings) + before.rounds,
+            pipelines=len(run.spec.tasks) + before.pipelines,
+            samples=len(recorded.samples) + before.samples,
+            rounds=len(recorded.trainings) + before.rounds,
             pairwise_accuracy=judged[-1].accuracy_after if judged else None,
         ),
         created=datetime.now(UTC).date().isoformat(),

@@ -121,8 +121,9 @@ def _made(
     usable: frozenset[int],
     settings: Settings,
 ) -> FarmWorker:
-    from autotune_loop.execute.worker import FarmWorker, MemberPlace
+    from autotune_loop.execute.worker import FarmWorker
     from autotune_loop.farm.device import served_devices
+    from autotune_loop.specification.workspace import Workspace
     from devices.device import Device
     from devices.remote.open import open_remote
     from devices.remote.transport import AgentTransport
@@ -131,7 +132,7 @@ def _made(
     cache = ContentCache(settings.cache_folder)
     # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
     token = worker_token(folder)
-    place = MemberPlace(
+    workspace = Workspace(
         cache_folder=settings.cache_folder,
         work_folder=folder,
         lock_folder=settings.cache_folder / "locks",
@@ -145,4 +146,4 @@ def _made(
     def open_device(device: Device) -> AgentTransport:
         return open_remote(device, connections, cache, token)
 
-    return FarmWorker(name, place, served_devices(entries), build_slots, open_device)
+    return FarmWorker(name, workspace, served_devices(entries), build_slots, open_device)

@@ -219,6 +219,19 @@ def _in_range(
     return check
 
 
+def above_zero(most: float | None = None) -> Check[float]:
+    """A check for a finite number above zero, and at most `most`."""
+    check = number(None, most)
+
+    def check_above(value: object) -> float:
+        found = check(value)
+        if found <= 0:
+            raise Unfit("a number above 0" + ("" if most is None else f" and at most {most:g}"), shown(value))
+        return found
+
+    return check_above
+
+
 def plain_value(value: object) -> str | int | float | bool:
     """A string, a finite number or a truth value."""
     if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):

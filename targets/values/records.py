@@ -151,13 +151,19 @@ class Source:
             raise self.error(error.message(str(self.name)), next_step=next_step) from error
 
 
-def record(kind: type[T], *, passes_unknown: bool = False) -> Check[T]:
+def record(kind: type[T], *, passes_unknown: bool = False, absent_is_none: bool = False) -> Check[T]:
     """A check for a table with the keys of a dataclass, which it makes.
 
     Args:
         passes_unknown: leave out keys that it does not have, as another version may have written them.
+        absent_is_none: what may be None is None where its key is missing, as TOML has no null.
     """
-    return _Record(kind, passes_unknown)
+    return _Record(kind, passes_unknown, absent_is_none=absent_is_none)
+
+
+def check_of_type(hint: Any) -> Check[Any]:
+    """The check of a type, annotated or not, as a field's."""
+    return _check_of(hint, _Record(object))
 
 
 def part_of(kind: type[Any]) -> Check[Mapping[str, object]]:
@@ -208,6 +214,7 @@ class _Key:
     check: Check[Any]
     required: bool
     example: str
+    may_be_none: bool
 
 
 @dataclass(frozen=True)
@@ -217,6 +224,7 @@ class _Record:
     kind: type[Any]
     passes_unknown: bool = False
     is_part: bool = False
+    absent_is_none: bool = False
 
     def __call__(self, value: object) -> Any:
         if not isinstance(value, Mapping):
@@ -230,7 +238,9 @@ class _Record:
         if self.is_part:
             return value
         for name, key in keys.items():
-            if key.required and name not in found:
+            if key.required and name not in found and key.may_be_none and self.absent_is_none:
+                found[name] = None
+            elif key.required and name not in found:
                 if not isinstance(key.check, _Record):
                     raise Unfit(key.example or _expected(key.check), keys=(name,), form=_MISSING)
                 found[name] = check_at(name, key.check, {})  # which says what it lacks
@@ -264,7 +274,7 @@ def _keys(reader: _Record) -> Mapping[str, _Key]:
             check = _check_of(hints[field.name], reader)
             example = next((item.text for item in get_args(hints[field.name]) if isinstance(item, Example)), "")
             required = field.default is MISSING and field.default_factory is MISSING
-            keys[field.name] = _Key(check, required, example)
+            keys[field.name] = _Key(check, required, example, _may_be_none(hints[field.name]))
     return keys
 
 
@@ -274,6 +284,11 @@ def _expected(check: Check[Any]) -> str:
     except Unfit as error:
         return error.expected
     return "a value"
+
+
+def _may_be_none(hint: Any) -> bool:
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return types.NoneType in get_args(bare)
 
 
 def _check_of(hint: Any, reader: _Record) -> Check[Any]:

@@ -16,13 +16,12 @@ from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.execute.measure_tasks import OpenDevice
 from autotune_loop.farm.address import FarmAddress, TlsFiles
 from autotune_loop.farm.use import DeviceWish, FarmUse
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock, Device
 from devices.local.cores import plan_cores
-from devices.timing.measure_settings import KernelInputs
 from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.profile.loader import load_profile
+from tests.run_specs import make_context, make_spec
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "separable_filter.py"
 
@@ -31,20 +30,8 @@ def context_for(folder: Path, devices: tuple[Device, ...] = ()) -> RunContext:
     """A run of an example with small sizes, below `folder`; and of a second task that cannot be built."""
     reference = GeneratorReference(EXAMPLE, GeneratorKind.PYTHON, "separable_filter")
     small = TuningTask(reference, "separable_filter", {"width": "192", "height": "96"})
-    return RunContext(
-        tasks=(small, replace(small, parameters={"nonsense": "1"})),
-        profile=load_profile("x86-64"),
-        parallelism=1,
-        devices=devices,
-        inputs=KernelInputs(),
-        connections=None,
-        cores=plan_cores(frozenset(os.sched_getaffinity(0)), 0),
-        limits=BuildLimits(),
-        cache_folder=folder / "cache",
-        work_folder=folder / "work",
-        lock_folder=folder / "locks",
-        environment=dict(os.environ),
-    )
+    spec = make_spec(small, replace(small, parameters={"nonsense": "1"}), profile="x86-64", parallelism=1)
+    return make_context(spec, devices, folder, plan_cores(frozenset(os.sched_getaffinity(0)), 0), dict(os.environ))
 
 
 def main() -> None:

@@ -95,7 +95,9 @@ def farm_executor(folder: Path, farm: Farm) -> Iterator[FarmExecutor]:
 def _opened(kind: str, request: pytest.FixtureRequest, settings: Settings, folder: Path) -> Executor:
     if kind == "scripted":
         return ScriptedExecutor()
-    context = replace(context_for(folder), cache_folder=settings.cache_folder, environment=settings.environment)
+    context = context_for(folder)
+    here = replace(context.workspace, cache_folder=settings.cache_folder, environment=settings.environment)
+    context = replace(context, workspace=here)
     if kind == "farm":
         return FarmExecutor(context, 1, request.getfixturevalue("farm").use())
     board = Device("board", "local", "x86-64", Clock.WALL, 1, uses_host_cores=True)
@@ -181,7 +183,8 @@ def test_a_generator_that_does_not_travel_is_told_so(farm: Farm, tmp_path: Path)
     generator.write_text("import beside_it\n")
     context = context_for(tmp_path)
     reference = replace(context.tasks[0].reference, file=generator)
-    context = replace(context, tasks=(replace(context.tasks[0], reference=reference),))
+    spec = replace(context.spec, tasks=(replace(context.tasks[0], reference=reference),))
+    context = replace(context, spec=spec)
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, tmp_path / "used.weights")
     point.weights_path.write_bytes(b"")
     with (
@@ -206,9 +209,9 @@ def test_one_at_a_time_on_a_device(executor: Executor) -> None:
 
 def test_several_at_once_on_a_device_whose_clock_nothing_disturbs(settings: Settings, tmp_path: Path) -> None:
     device = Device("emulator", "qemu", "x86-64", Clock.SIMULATED, 1, uses_host_cores=True, at_once=3)
-    context = replace(
-        context_for(tmp_path), cache_folder=settings.cache_folder, environment=settings.environment, devices=(device,)
-    )
+    context = context_for(tmp_path, (device,))
+    here = replace(context.workspace, cache_folder=settings.cache_folder, environment=settings.environment)
+    context = replace(context, workspace=here)
     with contextlib.closing(LocalExecutor(context, 1)) as executor:
         futures = [executor.submit(Meet("emulator")) for _ in range(6)]
         assert sorted(future.result(_LIMIT_S) for future in futures) == [0, 0, 1, 1, 2, 2]

@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.run_record import read_run_record
 from autotune_loop.store.run_store import RunStore
 from targets.errors import RunFolderError
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
+from tests.run_specs import make_record, make_spec, make_task
 from tests.small_file_system import small_file_system
 
 PROJECT = Path(__file__).parents[2]
@@ -144,17 +146,27 @@ def test_where_there_is_no_run_there_is_nothing_to_resume(tmp_path: Path, make: 
 
 def test_a_resume_with_another_identity_names_every_difference(store: RunStore) -> None:
     store.close()
-    other = RunRecord({"generator": "harris", "halide": "22"}, {"rounds": "500"})
+    options = RunOptions.of(seed=7, rounds=500)
+    other = make_record(make_spec(make_task("harris"), options=options), halide_version="22")
     with pytest.raises(RunFolderError) as caught:
         RunStore(store.folder, "blur", other, resume=True)
     lines = caught.value.message.splitlines()[1:]
     assert lines == [
-        "  generator: the run has blur, now harris",
-        "  seed: the run has 1, now nothing",
-        "  halide: the run has nothing, now 22",
+        "  generators: the run has python blur as blur, now python harris as harris",
+        "  halide_version: the run has 21.0.0, now 22",
+        "  seed: the run has --seed 0, now --seed 7",
     ]
-    same = RunRecord(RECORD.identity, {"rounds": "500", "new": "x"})
-    RunStore(store.folder, "blur", same, resume=True).close()
+    more = make_record(make_spec(options=RunOptions.of(rounds=500)))
+    RunStore(store.folder, "blur", more, resume=True).close()
+    assert read_run_record(store.folder) == more, "what may change is what the run is asked from then on"
+
+
+def test_a_run_of_an_older_version_is_refused(store: RunStore) -> None:
+    store.close()
+    (store.folder / "run.toml").write_text("[identity]\ngenerator = 'blur'\n[settings]\nrounds = '9'\n")
+    with pytest.raises(RunFolderError, match="an earlier version of the SDK") as caught:
+        RunStore(store.folder, "blur", RECORD, resume=True)
+    assert "start a new run" in caught.value.next_step
 
 
 @pytest.mark.parametrize(

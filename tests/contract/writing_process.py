@@ -12,12 +12,13 @@ from itertools import count
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.store.run_record import FILE_NAME, RunRecord
+from autotune_loop.store.run_record import FILE_NAME
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measurement import Measurement
+from tests.run_specs import make_record
 
-RECORD = RunRecord({"generator": "blur", "seed": "1"}, {"rounds": "9"})
+RECORD = make_record()
 HEADER = """#include "Halide.h"
 inline void apply_schedule_blur(::Halide::Pipeline pipeline, ::Halide::Target target) {{
 {body}

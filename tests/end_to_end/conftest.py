@@ -10,12 +10,13 @@ import pytest
 
 from autotune_loop.run.result import TuneResult
 from autotune_loop.specification.objective import LOOKS
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.options import LearnOptions, SearchOptions
 from sdk.settings import Settings
+from tests.flat_tuning import tune_flat
 
 SMALL = ("width=192", "height=96")
-TINY_BATCH = SamplingOptions(batch_size=5, pool_factor=1.0, seed=3)
-QUICK_LEARNING = LearningOptions(epochs=5)
+TINY_BATCH = SearchOptions(batch_size=5, pool_factor=1.0, seed=3)
+QUICK_LEARNING = LearnOptions(epochs=5)
 
 Tune = Callable[..., TuneResult]
 
@@ -23,14 +24,12 @@ Tune = Callable[..., TuneResult]
 @pytest.fixture(scope="session")
 def tune(settings: Settings, forked_tensorflow: None) -> Tune:
     """`sdk.autotune` with the session's cache, small batches and one thread."""
-    from sdk import autotune
-
     return partial(
-        autotune,
+        tune_flat,
         parallelism=1,
         rounds=2,
-        sampling=TINY_BATCH,
-        learning=QUICK_LEARNING,
+        search=TINY_BATCH,
+        learn=QUICK_LEARNING,
         play_off_turns=LOOKS[0],
         settings=settings,
     )

@@ -44,5 +44,5 @@ def test_a_phone_is_tuned_for_under_the_emulator(
     assert "arm-64-android" in best.header.read_text()
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert any("static musl" in text and "do not run on this machine" in text for text in notices)
-    toolchain = read_run_record(tmp_path / "run").identity["toolchain"]
+    toolchain = read_run_record(tmp_path / "run").made_with.toolchain
     assert toolchain.startswith("zig ") and toolchain.endswith(" for aarch64-linux-musl, static")

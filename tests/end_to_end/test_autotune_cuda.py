@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-import sdk
 from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.specification.options import SearchOptions
 from sdk.settings import Settings
 from targets.halide_install import HalideInstall
 from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
+from tests.flat_tuning import tune_flat
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 from weights.network import Network
 from weights.weights_file import read_weights
 
-SAMPLING = SamplingOptions(batch_size=10, pool_factor=1.0, seed=3)
+SAMPLING = SearchOptions(batch_size=10, pool_factor=1.0, seed=3)
 
 
 def has_driver() -> bool:
@@ -59,13 +59,13 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     """Everything but the kernels is real; their times say nothing. The stand-in's blocks have at most 256 threads."""
     notices: list[str] = []
     environment = stand_in.environment(settings.environment, threads=256, processes=1)
-    result = sdk.autotune(
+    result = tune_flat(
         str(examples / "separable_filter.py"),
         target="cuda-sm86",
         parameters=SMALL,
         rounds=1,
-        sampling=SAMPLING,
-        learning=QUICK_LEARNING,
+        search=SAMPLING,
+        learn=QUICK_LEARNING,
         full_search_limit_s=3.0,
         run_folder=tmp_path / "run",
         settings=replace(settings, environment=environment),
@@ -81,7 +81,7 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     assert header is not None
     check_header(header, "separable_filter")
     recorded = (result.run_folder / "run.toml").read_text()
-    assert '"parallelism" = "20"' in recorded and "Anderson2021" in recorded
+    assert "\nparallelism = 20\n" in recorded and "Anderson2021" in recorded
     dropped = rows(result.run_folder, "SELECT stage, message FROM failures WHERE reason = 'unrunnable'")
     assert dropped and result.totals.failures["build: unrunnable"] == sum(stage == "build" for stage, _ in dropped)
     assert all("threads per block" in message and "256" in message for _, message in dropped)
@@ -103,11 +103,11 @@ def test_the_loop_on_a_real_card(examples: Path, settings: Settings, tmp_path: P
     """The card is this machine's own; its capability is 7.5 or more."""
     if not has_driver():
         pytest.skip("there is no CUDA driver")
-    result = sdk.autotune(
+    result = tune_flat(
         str(examples / "separable_filter.py"),
         target="cuda-sm75",
         rounds=2,
-        sampling=SAMPLING,
+        search=SAMPLING,
         run_folder=tmp_path / "run",
         settings=settings,
     )

@@ -220,15 +220,13 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
 
 
 def test_schedules_are_compared_on_each_device(lab: Lab, examples: Path) -> None:
-    from sdk import bench
+    from sdk import GeneratorSpec, RunOptions, bench
 
     results = bench(
-        str(examples / "separable_filter.py"),
+        GeneratorSpec(str(examples / "separable_filter.py"), SMALL),
         ["adams2019", "mullapudi2016"],
         device=["one", "phone"],
-        inventory=lab.inventory,
-        parameters=SMALL,
-        parallelism=1,
+        options=RunOptions.of(inventory=lab.inventory, parallelism=1),
         turns=1,
         settings=lab.settings,
     )

@@ -15,13 +15,15 @@ import pytest
 from autotune_loop.events import BatchDone, Event, event_to_dict
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.specification.options import SearchOptions
+from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs
+from sdk import resume
 from sdk.main import main
 from sdk.options.generator_spec import GeneratorSpec
 from sdk.settings import Settings
-from targets.errors import GeneratorError, RunFolderError, SdkError, UsageError
+from targets.errors import GeneratorError, SdkError, UsageError
 from targets.process.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
@@ -132,7 +134,9 @@ def test_a_search_that_hangs_is_stopped_and_told(tune: Tune, examples: Path, tmp
         tune(str(examples / "broken" / "hangs.py"), search_limit_s=2.0, run_folder=tmp_path / "run")
 
 
-def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(tune: Tune, examples: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(
+    tune: Tune, examples: Path, settings: Settings, tmp_path: Path
+) -> None:
     stop = StopSignal()
     seen: list[str] = []
 
@@ -147,9 +151,8 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(tune: Tune, example
     assert stopped.outcome is Outcome.INTERRUPTED and not stopped.best.confirmed
     assert 3 <= stopped.totals.samples_timed <= 5 and stopped.best.header is not None
     before = rows(folder, "SELECT symbol, median_ms FROM measurements ORDER BY rowid")
-    with pytest.raises(RunFolderError, match=r"seed: the run has 3, now 4"):
-        other = SamplingOptions(batch_size=5, pool_factor=1.0, seed=4)
-        tune(generator, parameters=SMALL, run_folder=folder, resume=True, sampling=other)
+    with pytest.raises(UsageError, match=r"This run was made with --seed 3, not --seed 4\. Resume it without --seed"):
+        resume(folder, changes={"seed": 4}, settings=settings)
     resumed = tune(generator, parameters=SMALL, run_folder=folder, resume=True, rounds=stopped.totals.rounds + 1)
     after = rows(folder, "SELECT symbol, median_ms FROM measurements ORDER BY rowid")
     assert after[: len(before)] == before and len(after) > len(before)
@@ -270,7 +273,7 @@ def test_equal_seeds_give_equal_batches(tune: Tune, examples: Path, tmp_path: Pa
         str(examples / "separable_filter.py"),
         parameters=SMALL,
         rounds=1,
-        sampling=TINY_BATCH,
+        search=TINY_BATCH,
         run_folder=tmp_path / "r",
     )
     query = "SELECT sample, schedule_sha256 FROM candidates WHERE round = 0 ORDER BY sample"
@@ -290,8 +293,8 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
         GeneratorSpec(str(examples / "matrix_product.py"), ("rows=32", "columns=32", "depth=32"), ((),), "product"),
     ]
     run = tmp_path / "run"
-    few = SamplingOptions(batch_size=3, pool_factor=1.0, seed=3)
-    options = {"incumbents": {"separable_filter": incumbent}, "run_folder": run, "sampling": few}
+    few = SearchOptions(batch_size=3, pool_factor=1.0, seed=3)
+    options = {"incumbents": {"separable_filter": incumbent}, "run_folder": run, "search": few}
     stop = StopSignal()
 
     def stop_once_both_have_had_a_batch(event: Event) -> None:
@@ -315,8 +318,8 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
     assert (blur.sample == "incumbent") == (blur.verdict.winner == blur.verdict.baseline)
     assert blur.default_ms is not None, "the default is timed beside them"
     assert (run / "samples" / "incumbent" / "0" / "kernel.schedule.h").is_file()
-    identity = read_run_record(run).identity
-    assert [task["name"] for task in json.loads(identity["tasks"])] == ["separable_filter", "product"]
+    tasks = read_run_record(run).spec.tasks
+    assert list(published_names(tasks)) == ["separable_filter", "product"]
     with pytest.raises(GeneratorError, match="incumbent .*shipped.schedule.h cannot be applied to this generator"):
         tune(generators, incumbents={"product": incumbent}, run_folder=tmp_path / "wrong")
     with pytest.raises(UsageError, match="could be for any of separable_filter, product"):

@@ -9,8 +9,8 @@ import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome
-from autotune_loop.specification.tune_request import SamplingOptions
-from sdk import bench
+from autotune_loop.specification.options import SearchOptions
+from sdk import GeneratorSpec, bench
 from sdk.settings import Settings
 from targets.errors import GeneratorError
 from targets.profile.loader import load_profile
@@ -37,10 +37,9 @@ def test_schedules_run_and_agree(architecture: str, settings: Settings, examples
     for target in ARCHITECTURES[architecture]:
         needs(target)
         results = bench(
-            str(examples / "separable_filter.py"),
+            GeneratorSpec(str(examples / "separable_filter.py"), tuple(TINY)),
             ["adams2019"],
             target=target,
-            parameters=TINY,
             turns=1,
             settings=settings,
         )
@@ -61,7 +60,7 @@ def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
         target="hexagon-v66",
         parameters=TINY,
         rounds=1,
-        sampling=SamplingOptions(batch_size=2, pool_factor=1.0, seed=3),
+        search=SearchOptions(batch_size=2, pool_factor=1.0, seed=3),
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED

@@ -12,7 +12,7 @@ import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome
-from autotune_loop.specification.tune_request import SamplingOptions
+from autotune_loop.specification.options import SearchOptions
 from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs
 from sdk import build
@@ -30,7 +30,7 @@ pytestmark = [
 ]
 # Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.
 TINY = ["width=128", "height=16", "channels=1"]
-TWO_SCHEDULES = SamplingOptions(batch_size=2, pool_factor=1.0, seed=3)
+TWO_SCHEDULES = SearchOptions(batch_size=2, pool_factor=1.0, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_run_and_a_build_with_the_sdks_tools(
         parameters=TINY,
         parallelism=4,
         rounds=1,
-        sampling=TWO_SCHEDULES,
+        search=TWO_SCHEDULES,
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED
@@ -58,9 +58,9 @@ def test_a_run_and_a_build_with_the_sdks_tools(
     check_run_folder(result, "separable_filter", "simulated")
     checked = rows(result.run_folder, "SELECT output_checked, median_ms FROM measurements WHERE purpose = 'sample'")
     assert checked and all(value == 1 and 1e-3 < median_ms < 10 for value, median_ms in checked)
-    identity = read_run_record(result.run_folder).identity
-    assert identity["toolchain"] == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, standalone"
-    assert identity["clock_model"].startswith("hexagon-sim ") and "clock_model_sha256" not in identity
+    record = read_run_record(result.run_folder)
+    assert record.made_with.toolchain == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, standalone"
+    assert record.made_with.clock_model.startswith("hexagon-sim ")
     made = build(
         generator,
         tmp_path / "build",
@@ -70,7 +70,7 @@ def test_a_run_and_a_build_with_the_sdks_tools(
         hexagon_sdk_root=root,
         settings=settings,
     )
-    assert made.toolchain == identity["toolchain"]
+    assert made.toolchain == record.made_with.toolchain
     simulator = next(root.rglob("hexagon-sim"))
     command = [simulator, "-mv66g_1024", "--timing", "--simulated_returnval", made.benchmark, "--", "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -93,7 +93,7 @@ def test_a_run_on_a_phones_dsp(tune: Tune, root: Path, examples: Path, tmp_path:
             parameters=TINY,
             parallelism=4,
             rounds=1,
-            sampling=SamplingOptions(batch_size=1, pool_factor=1.0, seed=3),
+            search=SearchOptions(batch_size=1, pool_factor=1.0, seed=3),
             inputs=KernelInputs(files={"input": image}),
             run_folder=tmp_path / "run",
             listen=events.append,
@@ -106,8 +106,8 @@ def test_a_run_on_a_phones_dsp(tune: Tune, root: Path, examples: Path, tmp_path:
     timed = rows(result.run_folder, "SELECT output_checked, median_ms, canary_s FROM measurements")
     assert timed and all(median_ms > 0 and canary_s == "[]" for _, median_ms, canary_s in timed)
     assert any(checked == 1 for checked, _, _ in timed)
-    identity = read_run_record(result.run_folder).identity
-    assert identity["toolchain"] == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, for QuRT"
-    assert identity["halide_target"] == "hexagon-32-qurt-hvx-hvx_128-hvx_v66"
-    assert identity["clock_model"].startswith("processor cycles of a device's DSP v66")
+    record = read_run_record(result.run_folder)
+    assert record.made_with.toolchain == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, for QuRT"
+    assert record.spec.profile.halide_target == "hexagon-32-qurt-hvx-hvx_128-hvx_v66"
+    assert record.made_with.clock_model.startswith("processor cycles of a device's DSP v66")
     assert any("on the DSP of phone" in event.text for event in events if isinstance(event, Notice))

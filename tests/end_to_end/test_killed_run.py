@@ -21,15 +21,13 @@ from tests.end_to_end.run_files import check_run_folder, rows
 SCRIPT = """
 import sys
 from pathlib import Path
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
-from sdk import autotune
+from tests.flat_tuning import tune_flat
 generator, folder, resume = sys.argv[1:4]
 def listen(event):
     if event.kind == "sample_measured":
         print(f"{event.round_index}/{event.task_index}/{event.sample_index}", flush=True)
-autotune(generator, parameters=sys.argv[4:], run_folder=Path(folder), resume=resume == "resume", parallelism=1,
-    rounds=500, sampling=SamplingOptions(batch_size=5, pool_factor=1.0, seed=3), learning=LearningOptions(epochs=5),
-    listen=listen)
+tune_flat(generator, parameters=sys.argv[4:], run_folder=Path(folder), resume=resume == "resume", parallelism=1,
+    rounds=500, batch_size=5, pool_factor=1.0, seed=3, epochs=5, listen=listen)
 """
 
 

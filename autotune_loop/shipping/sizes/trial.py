@@ -88,7 +88,7 @@ def try_sizes(
     """
     usable = frozenset(os.sched_getaffinity(0))
     cores = plan_cores(usable, len(usable) if place.device.uses_host_cores else 0)
-    turns = CoreTurns(place.folders.locks) if cores.take_turns else None
+    turns = CoreTurns(place.workspace.lock_folder) if cores.take_turns else None
     with (
         tempfile.TemporaryDirectory(prefix="sdk-sizes-") as text,
         # Nothing is timed here: others may build meanwhile, but not measure.
@@ -101,9 +101,9 @@ def try_sizes(
             place.device,
             place.profile,
             folder / "device",
-            place.folders.environment,
+            place.workspace.environment,
             cores.measure,
-            place.connections,
+            place.workspace.connections,
             place.tools.cache,
         )
         with contextlib.closing(transport):

@@ -5,28 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Event, Notice
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
-from autotune_loop.store.run_record import RunRecord
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
 from tests.measured_candidates import training_sample
+from tests.run_specs import make_record, make_spec
 from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256
 
 NUM_CORES = 2
-REQUEST = SimpleNamespace(learning=LearningOptions(epochs=1), sampling=SamplingOptions(), parallelism=NUM_CORES)
+SPEC = make_spec(parallelism=NUM_CORES, options=RunOptions.of(epochs=1))
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
-    made = RunStore(tmp_path / "run", "blur", RunRecord({}, {}), resume=False)
+    made = RunStore(tmp_path / "run", "blur", make_record(), resume=False)
     yield made
     made.close()
 
@@ -39,7 +38,7 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
     stranger = perturb_weights(baseline, 3.0, seed=4)
     truth = stranger if transferred_is_right else baseline
     heard: list[Event] = []
-    with Learner(store, stranger, REQUEST, os.environ, None, heard.append, baseline, is_transferred=True) as learner:
+    with Learner(store, stranger, SPEC, os.environ, None, heard.append, baseline, is_transferred=True) as learner:
         for number, search in enumerate(searches):
             times_ms = CostModel(truth, NUM_CORES).predict(search.featurizations())
             for schedule, time_ms in zip(search.schedules, times_ms, strict=True):
@@ -58,9 +57,9 @@ def test_the_order_of_measuring_does_not_matter(tmp_path: Path, searches, baseli
     samples = [(schedule.featurization_path, 1.0 + n % 7) for n, schedule in enumerate(searches[0].schedules)]
     learnt = []
     for name, ordered in (("forwards", samples), ("backwards", samples[::-1])):
-        store = RunStore(tmp_path / name, "blur", RunRecord({}, {}), resume=False)
+        store = RunStore(tmp_path / name, "blur", make_record(), resume=False)
         with Learner(
-            store, baseline, REQUEST, os.environ, None, lambda event: None, baseline, is_transferred=False
+            store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False
         ) as learner:
             for path, time_ms in ordered:
                 learner.add_sample(training_sample(path, time_ms, 1))
@@ -72,7 +71,7 @@ def test_the_order_of_measuring_does_not_matter(tmp_path: Path, searches, baseli
 
 def test_damaged_learnt_weights_may_be_deleted(store: RunStore, baseline: Weights) -> None:
     def learner() -> Learner:
-        return Learner(store, baseline, REQUEST, os.environ, None, lambda event: None, baseline, is_transferred=False)
+        return Learner(store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False)
 
     learner()
     path = store.updated_weights

@@ -10,34 +10,19 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.specification.run_context import BuildLimits, RunContext
-from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.specification.run_context import RunContext
 from devices.device import Clock, Device
 from devices.local.cores import plan_cores
-from devices.timing.measure_settings import KernelInputs
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.profile.loader import load_profile
 from tests.plain_tasks import Divide, Nap
+from tests.run_specs import make_context, make_spec, make_task
 
 _LISTENING = "0A"
 
 
 def _context(folder: Path) -> RunContext:
     usable = frozenset(os.sched_getaffinity(0))
-    return RunContext(
-        tasks=(TuningTask(GeneratorReference(folder / "none.py", GeneratorKind.PYTHON, "none"), "none"),),
-        profile=load_profile("x86-64"),
-        parallelism=1,
-        devices=(Device("local", "local", "x86-64", Clock.WALL, 1, True),),
-        connections=None,
-        inputs=KernelInputs(),
-        cores=plan_cores(usable, 0),
-        limits=BuildLimits(),
-        cache_folder=folder / "cache",
-        work_folder=folder / "work",
-        lock_folder=folder / "locks",
-        environment={},
-    )
+    spec = make_spec(make_task("none", folder / "none.py"), profile="x86-64", parallelism=1)
+    return make_context(spec, [Device("local", "local", "x86-64", Clock.WALL, 1, True)], folder, plan_cores(usable, 0))
 
 
 def _listening_sockets() -> set[str]:

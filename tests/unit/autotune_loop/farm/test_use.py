@@ -13,15 +13,15 @@ from autotune_loop.farm import worker_registry
 from autotune_loop.farm.device import FarmDevice, served_devices
 from autotune_loop.farm.use import DeviceWish
 from autotune_loop.farm.worker_registry import QueueWatch
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import BuildLimits, RunContext
-from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.specification.workspace import Workspace
 from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.local.cores import plan_cores
 from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
 from devices.timing.measure_settings import KernelInputs
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.profile.loader import load_profile
+from tests.run_specs import make_spec, make_task
 
 PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
 
@@ -65,20 +65,20 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
     secret = "a word that nobody else may read"
     connections = ConnectionSettings(tmp_path, tmp_path, (), tmp_path, "ann@here", tmp_path, (("pi", secret),))
     generator = tmp_path / "blur.py"
-    context = RunContext(
-        tasks=(TuningTask(GeneratorReference(generator, GeneratorKind.PYTHON, "blur"), "blur"),),
-        profile=load_profile("arm64"),
-        parallelism=4,
-        devices=(),
+    options = RunOptions.of(
+        inventory=str(tmp_path / "lab.toml"),
+        farm_certificates=str(tmp_path),
+        weights=str(tmp_path / "w.weights"),
+        incumbents={"": tmp_path / "now.h"},
         inputs=KernelInputs(files={"input": tmp_path / "input.raw"}),
-        connections=connections,
-        cores=plan_cores(frozenset(os.sched_getaffinity(0)), 0),
+    )
+    cores = plan_cores(frozenset(os.sched_getaffinity(0)), 0)
+    context = RunContext(
+        spec=make_spec(make_task("blur", generator), options=options),
+        devices=(),
+        inputs=options.inputs,
         limits=BuildLimits(),
-        cache_folder=tmp_path,
-        work_folder=tmp_path,
-        lock_folder=tmp_path,
-        environment={"PASSWORD": secret},
-        ndk_root=tmp_path,
+        workspace=Workspace(tmp_path, tmp_path, {"PASSWORD": secret}, tmp_path, cores, connections, None, tmp_path),
     )
     generator.write_text("import halide")
     (tmp_path / "input.raw").write_text("pixels")

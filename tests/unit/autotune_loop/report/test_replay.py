@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autotune_loop.report.recorded_run import read_recorded_run
 from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest, replay
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions
+from autotune_loop.specification.options import RunOptions
 from sdk.settings import Settings
 from targets.errors import RunFolderError, WeightsError
 from targets.halide_install import HalideInstall
 from targets.process.stop_signal import StopSignal
+from targets.profile.profile import AutoschedulerChoice
 from tests.recorded_run_folder import write_run_folder
+from tests.run_specs import make_spec
 from weights.baseline import baseline_weights
 from weights.weights_file import Weights
 
@@ -34,9 +37,7 @@ def run(
     heard: list[ReplayedRound] = []
     request = ReplayRequest(
         folder,
-        SamplingOptions(batch_size=10),
-        LearningOptions(epochs=5),
-        rounds,
+        RunOptions.of(batch_size=10, epochs=5, rounds=rounds),
         weights,
         settings.environment,
         scratch,
@@ -68,8 +69,10 @@ def test_what_cannot_be_replayed_is_one_message(
     damage: str, settings: Settings, halide: HalideInstall, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    identity = {"autoscheduler": "Mullapudi2016"} if damage == "autoscheduler" else {}
-    write_run_folder(folder, 3, identity)
+    spec = make_spec()
+    if damage == "autoscheduler":
+        spec = replace(spec, profile=replace(spec.profile, autoscheduler=AutoschedulerChoice("Mullapudi2016", {})))
+    write_run_folder(folder, 3, spec=spec)
     weights: Weights | None = None
     if damage == "features":
         for path in folder.rglob("*.featurization"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from autotune_loop.report.run_page import PageOptions, print_page, summarise
 from targets.errors import RunFolderError
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
+from tests.run_specs import make_spec, make_task
 
 SAMPLES = 80
 _LARGEST_PAGE_BYTES = 5_000_000
@@ -92,7 +94,9 @@ def test_a_damaged_run_is_one_message(folder: Path, tmp_path: Path, damage: str)
 
 def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> None:
     hostile = "</script><img src=x onerror=alert(1)>"
-    write_run_folder(tmp_path / "run", 3, {"generator": hostile})
+    task = make_task("harris")
+    task = replace(task, reference=replace(task.reference, name=hostile))
+    write_run_folder(tmp_path / "run", 3, spec=make_spec(task))
     page = print_page(read_recorded_run(tmp_path / "run"), PageOptions({hostile: 1.0}))
     assert hostile not in page and "<img" not in page
 
@@ -105,7 +109,7 @@ def test_a_run_that_has_timed_nothing_yet_has_a_page(tmp_path: Path) -> None:
 
 
 def test_emulated_times_are_called_so(tmp_path: Path) -> None:
-    write_run_folder(tmp_path / "run", 3, {"clock": "emulated"})
+    write_run_folder(tmp_path / "run", 3, clock="emulated")
     assert "All times are emulated time" in print_page(read_recorded_run(tmp_path / "run"), PageOptions())
 
 

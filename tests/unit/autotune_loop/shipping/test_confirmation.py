@@ -14,6 +14,7 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.confirmation import confirm_winner
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.run_schedule import read_run_schedules
+from autotune_loop.specification.options import DeviceOptions
 from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
@@ -55,7 +56,7 @@ def test_what_wins_ships_with_its_new_times_and_what_does_not_stays(
         header.write_text(schedule_of(li2018(sources.halide, 2), program, profile))
         (run,) = read_run_schedules(folder)
         workbench = Workbench(sources.halide, ContentCache(settings.cache_folder), sources.compiler)
-        place = open_trial_place(run, (), None, None, workbench, settings, lambda step: None)
+        place = open_trial_place(run, DeviceOptions(), workbench, settings, lambda step: None)
         assert place.device.threads == 2, "as many as the schedule was made for"
 
         times = confirm_winner(run, program, in_use, place, None, lambda step: None).times

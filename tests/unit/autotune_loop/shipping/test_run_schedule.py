@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from autotune_loop.shipping.provenance import make_provenance, without_folder
 from autotune_loop.shipping.recorded_times import RecordedTime
 from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.shipping.tuned_task import tuned_tasks
-from autotune_loop.specification.objective import Objective, ObjectiveKind, objective_from_json
+from autotune_loop.specification.objective import Objective, ObjectiveKind
+from autotune_loop.specification.options import PlayOffOptions, RunOptions
 from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_record import read_run_record
+from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.timing.measure_settings import KernelInputs
 from targets.errors import RunFolderError
 from tests.tuned_run_folder import ESTIMATE
@@ -60,44 +62,53 @@ def test_nothing_of_the_machine_is_told(run: Path) -> None:
 
 
 def test_a_run_of_several_generators(run: Path) -> None:
-    tasks = [
-        {"name": name, "generator": "product", "generator_sha256": "", "function_name": "product", "parameters": {}}
-        for name in ("product", "product_argset1")
-    ]
-    text = (run / "run.toml").read_text()
-    files = json.dumps(["/one.py", "/two.py"])
-    text = text.replace(
-        "[settings]", f"tasks = {json.dumps(json.dumps(tasks))}\n[settings]\ngenerator_files = '{files}'"
-    )
-    (run / "run.toml").write_text(text)
-    one, two = tuned_tasks(run, read_run_record(run))
+    old = read_run_record(run)
+    (task,) = old.spec.tasks
+    files = (Path("/one.py"), Path("/two.py"))
+    tasks = tuple(replace(task, reference=replace(task.reference, file=file)) for file in files)
+    hashes = old.made_with.generator_sha256 * 2
+    RunRecord(replace(old.spec, tasks=tasks), replace(old.made_with, generator_sha256=hashes)).write(run)
+    one, two = tuned_tasks(read_run_record(run))
     assert (one.name, one.index, two.name, two.index) == ("product", 0, "product_argset1", 1)
-    assert (one.generator_file, two.generator_file) == (Path("/one.py"), Path("/two.py"))
-    for old, new in (("product_argset1", "../x"), ('", "/two.py', ""), ('\\"parameters\\": {}', '\\"parameters\\": 3')):
-        assert old in text
-        (run / "run.toml").write_text(text.replace(old, new))
+    assert (one.generator_file, two.generator_file) == files
+    text = (run / "run.toml").read_text()
+    for before, after in (
+        ('function_name = "product"', 'function_name = "../x"'),
+        (f'generator_sha256 = ["{hashes[0]}", ', "generator_sha256 = ["),
+        ('[spec.tasks.parameters]\nvariant = "0"\n', "[spec.tasks]\nparameters = 3\n"),
+    ):
+        assert before in text
+        (run / "run.toml").write_text(text.replace(before, after))
         with pytest.raises(RunFolderError, match="is damaged"):
-            tuned_tasks(run, read_run_record(run))
+            read_run_record(run)
 
 
 def test_what_it_was_timed_with_is_kept(run: Path) -> None:
     (found,) = read_run_schedules(run)
-    assert (found.inputs, found.objective) == (KernelInputs(), Objective()), "an older run does not tell"
+    assert (found.inputs, found.objective) == (KernelInputs(), Objective())
     worst = Objective(ObjectiveKind.WORST, {"board": 2.0}, worst_tolerance=0.125)
-    told = 'input_seed = \'7\'\ninput_sizes = \'{"input": "9x9"}\'\ninput_scalars = \'{"gain": "2"}\'\n[settings]'
-    text = (run / "run.toml").read_text()
-    (run / "run.toml").write_text(text.replace("[settings]", f"{told}\nobjective_options = '{worst.to_json()}'"))
+    inputs = KernelInputs(7, {"input": "9x9"}, {"gain": "2"}, {"input": Path("/mine.npy")})
+    old = read_run_record(run)
+    options = RunOptions(inputs=inputs, play_off=PlayOffOptions(worst))
+    replace(old, spec=replace(old.spec, options=options)).write(run)
     (found,) = read_run_schedules(run)
-    assert found.inputs == KernelInputs(seed=7, sizes={"input": "9x9"}, scalars={"gain": "2"})
+    assert found.inputs == replace(inputs, files={}), "the user's own data is left out"
     assert found.objective == worst
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '["best", {}, 0]', '["mean", {"a": 0}, 0]', '["mean", {}, NaN]', "[" * 3000]
+    "text", ["3", "[]", 'kind = "best"', "device_weights = {a = 0}", "worst_tolerance = nan", "worst_tolerance = -1"]
 )
-def test_what_is_no_objective_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        objective_from_json(text)
+def test_what_is_no_objective_is_refused(run: Path, text: str) -> None:
+    content = (run / "run.toml").read_text()
+    table = content[content.index("[spec.options.play_off.objective]") : content.index("[spec.options.play_off.incum")]
+    wrong = f"[spec.options.play_off.objective]\n{text}\n"
+    if "=" not in text:
+        turns = "[spec.options.play_off]\nturns = 64\n"
+        content, wrong = content.replace(turns, f"{turns}objective = {text}\n"), ""
+    (run / "run.toml").write_text(content.replace(table, wrong))
+    with pytest.raises(RunFolderError, match=r"'spec\.options\.play_off\.objective"):
+        read_run_record(run)
 
 
 def test_the_words_of_a_play_off_tell_what_it_was_against(run: Path) -> None:
@@ -141,13 +152,19 @@ def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
     [
         ("run.toml", None, "is not a run folder"),
         ("run.toml", "[identity", "run.toml is damaged"),
-        ("run.toml", "[identity]\n[settings]\n", "profile.* must be"),
-        ("run.toml", ("halide_target", "x86-64-linux-mmx9"), "halide_target.*mmx9"),
-        ("run.toml", ("profile", "../../etc"), "profile.* must be the name of a profile"),
-        ("run.toml", ("argsets", "[3]"), "argsets.* must be a table"),
-        ("run.toml", ("argsets", "[" * 3000), "argsets.* must be JSON"),
-        ("run.toml", ("parallelism", "2'\ninput_sizes='3"), "input_sizes.* must be a table"),
-        ("run.toml", ("function_name", "a b"), "function_name.* must be the name of a C function"),
+        ("run.toml", "[identity]\n[settings]\n", "an earlier version of the SDK"),
+        ("run.toml", "schema_version = 2\n", "the key 'spec.tasks' is missing"),
+        ("run.toml", "schema_version = 3\n", "a later version of the SDK"),
+        (
+            "run.toml",
+            ("halide_target", '"x86-64-linux-mmx9"'),
+            "'spec.profile.halide_target': 'mmx9' is not a feature of a Halide target",
+        ),
+        ("run.toml", ("[spec.profile]\nname", '"../../etc"'), "must be the name of a profile"),
+        ("run.toml", ("variant", "3"), r"'spec\.tasks\[0\]\.parameters\.variant' must be a string"),
+        ("run.toml", ("variant", "[" * 3000), "run.toml is damaged"),
+        ("run.toml", ("parallelism", '"2"'), r"'spec\.parallelism' must be an integer"),
+        ("run.toml", ("function_name", '"a b"'), "must be the name of a C function"),
         (f"samples/{NAME}.schedule.h", None, "has no winner to ship"),
         (f"samples/{NAME}.schedule.h", "", "has no function"),
         (f"samples/{NAME}.schedule.h", b"\xff\x00", "cannot be read"),
@@ -179,8 +196,10 @@ def test_a_damaged_run_is_one_message(
         case bytes():
             path.write_bytes(content)
         case (key, value):
-            lines = path.read_text().splitlines()
-            path.write_text("\n".join(f"{key} = '{value}'" if line.startswith(f"{key} =") else line for line in lines))
+            text = path.read_text()
+            changed = re.sub(rf"(?<=[\n\[{{])({re.escape(key)} = )[^\n]*", lambda found: found[1] + value, text)
+            assert changed != text
+            path.write_text(changed)
     with pytest.raises(RunFolderError, match=words) as caught:
         read_run_schedules(run)
     assert caught.value.next_step and "\n" not in str(caught.value)

@@ -7,19 +7,21 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
-from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.sample_file import Sample, write_sample
 from targets.errors import RunFolderError
+from tests.run_specs import make_record, make_spec
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
 from weights.network import Network
 
-IDENTITY = {"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}
+TOLD = {"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}
 
 
-def make_run(folder: Path, count: int = 2, **identity: str) -> Path:
+def make_run(folder: Path, count: int = 2, **told: str) -> Path:
     (folder / "samples" / "batch_0_0").mkdir(parents=True)
-    if identity:
-        RunRecord({**IDENTITY, **identity}, {}).write(folder)
+    if told:
+        told = {**TOLD, **told}
+        spec = make_spec(profile=told["profile"], parallelism=int(told["parallelism"]))
+        make_record(spec, devices=(told["device"],), clock=told["clock"]).write(folder)
     for index in range(count):
         (folder / f"samples/batch_0_0/{index}").mkdir()
         sample = Sample(random_featurization(seed=index), 1.0 + index, 7, index)
@@ -42,11 +44,11 @@ def test_a_folder_of_bare_samples_says_nothing_of_its_device(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("profile", "riscv"), ("device", "board"), ("clock", "wall"), ("parallelism", "2")]
+    ("key", "value"), [("profile", "riscv64-rvv"), ("device", "board"), ("clock", "wall"), ("parallelism", "2")]
 )
 def test_what_differs_is_never_mixed(tmp_path: Path, key: str, value: str) -> None:
     runs = [make_run(tmp_path / "a", profile="arm64"), make_run(tmp_path / "b", 2, **{key: value})]
-    with pytest.raises(RunFolderError, match=f"with {key} {value}, .*/a with {IDENTITY[key]}"):
+    with pytest.raises(RunFolderError, match=f"with {key} {value}, .*/a with {TOLD[key]}"):
         load_recorded_samples(runs, None)
 
 
@@ -56,7 +58,7 @@ def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_for_another_network_is_one_message(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "a", profile="cuda-sm80", autoscheduler="Anderson2021")
+    run = make_run(tmp_path / "a", profile="cuda-sm80")
     assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
     with pytest.raises(RunFolderError, match=r"/a are for .* Anderson2021, but the weights .* Adams2019"):
         load_recorded_samples([run], None, Network.ADAMS2019)
@@ -84,8 +86,11 @@ def test_where_there_are_no_samples_that_is_said(tmp_path: Path, make: str) -> N
         load_recorded_samples([path], None)
 
 
-@pytest.mark.parametrize("parallelism", ["many", "", "-1", "0", "1.5"])
+@pytest.mark.parametrize("parallelism", ["'many'", "''", "-1", "0", "1.5"])
 def test_a_record_with_a_wrong_number_is_one_message(tmp_path: Path, parallelism: str) -> None:
-    run = make_run(tmp_path / "a", parallelism=parallelism)
-    with pytest.raises(RunFolderError, match="expected a whole number from 1"):
+    run = make_run(tmp_path / "a", profile="arm64")
+    text = (run / "run.toml").read_text()
+    assert "\nparallelism = 4\n" in text
+    (run / "run.toml").write_text(text.replace("\nparallelism = 4\n", f"\nparallelism = {parallelism}\n", 1))
+    with pytest.raises(RunFolderError, match=r"'spec\.parallelism' must be an integer of at least 1"):
         load_recorded_samples([run], None)

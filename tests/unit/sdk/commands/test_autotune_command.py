@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 import pytest
 
 from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.run.result import Outcome
+from autotune_loop.run.result import Outcome, TuneResult
 from autotune_loop.specification.objective import Objective, ObjectiveKind
-from autotune_loop.specification.tune_request import LearningOptions, SamplingOptions, TuneRequest
+from autotune_loop.specification.options import (
+    DeviceOptions,
+    FarmOptions,
+    LearnOptions,
+    Limits,
+    MeasureOptions,
+    PlayOffOptions,
+    RunOptions,
+    SearchOptions,
+)
+from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs
 from sdk.commands import autotune as command
 from sdk.commands.autotune_follow_up import follow_up
 from sdk.main import main
-from sdk.options.autotune_arguments import DEFAULTS, AutotuneArguments
-from sdk.options.autotune_call import AutotuneCall, read_arguments
+from sdk.options.autotune_options import CommandOptions, given_generators, run_options
 from sdk.options.generator_spec import GeneratorSpec
+from sdk.options.resume_options import resumed_options
 from sdk.project.file import Project, find_project
 from targets.errors import UsageError
+from tests.run_specs import make_record, make_spec, make_task
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
 
@@ -36,100 +47,71 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def given(arguments: str, monkeypatch: pytest.MonkeyPatch) -> AutotuneArguments:
+def typed(arguments: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, object], CommandOptions]:
     """What the command makes of a command line."""
-    seen: list[AutotuneArguments] = []
-    monkeypatch.setattr(command, "_run", seen.append)
+    seen: list[tuple[dict[str, object], CommandOptions]] = []
+    monkeypatch.setattr(command, "_run", lambda *asked: seen.append(asked))
     assert main(["autotune", *shlex.split(arguments)]) == 0
     return seen[0]
 
 
-def call_for(arguments: str, monkeypatch: pytest.MonkeyPatch) -> AutotuneCall:
-    return read_arguments(given(arguments, monkeypatch), Project(Path.cwd()))
+def options_for(arguments: str, monkeypatch: pytest.MonkeyPatch, project: Project | None = None) -> RunOptions:
+    return run_options(typed(arguments, monkeypatch)[0], project or Project(Path.cwd()))
 
 
-def test_the_parameters_are_the_fields() -> None:
-    parameters = inspect.signature(command.autotune).parameters
-    assert {name: parameter.default for name, parameter in parameters.items()} == {
-        field.name: field.default for field in fields(AutotuneArguments)
-    }
+def generators_for(arguments: str, monkeypatch: pytest.MonkeyPatch, project: Project) -> tuple[GeneratorSpec, ...]:
+    return given_generators(typed(arguments, monkeypatch)[0], project)
 
 
 def test_nothing_but_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert given("blur.py", monkeypatch) == replace(DEFAULTS, generator=["blur.py"])
-    call = call_for("blur.py", monkeypatch)
-    assert (call.target, call.devices, call.inventory) == (None, (), None)
-    assert call.generators == (GeneratorSpec("blur.py"),)
-    assert (call.incumbents, call.objective, call.play_off_turns) == ({}, Objective(), TuneRequest.play_off_turns)
-    assert (call.rounds, call.budget_s, call.run_folder, call.resume) == (TuneRequest.rounds, None, None, False)
-    assert (call.sampling, call.learning) == (SamplingOptions(), LearningOptions())
-    assert (call.inputs, call.input_files) == (KernelInputs(), {})
-    assert (call.search_limit_s, call.full_search_limit_s, call.memory_limit_bytes) == (
-        TuneRequest.search_limit_s,
-        None,
-        None,
-    )
+    values, asked = typed("blur.py", monkeypatch)
+    assert (values, asked) == ({"generator": ("blur.py",)}, CommandOptions())
+    assert given_generators(values, Project(Path.cwd())) == (GeneratorSpec("blur.py"),)
+    assert run_options(values, Project(Path.cwd())) == RunOptions()
 
 
 def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "now.h").write_text("")
     numpy.save(folder / "photo.npy", numpy.zeros((4, 6), numpy.uint8))
-    arguments = given(
+    values, asked = typed(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
         " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --hexagon-sdk-root sdks/4.5"
         " --incumbent tuned_blur=now.h --objective weighted --device-weight pi=2 --play-off-turns 20"
         " --worst-tolerance 0.01 --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
-        " --diversity 0 -j 3 --search-limit 30 --full-search-limit 2m --memory-limit 4G --json --quiet",
+        " --diversity 0 -j 3 --search-limit 30 --full-search-limit 2m --memory-limit 4G --held-out-share 0.1"
+        " --scheduler tls://lab --farm-certificates farm --priority high --json --quiet",
         monkeypatch,
     )
-    assert (arguments.as_json, arguments.quiet, arguments.plain) == (True, True, False)
-    assert read_arguments(arguments, Project(folder)) == AutotuneCall(
-        generators=(
-            GeneratorSpec(
-                "blur.py:blur", ("radius=3", "tiles=true"), (("a=1", "b=2"), ("a=3",)), function_name="tuned_blur"
-            ),
+    assert asked == CommandOptions(run_folder=Path("runs/here"), as_json=True, quiet=True)
+    assert given_generators(values, Project(folder)) == (
+        GeneratorSpec(
+            "blur.py:blur", ("radius=3", "tiles=true"), (("a=1", "b=2"), ("a=3",)), function_name="tuned_blur"
         ),
-        target="arm64",
-        devices=("pi", "label:lab"),
-        inventory=Path("lab.toml"),
-        patience_s=3600.0,
-        clock=None,
-        hexagon_sdk_root=Path("sdks/4.5"),
-        scheduler=None,
-        farm_certificates=None,
-        priority=RunPriority.NORMAL,
-        incumbents={"tuned_blur": Path("now.h")},
-        objective=Objective(ObjectiveKind.WEIGHTED, {"pi": 2.0}, 0.01),
-        play_off_turns=20,
-        parallelism=4,
-        run_folder=Path("runs/here"),
-        resume=False,
-        rounds=7,
-        budget_s=600.0,
-        weights="mine.weights",
-        sampling=SamplingOptions(batch_size=16, pool_factor=3.0, random_share=0.5, diversity=0.0, seed=9),
-        learning=LearningOptions(loss="rank", epochs=20, learning_rate=0.01),
-        inputs=KernelInputs(seed=5, sizes={"in": "64x48", "out": "60x44"}, scalars={"gain": "-1.5", "on": "true"}),
-        input_files={"image": Path("photo.npy")},
-        build_jobs=3,
-        search_limit_s=30.0,
-        full_search_limit_s=120.0,
-        memory_limit_bytes=4 * 2**30,
+    )
+    assert run_options(values, Project(folder)) == RunOptions(
+        DeviceOptions("arm64", ("pi", "label:lab"), Path("lab.toml"), None, Path("sdks/4.5"), 4),
+        FarmOptions("tls://lab", Path("farm"), RunPriority.HIGH),
+        KernelInputs(5, {"in": "64x48", "out": "60x44"}, {"gain": "-1.5", "on": "true"}, {"image": Path("photo.npy")}),
+        MeasureOptions(patience_s=3600.0),
+        Limits(7, 600.0, 3, 30.0, 120.0, 4 * 2**30),
+        SearchOptions(batch_size=16, pool_factor=3.0, random_share=0.5, diversity=0.0, seed=9),
+        LearnOptions("mine.weights", "rank", 20, 0.01, 0.1),
+        PlayOffOptions(Objective(ObjectiveKind.WEIGHTED, {"pi": 2.0}, 0.01), 20, {"tuned_blur": Path("now.h")}),
     )
 
 
 def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = given("g.py -t x -p a=1 -f n -r qemu -n 2 -s 3 -b d -w w -j 1 -q", monkeypatch)
-    long = given(
+    short = typed("g.py -t x -p a=1 -f n -r qemu -n 2 -s 3 -b d -w w -j 1 -q", monkeypatch)
+    long = typed(
         "g.py --target x --parameter a=1 --function-name n --device qemu --num-batches 2 --batch-size 3"
         " --run-dir d --weights w --jobs 1 --quiet",
         monkeypatch,
     )
     assert short == long
-    assert given("--plain", monkeypatch).plain
-    assert given("--resume", monkeypatch).resume
+    assert typed("--plain", monkeypatch)[1].plain
+    assert typed("--resume", monkeypatch)[1].resume
 
 
 @pytest.mark.parametrize(
@@ -140,28 +122,28 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--search-limit 1d", "--search-limit: '1d' is not a duration."),
         ("--full-search-limit ''", "--full-search-limit: '' is not a duration."),
         ("--memory-limit lots", "--memory-limit: 'lots' is not an amount of memory. Write it as 4G or 512M."),
-        ("--objective best", "--objective must be mean, worst or weighted, not 'best'."),
+        ("--objective best", "--objective must be one of mean, worst, weighted, not 'best'."),
         ("--device-weight pi", "--device-weight 'pi' is not NAME=NUMBER, such as pi5=2."),
         ("--device-weight pi=0", "--device-weight 'pi=0' is not NAME=NUMBER"),
         ("--device-weight pi=1 --objective worst", "--device-weight goes with --objective weighted, not worst."),
-        ("--worst-tolerance 1", "--worst-tolerance must be a share from 0 to below 1, not 1."),
+        ("--worst-tolerance 1", "--worst-tolerance must be a share from 0 to below 1, not 1.0."),
         ("--incumbent no.h", "--incumbent: there is no file no.h."),
-        ("--play-off-turns 7", "Invalid value for '--play-off-turns'"),
-        ("-s 1", "Invalid value for '--batch-size' / '-s': "),
-        ("-n 0", "Invalid value for '--num-batches' / '-n'"),
+        ("--play-off-turns 7", "--play-off-turns must be an integer of at least 8, not 7."),
+        ("-s 1", "--batch-size must be an integer from 2 to 1000, not 1."),
+        ("-n 0", "--num-batches must be an integer of at least 1, not 0."),
         ("-n many", "Invalid value for '--num-batches' / '-n': "),
-        ("--epochs 0", "Invalid value for '--epochs'"),
-        ("--parallelism 0", "Invalid value for '--parallelism'"),
-        ("-j 0", "Invalid value for '--jobs' / '-j'"),
-        ("--loss square", "--loss must be relative_throughput or rank, not 'square'."),
-        ("--learning-rate 0", "--learning-rate must be above 0 and at most 1, not 0."),
-        ("--learning-rate nan", "--learning-rate must be above 0 and at most 1, not nan."),
-        ("--pool-factor 0.5", "--pool-factor must be from 1 to 100, not 0.5."),
-        ("--pool-factor inf", "--pool-factor must be from 1 to 100, not inf."),
-        ("--random-share 1.5", "--random-share must be from 0 to 1, not 1.5."),
-        ("--diversity nan", "--diversity must be from 0 to 1e+06, not nan."),
-        ("--seed -1", "--seed must be from 0 to 2147483647, not -1."),
-        ("--input-seed 9223372036854775808", "--input-seed must be from 0 to 9223372036854775807"),
+        ("--epochs 0", "--epochs must be an integer of at least 1, not 0."),
+        ("--parallelism 0", "--parallelism must be an integer of at least 1, not 0."),
+        ("-j 0", "--jobs must be an integer of at least 1, not 0."),
+        ("--loss square", "--loss must be one of relative_throughput, rank, not 'square'."),
+        ("--learning-rate 0", "--learning-rate must be a number above 0 and at most 1, not 0.0."),
+        ("--learning-rate nan", "--learning-rate must be a number of at most 1, not nan."),
+        ("--pool-factor 0.5", "--pool-factor must be a number from 1 to 100, not 0.5."),
+        ("--pool-factor inf", "--pool-factor must be a number from 1 to 100, not inf."),
+        ("--random-share 1.5", "--random-share must be a number from 0 to 1, not 1.5."),
+        ("--diversity nan", "--diversity must be a number from 0 to 1000000, not nan."),
+        ("--seed -1", "--seed must be an integer from 0 to 2147483647, not -1."),
+        ("--input-seed 9223372036854775808", "--input-seed must be an integer from 0 to 9223372036854775807"),
         ("-p radius", "Generator parameter 'radius' must have the form key=value, such as -p radius=3."),
         ("-p target=host", "Generator parameter 'target' is set by the SDK."),
         ("-f 3d", "'3d' cannot be a function's name."),
@@ -170,7 +152,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--generator-arg-sets 'a=1 b'", "--generator-arg-sets: Generator parameter 'b' must have the form"),
         ("--generator-arg-sets 'a=1;a=2'", "--generator-arg-sets: the set 'a=1;a=2' names a parameter twice."),
         ("--generator-arg-sets 'a=1 a=1'", "--generator-arg-sets: the set 'a=1' is there twice."),
-        ("-r qemu -r local", "--device qemu cannot be joined by another device: their times do not compare."),
+        ("-r qemu -r local", "--device qemu cannot be combined with another device: their times do not compare."),
         ("-r pluto", "There is no device 'pluto'"),
         ("--device-patience long", "--device-patience: 'long' is not a duration."),
         ("--size in=", "--size 'in=' is not of the form NAME=VALUE. Such as input=1920x1080."),
@@ -182,7 +164,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--input in=gone.npy", "--input in=gone.npy: there is no such file."),
         ("--input in=blur.py --size in=4x4", "--input in takes its size from its file: leave out --size in."),
         ("--resume --run-dir gone", "--resume: gone holds no run (it has no run.toml)."),
-        ("--plain --json", "--plain and --json exclude each other: give one of them."),
+        ("--plain --json", "--plain and --json exclude each other. Leave one of them out."),
         ("--target", "requires an argument"),
         ("--frobnicate", "No such option: --frobnicate"),
     ],
@@ -225,13 +207,41 @@ def test_the_project_fills_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (folder / "sdk.toml").write_text(PROJECT)
     below = folder / "below"
     below.mkdir()
-    call = read_arguments(given("", monkeypatch), find_project(folder))
-    assert (call.generators, call.target, call.budget_s) == ((GeneratorSpec("source/blur.py:blur"),), "arm64", 120.0)
-    call = read_arguments(given("blur -t host --budget 5s", monkeypatch), find_project(folder))
-    assert (call.generators, call.target, call.budget_s) == ((GeneratorSpec("source/blur.py:blur"),), "host", 5.0)
+    project, blur = find_project(folder), (GeneratorSpec("source/blur.py:blur"),)
+    options = options_for("", monkeypatch, project)
+    assert (options.devices.target, options.limits.budget_s) == ("arm64", 120.0)
+    assert generators_for("", monkeypatch, project) == blur
+    options = options_for("blur -t host --budget 5s", monkeypatch, project)
+    assert (options.devices.target, options.limits.budget_s) == ("host", 5.0)
+    assert generators_for("blur", monkeypatch, project) == blur
+    assert options_for("-r pi", monkeypatch, project).devices.target is None, "devices that are named have a target"
     monkeypatch.chdir(below)
-    call = read_arguments(given("other.py", monkeypatch), find_project(below))
-    assert (call.generators[0].generator, call.target) == ("other.py", "arm64")
+    project = find_project(below)
+    assert generators_for("other.py", monkeypatch, project) == (GeneratorSpec("other.py"),)
+    assert options_for("other.py", monkeypatch, project).devices.target == "arm64"
+
+
+def test_the_project_has_defaults_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "sdk.toml").write_text(
+        'budget = "2m"\n[autotune]\nbudget = "5m"\nbatch_size = 8\nmemory_limit = "2G"\ndevice_weight = {pi = 2}\n'
+    )
+    options = options_for("blur.py -s 4", monkeypatch, find_project(folder))
+    assert (options.limits.budget_s, options.search.batch_size) == (300.0, 4)
+    assert options.limits.memory_limit_bytes == 2 * 2**30
+    assert options.play_off.objective == Objective(ObjectiveKind.WEIGHTED, {"pi": 2.0})
+    for wrong, words in (
+        ("batch_sise = 8", "unknown key 'batch_sise' in [autotune]; the nearest is 'batch_size'"),
+        ("batch_size = 1", "batch_size must be an integer from 2 to 1000, not 1."),
+        ('budget = "soon"', "budget: 'soon' is not a duration."),
+        ("resume = true", "unknown key 'resume'"),
+    ):
+        (folder / "sdk.toml").write_text(f"[autotune]\n{wrong}\n")
+        monkeypatch.undo()
+        monkeypatch.chdir(folder)
+        assert main(["autotune", "blur.py"]) == 2
+        assert f"{folder}/sdk.toml: {words}" in capsys.readouterr().err
 
 
 LISTED = """
@@ -251,15 +261,16 @@ def test_a_project_that_lists_generators_tunes_all_in_one_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "sdk.toml").write_text(LISTED)
+    project = find_project(folder)
     blur = GeneratorSpec("source/blur.py:blur", ("radius=2", "tiles=1"), incumbent=folder / "now.h")
-    call = read_arguments(given("-p tiles=1", monkeypatch), find_project(folder))
     sharpen = GeneratorSpec("sharpen.cpp", ("tiles=1",), (("a=1",), ("a=2",)), "fast_sharpen")
-    assert call.generators == (blur, sharpen)
-    call = read_arguments(given("blur other.py -p tiles=1", monkeypatch), find_project(folder))
-    assert call.generators == (blur, GeneratorSpec("other.py", ("tiles=1",)))
-    parsed = given("blur other.py -f name", monkeypatch)
+    assert generators_for("-p tiles=1", monkeypatch, project) == (blur, sharpen)
+    assert generators_for("blur other.py -p tiles=1", monkeypatch, project) == (
+        blur,
+        GeneratorSpec("other.py", ("tiles=1",)),
+    )
     with pytest.raises(UsageError, match="--function-name cannot be given to several generators"):
-        read_arguments(parsed, find_project(folder))
+        generators_for("blur other.py -f name", monkeypatch, project)
 
 
 def test_a_bad_budget_of_the_project_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,54 +281,126 @@ def test_a_bad_budget_of_the_project_names_the_file(folder: Path, capsys: pytest
 
 def test_resume_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "tuned" / "blur-host-1").mkdir(parents=True)
-    assert main(["autotune", "blur.py", "-f", "blur", "--resume"]) == 2
+    for arguments, words in (
+        (["blur.py", "-t", "host"], "--resume: there is no run of blur.py for host in "),
+        ([], "There is no run in "),
+        (["tuned/blur-host-1"], "--resume: tuned/blur-host-1 holds no run (it has no run.toml)."),
+    ):
+        assert main(["autotune", *arguments, "--resume"]) == 2
+        assert capsys.readouterr().err.startswith(f"sdk: {words}")
+
+
+@pytest.fixture
+def run(folder: Path) -> Path:
+    """A run folder in tuned/ with a record, and without anything else."""
+    made = folder / "tuned" / "blur-arm64-1"
+    made.mkdir(parents=True)
+    task = make_task(file=folder / "blur.py", parameters={"radius": "3"})
+    options = RunOptions.of(seed=4, batch_size=16, budget_s=60, objective="worst")
+    make_record(make_spec(task, options=options)).write(made)
+    return made
+
+
+def resumed(arguments: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, RunOptions]:
+    """The folder that is resumed, and what the run is asked then."""
+    seen: list[tuple[Path, RunOptions]] = []
+
+    def resume(folder: Path, *, changes: Mapping[str, object], **rest: object) -> TuneResult:
+        seen.append((folder, resumed_options(read_run_record(folder), changes)))
+        return replace(RESULT, run_folder=folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sdk.api.autotune.resume", resume)
+        assert main(["autotune", *shlex.split(arguments), "--quiet"]) == 0
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--resume tuned/blur-arm64-1",
+        "tuned/blur-arm64-1 --resume",
+        "--resume -b tuned/blur-arm64-1",
+        "--resume",
+        "--resume blur.py",
+        "--resume -t arm64",
+        "--resume blur.py -b tuned/blur-arm64-1 -p radius=3 -f blur --seed 4 -t arm64 --parallelism 4",
+    ],
+)
+def test_resume_needs_nothing_else(arguments: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, options = resumed(arguments, monkeypatch)
+    assert (folder.absolute(), options) == (run, read_run_record(run).spec.options)
+
+
+def test_what_a_resumed_run_may_be_asked_anew(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = read_run_record(run).spec.options
+    _, options = resumed("--resume -n 200 --budget 1h -s 8 --objective mean -r pi --jobs 3", monkeypatch)
+    changes = {"rounds": 200, "budget_s": 3600, "batch_size": 8, "objective": "mean", "device": ["pi"], "build_jobs": 3}
+    assert options == old.with_values(changes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("-p radius=4", "This run was made with -p radius=3, not --parameter radius=4. Resume it without -p,"),
+        ("--generator-arg-sets 'radius=3 radius=4'", "Resume it without --generator-arg-sets, or start a new run."),
+        ("-f other", "This run was made with -f blur, not -f other. Resume it without -f,"),
+        ("--seed 5", "This run was made with --seed 4, not --seed 5. Resume it without --seed,"),
+        ("-t x86-64", "This run was made with --target arm64, not --target x86-64. Resume it without --target,"),
+        ("--parallelism 2", "This run was made with --parallelism 4, not --parallelism 2."),
+        ("--loss rank", "made with --loss relative_throughput, not --loss rank."),
+        ("--scalar gain=2", "made with no --scalar, not --scalar gain=2."),
+        ("-w baseline", "made with no --weights, not --weights baseline."),
+    ],
+)
+def test_what_would_be_another_run_is_refused(
+    arguments: str, words: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (run / "run.toml").read_text()
+    assert main(["autotune", "--resume", str(run), *shlex.split(arguments)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("sdk: --resume: there is no run of blur for host in ")
-    assert "Leave --resume out to start one" in error
+    assert words in error and error.count("\n") == 1 and error.endswith("or start a new run.\n")
+    assert (run / "run.toml").read_text() == before
 
 
-def next_lines(arguments: str, monkeypatch: pytest.MonkeyPatch, **changes: object) -> tuple[str | None, str | None]:
-    parsed = given(arguments, monkeypatch)
-    result = replace(RESULT, **changes)
-    lines = follow_up(parsed, read_arguments(parsed, Project(Path.cwd())), result)
+def test_a_run_of_an_older_version_is_refused_in_one_message(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "run.toml").write_text("[identity]\ngenerator = 'blur'\n[settings]\nrounds = '9'\n")
+    assert main(["autotune", "--resume", str(run)]) == 1
+    error = capsys.readouterr().err
+    assert "an earlier version of the SDK" in error and "start a new run" in error and error.count("\n") == 1
+
+
+def next_lines(folder: Path, **changes: object) -> tuple[str | None, str | None]:
+    lines = follow_up(replace(RESULT, run_folder=folder, **changes))
     return lines.build[0], lines.resume
 
 
-def test_how_to_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_to_go_on(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build, resume = next_lines(
-        "blur.py -t arm64 -p a=1 --seed 4 --scalar 'gain=1' -n 5 --quiet",
-        monkeypatch,
+        run,
         tuned=(replace(TUNED, parameters={"a": "1", "b": "x y"}, header=folder / "runs" / "best.h"),),
-        run_folder=folder / "runs",
         outcome=Outcome.INTERRUPTED,
     )
-    assert build == "sdk build blur.py --target arm64 -p a=1 -p 'b=x y' --schedule runs/best.h"
-    assert resume == (
-        "sdk autotune blur.py --target arm64 -p a=1 --scalar gain=1 --seed 4 --num-batches 5 --run-dir runs --resume"
-    )
+    assert build == f"sdk build blur.py:blur --target {RESULT.target} -p a=1 -p 'b=x y' --schedule runs/best.h"
+    assert resume == "sdk autotune --resume tuned/blur-arm64-1"
     # What is typed next is understood, and is of the same run.
-    (folder / "runs").mkdir()
-    (folder / "runs" / "run.toml").write_text("")
-    again = call_for(resume.removeprefix("sdk autotune "), monkeypatch)
-    assert (again.generators[0].parameters, again.sampling.seed, again.resume) == (("a=1",), 4, True)
+    again, options = resumed(resume.removeprefix("sdk autotune "), monkeypatch)
+    assert (again.absolute(), options.search.seed) == (run, 4)
 
 
-def test_a_run_in_its_last_round_needs_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert " --num-batches 200 " in str(
-        next_lines("blur.py", monkeypatch, totals=replace(RESULT.totals, rounds=100))[1]
-    )
-    spent = Outcome.BUDGET_SPENT
-    assert " --num-batches 4 " in str(
-        next_lines("blur.py -n 2", monkeypatch, totals=replace(RESULT.totals, rounds=2), outcome=spent)[1]
-    )
-    assert "--num-batches" not in str(
-        next_lines("blur.py", monkeypatch, totals=replace(RESULT.totals, rounds=99), outcome=spent)[1]
-    )
+def test_a_run_in_its_last_round_needs_more_of_them(run: Path) -> None:
+    def rounds(done: int, **changes: object) -> str:
+        totals = replace(RESULT.totals, rounds=done)
+        return str(next_lines(run, totals=totals, **changes)[1])
+
+    assert rounds(100).endswith(" --num-batches 200")
+    assert rounds(100, outcome=Outcome.BUDGET_SPENT).endswith(" --num-batches 200")
+    assert "--num-batches" not in rounds(99, outcome=Outcome.BUDGET_SPENT)
 
 
-def test_where_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_left_to_do(run: Path) -> None:
     tuned = (replace(TUNED, header=None),)
-    assert next_lines("blur.py", monkeypatch, outcome=Outcome.EXHAUSTED, tuned=tuned) == (None, None)
+    assert next_lines(run, outcome=Outcome.EXHAUSTED, tuned=tuned) == (None, None)
 
 
 def test_the_help_has_panels_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,13 +411,14 @@ def test_the_help_has_panels_and_an_example(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_run_that_timed_nothing_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nothing = replace(RESULT, outcome=Outcome.BUDGET_SPENT, tuned=(replace(TUNED, header=None, tuned=None),))
-    monkeypatch.setattr(command, "_tune", lambda *_: nothing)
+    spent = replace(RESULT, outcome=Outcome.BUDGET_SPENT, run_folder=run)
+    nothing = replace(spent, tuned=(replace(TUNED, header=None, tuned=None),))
+    monkeypatch.setattr(command, "_prepare", lambda *_: lambda **_: nothing)
     assert main(["autotune", "blur.py", "--quiet"]) == 1
     out, error = capsys.readouterr()
     assert "nothing was timed" in out
     assert "was timed, so there is none to use. See the warnings" in error
-    monkeypatch.setattr(command, "_tune", lambda *_: replace(RESULT, outcome=Outcome.BUDGET_SPENT))
+    monkeypatch.setattr(command, "_prepare", lambda *_: lambda **_: spent)
     assert main(["autotune", "blur.py", "--quiet"]) == 0

@@ -15,9 +15,9 @@ import pytest
 import sdk.main
 from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
-from autotune_loop.store.run_record import RunRecord
 from autotune_loop.store.sample_file import Sample, write_sample
 from sdk.settings import Settings
+from tests.run_specs import make_record
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
 from weights.weights_file import Weights, read_weights
 
@@ -184,7 +184,7 @@ def test_a_wrong_bench_is_one_message(run: Run, blur: Path, arguments: tuple[str
 def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with made-up samples of one pipeline."""
     folder = tmp_path_factory.mktemp("recorded")
-    RunRecord({"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}, {}).write(folder)
+    make_record(devices=("qemu",), clock="emulated").write(folder)
     pipeline = random_featurization(seed=0).pipeline_features
     for index in range(20):
         features = random_featurization(seed=index)

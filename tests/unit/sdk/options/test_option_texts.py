@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdk.options.argument_sets import parse_argument_sets
-from sdk.options.kernel_arguments import parse_scalars, parse_sizes
-from sdk.options.memory_size import parse_memory_bytes
 from sdk.project.run_folders import newest_run_folder
 from targets.errors import UsageError
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.values.texts import parse_memory_bytes, parse_scalars, parse_sizes
+from tests.run_specs import make_record, make_spec, make_task
 
 _KEYS = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
 _LETTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters=";=")
@@ -76,10 +78,24 @@ def test_no_scalars(value: str) -> None:
         parse_scalars([f"x={value}"])
 
 
-def test_the_newest_run_has_the_highest_number(tmp_path: Path) -> None:
-    for name in ("blur-host-2", "blur-host-10", "blur-host-9", "blur-host-11", "blur-host-x", "blur-arm64-99"):
-        (tmp_path / "tuned" / name).mkdir(parents=True)
-        if name != "blur-host-11":  # was given up before it held anything
-            (tmp_path / "tuned" / name / "run.toml").write_text("")
-    assert newest_run_folder(tmp_path, "blur", "host").name == "blur-host-10"
-    assert newest_run_folder(tmp_path, "blur", "arm64").name == "blur-arm64-99"
+def test_the_newest_run_is_the_last_that_was_begun_or_resumed(tmp_path: Path) -> None:
+    runs = [("blur", "arm64"), ("blur", "x86-64"), ("harris", "arm64"), ("blur", "arm64"), ("harris", "x86-64")]
+    for number, (generator, target) in enumerate(runs):
+        folder = tmp_path / "tuned" / str(9 - number)
+        folder.mkdir(parents=True)
+        make_record(make_spec(make_task(generator), profile=target)).write(folder)
+        os.utime(folder / "run.toml", (number, number))
+    (tmp_path / "tuned" / "old").mkdir()
+    (tmp_path / "tuned" / "old" / "run.toml").write_text("")  # of another version, or damaged
+    (tmp_path / "tuned" / "empty").mkdir()  # was given up before it held anything
+
+    def newest(generator: str, target: str | None, name: str | None = None) -> str:
+        wanted = GeneratorReference(Path(f"/src/{generator}.py"), GeneratorKind.PYTHON, name)
+        return newest_run_folder(tmp_path, [wanted], target).name
+
+    assert [newest("blur", None), newest("blur", "x86-64"), newest("harris", "arm64", "harris")] == ["6", "8", "7"]
+    assert newest_run_folder(tmp_path, [], "arm64").name == "6"
+    with pytest.raises(UsageError, match="there is no run of harris.py for cuda"):
+        newest("harris", "cuda")
+    with pytest.raises(UsageError, match="there is no run of blur.py in"):
+        newest("blur", None, "another")

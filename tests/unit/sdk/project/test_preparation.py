@@ -14,10 +14,10 @@ from sdk.project.preparation import (
     free_run_folder,
     open_named_generator,
     open_workbench,
-    parse_duration_s,
 )
 from sdk.settings import Settings
 from targets.errors import GeneratorError, UsageError
+from targets.values.texts import parse_duration_s
 from tests.process_state import has_ended
 
 

@@ -49,7 +49,7 @@ def test_one_worker_of_a_name_and_something_to_serve_with(settings: Settings, tm
     with pytest.raises(UsageError, match="not a valid worker name"), open_farm_worker("../lab1", (), 1, own, print):
         pass
     with open_farm_worker("lab1", (), 1, own, print) as farm_worker:
-        left = farm_worker.place.work_folder / "left behind"
+        left = farm_worker.workspace.work_folder / "left behind"
         left.mkdir()
         with (
             pytest.raises(FarmError, match="A worker called lab1 already runs on this machine"),

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.fair_share import RunPriority
-from sdk.options.autotune_arguments import AutotuneArguments
-from sdk.options.autotune_call import read_arguments
+from autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
+from sdk.options.autotune_options import run_options
 from sdk.project.file import Project, find_project
 from sdk.select.farm_devices import find_farm_devices, wanted_farm
 from sdk.settings import Settings
@@ -27,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_the_nearest_word_counts(project: Project, settings: Settings) -> None:
     def farm(given: str | None, settings: Settings) -> str | None:
-        found = wanted_farm(given, None, (), None, settings)
+        found = wanted_farm(FarmOptions(given), DeviceOptions(), settings)
         return found and found.address
 
     assert farm(None, settings) == "tls://project.example:8786"
@@ -38,27 +37,26 @@ def test_the_nearest_word_counts(project: Project, settings: Settings) -> None:
 
 
 def test_devices_of_this_machine_are_not_the_farms(project: Project, settings: Settings) -> None:
-    assert wanted_farm(None, None, ("local",), None, settings) is None
-    assert wanted_farm(None, None, (), Path("devices.toml"), settings) is None
+    assert wanted_farm(FarmOptions(), DeviceOptions(device=("local",)), settings) is None
+    assert wanted_farm(FarmOptions(), DeviceOptions(inventory=Path("devices.toml")), settings) is None
     with pytest.raises(UsageError, match="qemu names devices that are not the farm's"):
-        wanted_farm("tls://lab", None, ("qemu",), None, settings)
+        wanted_farm(FarmOptions("tls://lab"), DeviceOptions(device=("qemu",)), settings)
     with pytest.raises(UsageError, match="--inventory names devices that are not the farm's"):
-        wanted_farm("tls://lab", None, (), Path("devices.toml"), settings)
+        wanted_farm(FarmOptions("tls://lab"), DeviceOptions(inventory=Path("devices.toml")), settings)
 
 
 def test_without_a_word_a_run_stays_here(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert wanted_farm(None, None, ("pi5",), None, settings) is None
+    assert wanted_farm(FarmOptions(), DeviceOptions(device=("pi5",)), settings) is None
 
 
 def test_a_farm_has_no_dsps(settings: Settings) -> None:
     address = FarmAddress("tcp://127.0.0.1:1")  # nobody is asked
     with pytest.raises(UsageError, match="A farm runs programs on processors, and hexagon-v66 is for a DSP") as caught:
-        find_farm_devices(address, "hexagon-v66", (), None, RunPriority.NORMAL, "blur", 0, settings)
+        find_farm_devices(address, RunOptions.of(target="hexagon-v66"), "blur", settings)
     assert "--scheduler none" in caught.value.next_step
 
 
 def test_a_priority_has_three_levels(project: Project) -> None:
-    given = AutotuneArguments(generator=["blur.py"], priority="urgent")
     with pytest.raises(UsageError, match="--priority must be one of low, normal, high, not 'urgent'"):
-        read_arguments(given, project)
+        run_options({"priority": "urgent"}, project)

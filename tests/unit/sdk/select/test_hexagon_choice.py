@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.store.run_record import RunRecord
+from autotune_loop.specification.options import DeviceOptions
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.probe import DspProbe, FastRpcNode
@@ -33,6 +33,7 @@ from targets.process.content_cache import ContentCache
 from targets.profile.loader import load_profile
 from targets.profile.profile import ProfileListing
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from tests.run_specs import make_record, make_spec
 from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 from tests.unit.sdk.inventory.test_device_facts import PHONE
 
@@ -72,7 +73,7 @@ def choose(
     settings: Settings, root: Path | None, *names: str, target: str = "hexagon-v66", given: Path | None = None
 ) -> DeviceChoice:
     named = replace(settings, hexagon_sdk_root=root)
-    chosen = find_devices(target, names, None, None, named, lambda text: None, hexagon_sdk_root=given)
+    chosen = find_devices(DeviceOptions(target, names, hexagon_sdk_root=given), named, lambda text: None)
     return chosen.choice
 
 
@@ -284,12 +285,10 @@ def test_a_run_is_shipped_where_it_was_timed(
     devices: tuple[str, ...], root: Path, halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings
 ) -> None:
     named = replace(settings, hexagon_sdk_root=root)
-    identity = {"profile": "hexagon-v66", "halide_target": HEXAGON.halide_target, "parallelism": "2"}
-    run = SimpleNamespace(
-        folder=Path("run"), profile_name="hexagon-v66", record=RunRecord(identity, {"devices": "hexagon-sim"})
-    )
+    record = make_record(make_spec(profile=HEXAGON, parallelism=2), devices=("hexagon-sim",))
+    run = SimpleNamespace(folder=Path("run"), profile_name="hexagon-v66", record=record)
     tools = Workbench(halide, cpp_compiler, ContentCache(settings.cache_folder))
-    place = open_trial_place(run, devices, None, None, tools, named, lambda step: None)
+    place = open_trial_place(run, DeviceOptions(device=devices), tools, named, lambda step: None)
     (device,) = place.devices
     assert device.hexagon_sdk is not None and device.hexagon_sdk.root == root
     assert device.threads == (4 if devices else 2) and "Hexagon SDK 4.5.0.3" in place.tools.toolchain.describe()
@@ -297,7 +296,7 @@ def test_a_run_is_shipped_where_it_was_timed(
 
 def test_shipping_with_an_sdk_needs_a_run_for_hexagon(answer: Answer, tmp_path: Path, root: Path) -> None:
     (tmp_path / "run").mkdir()
-    RunRecord({"halide_target": "x86-64-linux"}, {}).write(tmp_path / "run")
+    make_record(make_spec(profile="x86-64")).write(tmp_path / "run")
     code, out, errors = answer("ship", "run", "-o", "new", "--hexagon-sdk-root", root)
     assert (code, out) == (2, "") and not (tmp_path / "new").exists()
     assert "--hexagon-sdk-root is for Hexagon runs, and none of these is one. Leave it out." in errors

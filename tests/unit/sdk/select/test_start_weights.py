@@ -8,7 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune_loop.specification.prepared_run import PreparedRun
 from devices.device import Clock, Device
+from devices.timing.measure_settings import KernelInputs
 from sdk.select.named_weights import open_registry
 from sdk.select.start_weights import choose_start_weights, keep_trained_weights
 from sdk.settings import Settings
@@ -17,6 +19,7 @@ from targets.halide_install import HalideInstall
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
 from tests.recorded_run_folder import write_run_folder
+from tests.run_specs import make_spec
 from weights.arithmetic import perturb_weights
 from weights.baseline import baseline_weights
 from weights.lineage import Lineage, Training
@@ -89,7 +92,7 @@ def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -
 def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
 ) -> None:
-    request = SimpleNamespace(profile=profile, devices=DEVICES, clock=Clock.WALL, parallelism=4, tasks=(1,))
+    request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs())
     first, second, stranger = (perturb_weights(halides, 0.1, seed) for seed in (1, 2, 3))
     registry = open_registry(own)
     assert keep_trained_weights(finished_run(tmp_path / "short", 10, halides, first), request, own) == ""

@@ -128,7 +128,7 @@ def test_a_schedule_is_tried_on_its_device(
     """Mullapudi2016's tiles are larger than the smallest sizes; and a wrong schedule is found out."""
     workbench = Workbench(sources.halide, ContentCache(settings.cache_folder), sources.compiler)
     place = open_trial_place(proven.run, (), None, None, workbench, settings, lambda step: None)
-    assert place.device.kind == proven.run.record.settings["devices"]
+    assert place.device.kind == proven.run.record.made_with.devices[0]
     asked = [parse_output_size("96x64@-7x9"), parse_output_size("2x1")]
     tried = try_sizes(proven, asked, place, lambda step: None, neighbours=True)
     verdicts = {outcome.size: outcome for outcome in tried.outcomes}

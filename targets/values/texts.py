@@ -1,4 +1,4 @@
-"""`--size`, `--scalar` and `--input`: what kernels are called with, from `NAME=VALUE` items."""
+"""Values as people write them on a command line: times, amounts of memory, and `NAME=VALUE` items."""
 
 from __future__ import annotations
 
@@ -8,9 +8,38 @@ from pathlib import Path
 
 from targets.errors import UsageError
 
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
+_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZE = re.compile(r"\d{1,10}(x\d{1,10})*")
-_BOOLEANS = ("true", "false")
+
+
+def parse_duration_s(text: str) -> float:
+    """'90', '90s', '10m' or '1.5h' in seconds.
+
+    Raises:
+        UsageError: it is none of these, or zero.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
+    if seconds <= 0:
+        raise UsageError(f"{text!r} is not a duration.", next_step="Write it as 90s, 10m or 1.5h.")
+    return seconds
+
+
+def parse_memory_bytes(text: str) -> int:
+    """'4G', '512M', '1.5GiB' or '1048576' in bytes; the units are powers of 1024.
+
+    Raises:
+        UsageError: it is none of these, or zero.
+    """
+    found = _MEMORY.fullmatch(text.strip())
+    size_bytes = int(float(found["number"]) * _BYTES[found["unit"].upper()]) if found else 0
+    if size_bytes <= 0:
+        raise UsageError(f"{text!r} is not an amount of memory.", next_step="Write it as 4G or 512M.")
+    return size_bytes
 
 
 def parse_sizes(items: Iterable[str]) -> dict[str, str]:
@@ -36,7 +65,7 @@ def parse_scalars(items: Iterable[str]) -> dict[str, str]:
     """
     scalars = _named("--scalar", items, "gain=1.5")
     for name, value in scalars.items():
-        if value not in _BOOLEANS and not _is_number(value):
+        if value not in ("true", "false") and not _is_number(value):
             raise UsageError(
                 f"--scalar {name}={value}: {value!r} is not a value.",
                 next_step="Write a number, or true or false.",

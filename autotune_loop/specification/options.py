@@ -1,0 +1,401 @@
+"""Everything that `autotune` can be asked, in groups: each option is declared here, and nowhere else.
+
+From these declarations come the command line, the keyword arguments, the tables of `run.toml`, `[autotune]` of
+`sdk.toml` and the table of options in the documentation. The names are those of Halide's and Qualcomm's loops where
+those have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.specification.objective import LOOKS, Objective, complete_objective
+from devices.timing.measure_settings import KernelInputs
+from targets.errors import UsageError
+from targets.values.checks import above_zero, number, whole_number
+from targets.values.options import Option, with_values
+from targets.values.texts import parse_duration_s, parse_memory_bytes
+
+_WHAT = "What is tuned"
+_DEVICE = "Where it is timed"
+_LENGTH = "How long"
+_SAMPLING = "How schedules are sampled"
+_LEARNING = "How the cost model learns"
+_LIMITS = "Limits of one candidate"
+_MEASURING = "How it is timed"
+# Adams2019 reads its seed into an int.
+_HIGHEST_SEED = 2**31 - 1
+
+
+def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:
+    """Name → header, of NAME=HEADER; '' for a header alone.
+
+    Raises:
+        UsageError: a name is there twice, or there is no such file.
+    """
+    incumbents: dict[str, Path] = {}
+    for text in texts:
+        name, separator, header = text.partition("=")
+        if not separator or Path(text).is_file():
+            name, header = "", text
+        if name in incumbents:
+            raise UsageError(f"--incumbent is given twice{f' for {name}' if name else ''}.")
+        if not Path(header).is_file():
+            raise UsageError(f"--incumbent: there is no file {header}.", next_step="Give the path of a .schedule.h.")
+        incumbents[name] = Path(header)
+    return incumbents
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """What a command times on."""
+
+    target: Annotated[
+        str | None,
+        Option(
+            "--target",
+            "-t",
+            metavar="PROFILE",
+            help="Target profile, by name or path; `sdk targets` lists them. Default: that of sdk.toml, else host.",
+            panel=_WHAT,
+            complete="targets",
+            is_fixed=True,
+        ),
+    ] = None
+    device: Annotated[
+        tuple[str, ...],
+        Option(
+            "--device",
+            "-r",
+            metavar="DEVICE",
+            help="A device of the inventory, label:LABEL, local, qemu or hexagon-sim; repeat to share the work. By"
+            " default the free devices of the target, else this machine or its emulator.",
+            panel=_DEVICE,
+            complete="devices",
+        ),
+    ] = ()
+    inventory: Annotated[
+        Path | None,
+        Option(
+            "--inventory",
+            metavar="FILE",
+            help="The devices.toml that names the devices; found as `sdk devices` does by default.",
+            panel=_DEVICE,
+        ),
+    ] = None
+    clock: Annotated[
+        str | None,
+        Option(
+            "--clock",
+            metavar="NAME",
+            help="Of this machine's emulator: simulated (from what a program does; the default where it can be had) or"
+            " emulated (how long the emulator takes).",
+            panel=_DEVICE,
+            complete="clocks",
+            is_fixed=True,
+        ),
+    ] = None
+    hexagon_sdk_root: Annotated[
+        Path | None,
+        Option(
+            "--hexagon-sdk-root",
+            metavar="FOLDER",
+            help="Qualcomm's Hexagon SDK, for its compiler, its simulator and phones' DSPs; HEXAGON_SDK_ROOT by"
+            " default.",
+            panel=_DEVICE,
+        ),
+    ] = None
+    parallelism: Annotated[
+        int | None,
+        whole_number(1),
+        Option(
+            "--parallelism",
+            metavar="THREADS",
+            help="Threads that schedules are made for and timed with (a card's multiprocessors); the device's by"
+            " default.",
+            panel=_DEVICE,
+            is_fixed=True,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FarmOptions:
+    """Whose devices they are."""
+
+    scheduler: Annotated[
+        str | None,
+        Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Use a farm's devices: tls://HOST:8786, or none to stay here; without it SDK_SCHEDULER or sdk.toml's.",
+            panel=_DEVICE,
+            complete="scheduler",
+        ),
+    ] = None
+    farm_certificates: Annotated[
+        Path | None,
+        Option(
+            "--farm-certificates",
+            metavar="DIR",
+            help="This machine's certificates for the farm; without it the folder farm in your settings.",
+            panel=_DEVICE,
+        ),
+    ] = None
+    priority: Annotated[
+        RunPriority,
+        Option(
+            "--priority",
+            metavar="LEVEL",
+            help="Share of a farm's device time: low, normal (twice low's) or high (twice normal's).",
+            panel=_DEVICE,
+        ),
+    ] = RunPriority.NORMAL
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How schedules are timed; times in seconds."""
+
+    patience_s: Annotated[
+        float,
+        above_zero(),
+        Option(
+            "--device-patience",
+            metavar="TIME",
+            help="How long the run waits when no device is left.",
+            panel=_DEVICE,
+            parse=parse_duration_s,
+            shown="10m",
+        ),
+    ] = 600.0
+    max_time_s: Annotated[
+        float, above_zero(), Option(help="Longest time of a schedule's timed calls, in seconds.", panel=_MEASURING)
+    ] = 0.3
+    precision: Annotated[
+        float,
+        above_zero(1),
+        Option(help="Timing ends when the median is known to this share of it.", panel=_MEASURING),
+    ] = 0.01
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run ends, and what one candidate may use; times in seconds."""
+
+    rounds: Annotated[
+        int,
+        whole_number(1),
+        Option(
+            "--num-batches",
+            "-n",
+            metavar="ROUNDS",
+            help="Rounds of sampling, timing and learning.",
+            panel=_LENGTH,
+        ),
+    ] = 100
+    budget_s: Annotated[
+        float | None,
+        above_zero(),
+        Option(
+            "--budget",
+            metavar="TIME",
+            help="End after this time with the best so far: 90s, 10m, 1.5h.",
+            panel=_LENGTH,
+            parse=parse_duration_s,
+        ),
+    ] = None
+    build_jobs: Annotated[
+        int | None,
+        whole_number(1),
+        Option(
+            "--jobs",
+            "-j",
+            metavar="COUNT",
+            help="Candidates built at once; one for each core that is not timed on by default.",
+            panel=_LIMITS,
+        ),
+    ] = None
+    search_limit_s: Annotated[
+        float,
+        above_zero(),
+        Option(
+            "--search-limit",
+            metavar="TIME",
+            help="Time of one search.",
+            panel=_LIMITS,
+            parse=parse_duration_s,
+            shown="60s",
+        ),
+    ] = 60.0
+    full_search_limit_s: Annotated[
+        float | None,
+        above_zero(),
+        Option(
+            "--full-search-limit",
+            metavar="TIME",
+            help="Time of the search that makes the default schedule; 10m by default, or a fifth of --budget.",
+            panel=_LIMITS,
+            parse=parse_duration_s,
+        ),
+    ] = None
+    memory_limit_bytes: Annotated[
+        int | None,
+        whole_number(1),
+        Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Memory of one search, such as 4G; by default 8G, or less on a small machine.",
+            panel=_LIMITS,
+            parse=parse_memory_bytes,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PlayOffOptions:
+    """What the winner must prove, and against what."""
+
+    objective: Objective = field(default_factory=Objective)
+    turns: Annotated[
+        int,
+        whole_number(LOOKS[0]),
+        Option(
+            "--play-off-turns",
+            metavar="COUNT",
+            help="The most turns in which the winner must prove itself against the default or the incumbent.",
+            panel=_LENGTH,
+            name="play_off_turns",
+        ),
+    ] = LOOKS[-1]
+    incumbents: Annotated[
+        Mapping[str, Path],
+        Option(
+            "--incumbent",
+            metavar="HEADER",
+            help="The header in use today, which stays unless it is beaten; NAME=HEADER where several things are"
+            " tuned.",
+            panel=_WHAT,
+            parse=parse_incumbents,
+        ),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How schedules are sampled."""
+
+    batch_size: Annotated[
+        int,
+        whole_number(2, 1000),
+        Option("--batch-size", "-s", metavar="COUNT", help="Schedules timed a round.", panel=_LENGTH),
+    ] = 32
+    pool_factor: Annotated[
+        float,
+        number(1, 100),
+        Option("--pool-factor", metavar="FACTOR", help="Schedules searched for each that is timed.", panel=_SAMPLING),
+    ] = 2.0
+    random_share: Annotated[
+        float,
+        number(0, 1),
+        Option(
+            "--random-share",
+            metavar="SHARE",
+            help="Share of a round that is drawn at random, whatever the cost model says.",
+            panel=_SAMPLING,
+        ),
+    ] = 0.15
+    diversity: Annotated[
+        float,
+        number(0, 1_000_000),
+        Option(
+            "--diversity",
+            metavar="WEIGHT",
+            help="Weight of being different against being predicted fast.",
+            panel=_SAMPLING,
+        ),
+    ] = 0.5
+    seed: Annotated[
+        int,
+        whole_number(0, _HIGHEST_SEED),
+        Option("--seed", metavar="NUMBER", help="Seed of everything random.", panel=_SAMPLING, is_fixed=True),
+    ] = 0
+
+
+@dataclass(frozen=True)
+class LearnOptions:
+    """How the cost model is retrained."""
+
+    weights: Annotated[
+        str | None,
+        Option(
+            "--weights",
+            "-w",
+            metavar="WEIGHTS",
+            help="Weights to start from: a file that ends in .weights, a name of `sdk weights`, or baseline (Halide's)."
+            " By default the profile's, else the nearest that are known.",
+            panel=_LEARNING,
+            complete="weights",
+            is_fixed=True,
+        ),
+    ] = None
+    loss: Annotated[
+        Literal["relative_throughput", "rank"],
+        Option(
+            "--loss",
+            metavar="NAME",
+            help="relative_throughput (Halide's) or rank (AutoTVM's).",
+            panel=_LEARNING,
+            is_fixed=True,
+        ),
+    ] = "relative_throughput"
+    epochs: Annotated[
+        int,
+        whole_number(1),
+        Option("--epochs", metavar="COUNT", help="Passes over all samples after a round.", panel=_LEARNING),
+    ] = 300
+    learning_rate: Annotated[
+        float,
+        above_zero(1),
+        Option("--learning-rate", metavar="RATE", help="Adam's step size.", panel=_LEARNING),
+    ] = 1e-3
+    held_out_share: Annotated[
+        float,
+        number(0, 0.9),
+        Option("--held-out-share", metavar="SHARE", help="Share of the samples that only score.", panel=_LEARNING),
+    ] = 0.2
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything that may be asked of a run beside the generators."""
+
+    devices: DeviceOptions = field(default_factory=DeviceOptions)
+    farm: FarmOptions = field(default_factory=FarmOptions)
+    inputs: KernelInputs = field(default_factory=KernelInputs)
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    limits: Limits = field(default_factory=Limits)
+    search: SearchOptions = field(default_factory=SearchOptions)
+    learn: LearnOptions = field(default_factory=LearnOptions)
+    play_off: PlayOffOptions = field(default_factory=PlayOffOptions)
+
+    @classmethod
+    def of(cls, **values: object) -> RunOptions:
+        """Return options with values by their keywords, such as `budget_s` and `batch_size`; a time may be '10m'.
+
+        Raises:
+            UsageError: there is no such option, or its value is wrong.
+        """
+        return cls().with_values(values)
+
+    def with_values(self, values: Mapping[str, object]) -> RunOptions:
+        """Return the same options with other values, by their keywords.
+
+        Raises:
+            UsageError: there is no such option, or its value is wrong.
+        """
+        return with_values(self, complete_objective(values))

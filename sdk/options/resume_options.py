@@ -1,0 +1,108 @@
+"""`--resume`: which run is meant, and what may be asked of it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autotune_loop.specification.options import RunOptions
+from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.run_record import RunRecord
+from sdk.options.argument_sets import parse_argument_sets
+from sdk.options.autotune_options import GeneratorOptions
+from sdk.project.file import Project
+from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
+from targets.errors import UsageError
+from targets.generator.reference import parse_generator, parse_parameters
+from targets.values.options import differing_options, option_of, options_of, value_at, words_of
+
+
+def resumed_folder(values: Mapping[str, Any], folder: Path | None, project: Project) -> Path:
+    """The run that is meant: the folder that is given, else the newest run of what is given, else the newest of all.
+
+    Args:
+        values: what was typed, by keywords.
+        folder: of --run-dir.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    generators: tuple[str, ...] = values.get("generator", ())
+    if folder is None and len(generators) == 1 and Path(generators[0]).is_dir():
+        folder = Path(generators[0])
+    if folder is not None:
+        return check_run_folder(folder)
+    if not generators and "target" not in values:
+        return latest_run_folder(Path.cwd())
+    named = [parse_generator(project.resolve(generator)) for generator in generators]
+    return newest_run_folder(Path.cwd(), named, values.get("target"))
+
+
+def resumed_options(record: RunRecord, changes: Mapping[str, Any]) -> RunOptions:
+    """The run's options with the changes that leave what is tuned as it is.
+
+    Args:
+        changes: by the keywords of the options of a run and of its generators.
+
+    Raises:
+        UsageError: a change is of what is tuned, or its value is wrong.
+    """
+    generator_keywords = {option.keyword for option in options_of(GeneratorOptions)}
+    for keyword in changes.keys() & generator_keywords:
+        _check_generator_option(record, keyword, changes[keyword])
+    old = record.spec.options
+    new = old.with_values({name: value for name, value in changes.items() if name not in generator_keywords})
+    for option in differing_options(old, new):
+        if option.facts.is_fixed:
+            asked, given = value_at(old, option), value_at(new, option)
+            made = _made_with(record, option.keyword, asked)
+            if given != made:
+                raise _refused(words_of(option, made), words_of(option, given), option.label)
+            new = new.with_values({option.keyword: asked})
+    return new
+
+
+def _made_with(record: RunRecord, keyword: str, asked: object) -> object:
+    """What an option came to, where the run chose for itself."""
+    if keyword == "target" and asked is None:
+        return record.spec.profile.name
+    chosen = {"parallelism": record.spec.parallelism, "clock": record.made_with.clock}
+    return chosen.get(keyword, asked)
+
+
+def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None:
+    tasks = record.spec.tasks
+    option = option_of(GeneratorOptions, keyword)
+    if keyword == "parameters":
+        wanted = parse_parameters(given)
+        if not all(wanted.items() <= dict(task.parameters).items() for task in tasks):
+            made = " ".join(f"-p {key}={value}" for key, value in tasks[0].parameters.items()) or "no -p"
+            raise _refused(made, words_of(option, given), "-p")
+    elif keyword == "argument_sets":
+        sets = [parse_parameters(items) for items in parse_argument_sets(given)]
+        if len(sets) != len(tasks) or not all(
+            one.items() <= dict(task.parameters).items() for one, task in zip(sets, tasks, strict=True)
+        ):
+            raise _refused("other argument sets", words_of(option, given), option.label)
+    elif keyword == "function_name":
+        name = tasks[0].function_name
+        if given != name:
+            raise _refused(f"-f {name}", f"-f {given}", "-f")
+    elif keyword == "generator" and not Path(given[0]).is_dir():
+        _check_generators(tasks, given)
+
+
+def _check_generators(tasks: tuple[TuningTask, ...], given: tuple[str, ...]) -> None:
+    files = {task.reference.file for task in tasks}
+    for text in given:
+        file = parse_generator(text).file
+        if file not in files:
+            raise _refused(", ".join(sorted(str(each) for each in files)), str(file), "a generator")
+
+
+def _refused(made: str, given: str, without: str) -> UsageError:
+    return UsageError(
+        f"This run was made with {made}, not {given}.",
+        next_step=f"Resume it without {without}, or start a new run.",
+    )

@@ -1,0 +1,47 @@
+"""What `sdk ship` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from autotune_loop.specification.options import DeviceOptions
+from targets.values.checks import above_zero
+from targets.values.options import Option
+from targets.values.texts import parse_duration_s
+
+
+@dataclass(frozen=True)
+class ShipOptions:
+    """What is tried before schedules ship, and where: by default where each run was timed."""
+
+    generators: Annotated[
+        tuple[str, ...],
+        Option("--generator", metavar="GENERATOR", help="A generator in place of the tuned file. Repeatable."),
+    ] = ()
+    accept_sizes: Annotated[
+        tuple[str, ...],
+        Option(
+            "--accept-size",
+            metavar="SIZE",
+            help="A size of the output that must work: 1920x1080, 640x480@3x5 with an offset, or blur=1920x1080 for"
+            " one of several generators. Repeatable.",
+        ),
+    ] = ()
+    no_sizes: Annotated[bool, Option("--no-sizes", help="Do not also try odd, small and shifted sizes.")] = False
+    guard: Annotated[
+        bool, Option("--guard", help="Also write a C header that calls another kernel at unsupported sizes.")
+    ] = False
+    play_off: Annotated[
+        bool, Option("--play-off", help="Ship only what beats the default schedule with 95 % confidence.")
+    ] = False
+    incumbent: Annotated[
+        Path | None, Option("--incumbent", metavar="HEADER", help="The header in use, to beat in a play-off.")
+    ] = None
+    budget_s: Annotated[
+        float | None,
+        above_zero(),
+        Option("--budget", metavar="TIME", help="End the play-off after this time: 90s, 10m.", parse=parse_duration_s),
+    ] = None
+    devices: DeviceOptions = field(default_factory=DeviceOptions)

@@ -1,0 +1,38 @@
+"""`sdk.autotune` and `sdk.resume` with every option as a keyword argument, as tests write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autotune_loop.run.result import TuneResult
+from autotune_loop.specification.options import RunOptions
+from sdk import GeneratorSpec, autotune
+from sdk import resume as resume_run
+
+_FOR_THE_CALL = ("target", "device", "run_folder", "listen", "stop", "settings")
+
+
+def tune_flat(
+    generator: str | Sequence[str | GeneratorSpec],
+    *,
+    parameters: Iterable[str] = (),
+    argsets: Sequence[Iterable[str]] = ((),),
+    function_name: str | None = None,
+    resume: bool = False,
+    **values: Any,
+) -> TuneResult:
+    """Tune, or go on with a run; what is not of the call itself is an option, or a group of them by its field."""
+    call = {name: values.pop(name) for name in _FOR_THE_CALL if name in values}
+    if resume:
+        call.pop("target", None)
+        if isinstance(device := call.pop("device", ()), str) or device:
+            values["device"] = [device] if isinstance(device, str) else device
+        return resume_run(call.pop("run_folder"), changes=values, **call)
+    sets = tuple(tuple(items) for items in argsets)
+    given = [generator] if isinstance(generator, str) else generator
+    specs = [GeneratorSpec(item, tuple(parameters), sets) if isinstance(item, str) else item for item in given]
+    if function_name is not None:
+        specs = [replace(spec, function_name=function_name) for spec in specs]
+    return autotune(specs, options=RunOptions.of(**values), **call)
