@@ -100,14 +100,7 @@ def _environment(value: object) -> tuple[tuple[str, str], ...]:
 
 def _facts(value: object) -> tuple[tuple[str, Fact], ...]:
     """What was probed, for people: numbers, short texts and lists of them."""
-    return tuple(table_of(_fact, names=_fact_name, most=_MOST_ITEMS)(value).items())
-
-
-def _fact_name(value: object) -> str:
-    name = str(value)
-    if not name.isprintable() or not 1 <= len(name) <= 64:
-        raise Unfit("1 to 64 printable characters", shown(name))
-    return name
+    return tuple(table_of(_fact, names=one_line, most=_MOST_ITEMS)(value).items())
 
 
 def _fact(value: object) -> Fact:

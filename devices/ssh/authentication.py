@@ -38,11 +38,11 @@ class SshAuthentication:
         self._secrets = secrets
         self._tried: list[str] = []
         self._next_step = ""
-        # What the server takes; None once it let us in.
+        # What the server accepts; None after the login.
         self._methods: Sequence[str] | None = ()
 
     def log_in(self) -> None:
-        """Return when the server let us in.
+        """Return when the server accepts the login.
 
         Raises:
             DeviceTrouble: nothing was accepted (REFUSED), or the connection ended (LOST, TIMEOUT).
@@ -134,7 +134,7 @@ class SshAuthentication:
         if "password" in methods:
             self._attempt(lambda: self._transport.auth_password(user, password, fallback=False))
         else:
-            self._attempt(lambda: self._transport.auth_interactive(user, _Answer(password)))
+            self._attempt(lambda: self._transport.auth_interactive(user, _answer_once(password)))
 
     def _refused(self, how: str = "rejects the login") -> DeviceTrouble:
         hop = self._hop
@@ -152,17 +152,14 @@ class SshAuthentication:
         return DeviceTrouble(kind, f"{self._hop.place} {how} while logging in.", next_step="Try again.")
 
 
-class _Answer:
-    """Answers one hidden question, once: a second one is not about the password."""
+def _answer_once(password: str) -> Callable[..., list[str]]:
+    """Answer one hidden question, once: a second one is not about the password."""
+    answers = iter([password])
 
-    def __init__(self, password: str) -> None:
-        self._password: str | None = password
+    def answer(title: str, instructions: str, questions: Sequence[tuple[str, bool]]) -> list[str]:
+        return [next(answers, "")] if [shown for _, shown in questions] == [False] else [""] * len(questions)
 
-    def __call__(self, title: str, instructions: str, questions: Sequence[tuple[str, bool]]) -> list[str]:
-        if len(questions) == 1 and not questions[0][1] and self._password is not None:
-            answer, self._password = self._password, None
-            return [answer]
-        return [""] * len(questions)
+    return answer
 
 
 def _printable(text: str) -> str:
@@ -182,15 +179,22 @@ def load_key(path: Path, ask_passphrase: Callable[[], str | None]) -> Any:
     Raises:
         UnusableKeyError: it is missing, readable by others, of an unknown kind, or the passphrase does not open it.
     """
-    _check_file(path)
     try:
-        return _read(path, None)
-    except TypeError:
-        # The cryptography package says so, and in no other case without a passphrase.
-        passphrase = ask_passphrase()
-    if passphrase is None:
-        raise UnusableKeyError("encrypted, and there is no passphrase: add the key to the agent with ssh-add")
-    return _read(path, passphrase.encode())
+        status = path.stat()
+        if status.st_uid == os.getuid() and status.st_mode & _OPEN_TO_OTHERS:
+            raise UnusableKeyError("skipped, because others can read it: run chmod 600")
+        if status.st_size > _LARGEST_FILE_BYTES:
+            raise UnusableKeyError("too large for a key")
+        try:
+            return _read(path, None)
+        except TypeError:
+            # The cryptography package says so, and in no other case without a passphrase.
+            passphrase = ask_passphrase()
+        if passphrase is None:
+            raise UnusableKeyError("encrypted, and there is no passphrase: add the key to the agent with ssh-add")
+        return _read(path, passphrase.encode())
+    except OSError as error:
+        raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
 
 
 def public_blob(path: Path) -> bytes | None:
@@ -203,17 +207,6 @@ def public_blob(path: Path) -> bytes | None:
         return None
 
 
-def _check_file(path: Path) -> None:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
-    if status.st_uid == os.getuid() and status.st_mode & _OPEN_TO_OTHERS:
-        raise UnusableKeyError("skipped, because others can read it: run chmod 600")
-    if status.st_size > _LARGEST_FILE_BYTES:
-        raise UnusableKeyError("too large for a key")
-
-
 def _read(path: Path, passphrase: bytes | None) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
     from paramiko import PKey, SSHException
@@ -221,8 +214,6 @@ def _read(path: Path, passphrase: bytes | None) -> Any:
 
     try:
         return PKey.from_path(str(path), passphrase)
-    except OSError as error:
-        raise UnusableKeyError((error.strerror or "unreadable").lower()) from error
     except (UnknownKeyType, UnsupportedAlgorithm) as error:
         raise UnusableKeyError("unsupported key type") from error
     except (SSHException, ValueError, TypeError, LookupError) as error:

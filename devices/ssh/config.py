@@ -131,5 +131,9 @@ def _fill_tokens(options: dict[str, Any], host: str, local_user: str, environmen
 
 
 def _unusable(host: str, cause: str, next_step: str = "Correct the SSH configuration.") -> DeviceTrouble:
-    message = f"The SSH configuration cannot be used for {host}: {cause}."
+    return refused(f"The SSH configuration cannot be used for {host}: {cause}.", next_step)
+
+
+def refused(message: str, next_step: str) -> DeviceTrouble:
+    """What is raised where a connection is not even tried, or not trusted."""
     return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)

@@ -150,6 +150,7 @@ class WatchedSocket:
 
     def __init__(self, inner: Any, patience_s: float) -> None:
         self._inner = inner
+        self.settimeout = inner.settimeout
         self._patience_s = patience_s
         self._heard_at_s = time.monotonic()
         self._asked_at_s: float | None = None
@@ -188,10 +189,6 @@ class WatchedSocket:
             raise
         self._stuck_since_s = None
         return sent
-
-    def settimeout(self, timeout_s: float | None) -> None:
-        """See `socket.settimeout`."""
-        self._inner.settimeout(timeout_s)
 
     def close(self) -> None:
         """Let go of it; quiet even where a jump host can no longer be told, as paramiko's thread would die of it."""

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.device_trouble import DeviceTrouble
+from devices.ssh.config import refused
 from devices.ssh.route import DEFAULT_PORT, SshHop
 
 _RSA = "ssh-rsa"
@@ -59,10 +60,10 @@ class SshHostKeyCheck:
                 without_port = known_host_keys(hop.host_key.files, hop.host.lower())
         except OSError as error:
             message = f"The known hosts cannot be read: {error.strerror} ({error.filename})."
-            raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Correct the file's permissions.") from error
+            raise refused(message, "Correct the file's permissions.") from error
         self._revoked = [key for key in (*lines, *without_port) if key.marker == REVOKED]
         self._known = [key for key in lines if not key.marker]
-        self._authorities = [key for key in lines if key.marker and key.marker != REVOKED]
+        self._authorities = [key for key in lines if key.marker not in ("", REVOKED)]
         self._without_port = [key for key in without_port if not key.marker]
 
     def order_algorithms(self, algorithms: Sequence[str]) -> list[str]:
@@ -78,7 +79,7 @@ class SshHostKeyCheck:
         """
         for key in self._revoked:
             if key.blob == blob:
-                raise _refuse(
+                raise refused(
                     f"The host key of {self._hop.place} is revoked by line {key.line} of {key.file}.",
                     "Do not connect. Ask the host's administrator for a new key.",
                 )
@@ -92,7 +93,7 @@ class SshHostKeyCheck:
 
     def _changed(self, key: KnownHostKey, shown: str) -> DeviceTrouble:
         forget = f"ssh-keygen -R {shlex.quote(self._hop.host_key.name)} -f {_shell_path(key.file)}"
-        return _refuse(
+        return refused(
             f"The host key of {self._hop.place} has changed: it is now {shown}, "
             f"and line {key.line} of {key.file} has {fingerprint(key.blob)}.",
             "Someone may be intercepting the connection. If the device was reinstalled and the new fingerprint is its "
@@ -110,7 +111,7 @@ class SshHostKeyCheck:
             reason = f"line {key.line} of {key.file} has a certificate authority for it, which is not supported"
         else:
             reason = f"{file} has no line for {hop.host_key.name}"
-        return _refuse(
+        return refused(
             f"The host key of {hop.place} is not known: it is {shown}, and {reason}.",
             f"If the fingerprint is the device's own, trust the key: {self._trust_command(key_type, file)}",
         )
@@ -138,10 +139,6 @@ def _shell_path(path: Path) -> str:
         return "~/" + shlex.quote(str(path.relative_to(Path("~").expanduser())))
     except (ValueError, RuntimeError):
         return shlex.quote(str(path))
-
-
-def _refuse(message: str, next_step: str) -> DeviceTrouble:
-    return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)
 
 
 def known_host_keys(files: Sequence[Path], name: str) -> tuple[KnownHostKey, ...]:

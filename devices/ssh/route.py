@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.inventory.address import parse_ssh_address
 from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.config import configured_options
+from devices.ssh.config import configured_options, refused
 from targets.errors import UsageError
 
 CONNECT_TIMEOUT_S = 10.0
@@ -66,13 +65,11 @@ class SshHop:
     """One server on the way to a device; the last one is the device.
 
     Attributes:
-        alias: as the user calls it.
         alive_interval_s: seconds of silence after which the server is asked whether it is still there.
         behind: the hops before it, as `ssh -J` takes them; empty when it is reached directly.
         is_device: true for the last hop.
     """
 
-    alias: str
     host: str
     port: int
     user: str
@@ -99,7 +96,7 @@ def plan_route(address: SshAddress, connections: ConnectionSettings, depth: int 
         DeviceTrouble: the configuration cannot be read, or asks for something that is not supported.
     """
     if depth > _MOST_JUMPS:
-        raise _refuse(
+        raise refused(
             f"The way to {address.host} has more than {_MOST_JUMPS} jump hosts, or a loop.",
             "Correct ProxyJump in the SSH configuration, or the device's jump hosts.",
         )
@@ -118,7 +115,7 @@ def plan_route(address: SshAddress, connections: ConnectionSettings, depth: int 
     try:
         nearest = parse_ssh_address(last.removeprefix("ssh://"))
     except UsageError as error:
-        raise _refuse(
+        raise refused(
             f"{address.host} has an unusable jump host: {error.message}",
             "Correct the SSH configuration or the inventory.",
         ) from error
@@ -134,7 +131,7 @@ def _configured_jump(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
         if keyword == "proxycommand":
             if value is None:
                 return ()
-            raise _refuse(
+            raise refused(
                 f"The SSH configuration has a ProxyCommand for {name}, which is not supported.",
                 "Use ProxyJump there, or name jump hosts in the inventory.",
             )
@@ -148,14 +145,13 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
     host = str(options["hostname"])
     user = options["user"]
     if not user:
-        raise _refuse("The user name for the login is not known.", "Give it in the address: user@host.")
+        raise refused("The user name for the login is not known.", "Give it in the address: user@host.")
     _check(host, _HOST, "host")
     _check(user, _USER, "user")
     port = _port(options["port"], address.host)
     alias = options.get("hostkeyalias")
     files, named = _identity_files(address, options, connections)
     return SshHop(
-        alias=address.host,
         host=host,
         port=port,
         user=user,
@@ -199,14 +195,14 @@ def _identity_files(
 
 def _check(name: str, form: re.Pattern[str], what: str) -> None:
     if not form.fullmatch(name) or not name.isprintable():
-        raise _refuse(
+        raise refused(
             f"{name[:80]!r} is not the name of a {what}.", "Correct it in the SSH configuration or the inventory."
         )
 
 
 def _port(text: str, name: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _HIGHEST_PORT:
-        raise _refuse(f"The SSH configuration has the port {text[:40]!r} for {name}.", "Correct the SSH configuration.")
+        raise refused(f"The SSH configuration has the port {text[:40]!r} for {name}.", "Correct the SSH configuration.")
     return int(text)
 
 
@@ -217,7 +213,3 @@ def _duration_s(options: Mapping[str, Any], keyword: str, default_s: float) -> f
     if "".join(number + unit for number, unit in parts) != text:
         return default_s
     return float(sum(int(number) * _UNIT_S[unit] for number, unit in parts)) or default_s
-
-
-def _refuse(message: str, next_step: str) -> DeviceTrouble:
-    return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)
