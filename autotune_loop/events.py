@@ -8,6 +8,22 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True)
+class RunLength:
+    """How much a run is to do.
+
+    Attributes:
+        batch_size: schedules timed a round and task.
+        tasks: what is tuned: generators with their argument sets.
+        budget_s: wall-clock seconds for everything; None sets no limit.
+    """
+
+    batch_size: int
+    rounds: int
+    tasks: int
+    budget_s: float | None
+
+
+@dataclass(frozen=True)
 class RunStarted:
     """The run has its folder, device and first weights.
 
@@ -22,10 +38,7 @@ class RunStarted:
     clock: str
     parallelism: int
     run_folder: str
-    batch_size: int
-    rounds: int
-    tasks: int
-    budget_s: float | None
+    length: RunLength
     resumed: bool
     parallel_unit: str = "thread"
     options: Mapping[str, object] = field(default_factory=dict)

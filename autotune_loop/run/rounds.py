@@ -58,15 +58,15 @@ class Rounds:
     deadline: Deadline
     listen: Listener
     stop: StopSignal
-    builder_stop: StopSignal = field(default_factory=StopSignal)
-    states: list[TaskState] = field(default_factory=list)
-    finished: threading.Event = field(default_factory=threading.Event)
-    batches_done: int = 0
-    newest_round: int = 0
-    reserve: PlayOffReserve = field(init=False)
+    _builder_stop: StopSignal = field(default_factory=StopSignal)
+    _states: list[TaskState] = field(default_factory=list)
+    _finished: threading.Event = field(default_factory=threading.Event)
+    _batches_done: int = 0
+    _newest_round: int = 0
+    _reserve: PlayOffReserve = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reserve = PlayOffReserve(self.prepared.clock)
+        self._reserve = PlayOffReserve(self.prepared.clock)
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
@@ -74,15 +74,15 @@ class Rounds:
         try:
             return self._run(started_s)
         finally:
-            self.finished.set()
+            self._finished.set()
 
     def _watch_stop(self) -> None:
         """Once the run is stopped, kill what is under way, and what still starts, until it has ended."""
-        while not self.finished.is_set():
+        while not self._finished.is_set():
             if self.stop.wait(_POLL_S):
-                self.builder_stop.set()
+                self._builder_stop.set()
                 self.executor.interrupt()
-                self.finished.wait(_POLL_S)
+                self._finished.wait(_POLL_S)
 
     def _run(self, started_s: float) -> TuneResult:
         try:
@@ -93,11 +93,11 @@ class Rounds:
         if self.stop.is_set():
             outcome = Outcome.INTERRUPTED
         try:
-            tuned = tuple(self._decide(state) for state in self.states)
+            tuned = tuple(self._decide(state) for state in self._states)
         except KeyboardInterrupt:
             self.stop.set()
             outcome = Outcome.INTERRUPTED
-            tuned = tuple(self._decide(state) for state in self.states)
+            tuned = tuple(self._decide(state) for state in self._states)
         try:
             self._learn()  # last: a winner is worth more than what the next run starts from
         except KeyboardInterrupt:
@@ -107,13 +107,13 @@ class Rounds:
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.prepared)
         self.dispatcher.open(self.stop.is_set)
-        self.states = prepare_references(
+        self._states = prepare_references(
             self.executor, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
         )
         if self.stop.is_set():
             return Outcome.INTERRUPTED
-        self.newest_round = recover(self.store, self.states, self.learner, self.listen)
-        for state in self.states:
+        self._newest_round = recover(self.store, self._states, self.learner, self.listen)
+        for state in self._states:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             self._publish_first(state)
@@ -126,7 +126,7 @@ class Rounds:
             self.learner.predict,
             self.deadline,
             self.listen,
-            self.builder_stop,
+            self._builder_stop,
         )
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
             upcoming: ThreadFuture[BuiltBatch] | None = None
@@ -141,7 +141,7 @@ class Rounds:
             finally:
                 if upcoming is not None:
                     self._abandon(upcoming)
-        hopeless = next((state for state in self.states if state.failures), None)
+        hopeless = next((state for state in self._states if state.failures), None)
         if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
             raise self._nothing_timed(hopeless)
         return outcome
@@ -153,34 +153,34 @@ class Rounds:
             batch = self._await(upcoming)
             if batch is None:
                 return Outcome.BUDGET_SPENT
-            self.states[batch.task_index].history.is_exhausted |= batch.exhausted
+            self._states[batch.task_index].history.is_exhausted |= batch.exhausted
             upcoming = start_next()
             self._measure(batch, measurer)
             if self.stop.is_set():
                 return Outcome.INTERRUPTED
             if self.dispatcher.is_lost:
                 return Outcome.DEVICES_LOST
-        if all(state.history.is_exhausted for state in self.states):
+        if all(state.history.is_exhausted for state in self._states):
             self.listen(Notice("Every schedule that the search still finds has been tried."))
             return Outcome.EXHAUSTED
         return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
 
     def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
-        histories = [state.history for state in self.states]
+        histories = [state.history for state in self._states]
         task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
         is_first = not any(history.started for history in histories)
         if task_index is None or (not is_first and self.deadline.within(self._reserve_s())):
             return None
         round_index = histories[task_index].started
         histories[task_index].started += 1
-        full_search_s = self.states[task_index].full_search_s
+        full_search_s = self._states[task_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
         return producer.submit(self._learn_and_build, builder, round_index, task_index, full)
 
     def _learn_and_build(self, builder: BatchBuilder, round_index: int, task_index: int, full: bool) -> BuiltBatch:
         """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
         learn_s = self._learn()
-        waiting = max(1, sum(1 for state in self.states if not state.history.best_ms))
+        waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
         batch = builder.build(round_index, task_index, self.store.updated_weights, full_search=full, waiting=waiting)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
@@ -189,9 +189,9 @@ class Rounds:
         if not self.learner.has_new_samples or self.stop.is_set():
             return 0.0
         started_s = time.monotonic()
-        self.learner.train(self.newest_round)
+        self.learner.train(self._newest_round)
         duration_s = time.monotonic() - started_s
-        self.reserve.add_training(duration_s)
+        self._reserve.add_training(duration_s)
         return duration_s
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
@@ -201,13 +201,13 @@ class Rounds:
                 return upcoming.result(_POLL_S)
             except TimeoutError:
                 # The first batch is always finished: a run without any time would say nothing.
-                spent = self.batches_done > 0 and self.deadline.within(self._reserve_s())
+                spent = self._batches_done > 0 and self.deadline.within(self._reserve_s())
                 if spent or self.stop.is_set():
                     return None
 
     def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
         """Give up a batch under construction."""
-        self.builder_stop.set()
+        self._builder_stop.set()
         while not upcoming.done():
             # Again and again: tasks that waited for a core start when those before them are killed.
             self.executor.interrupt()
@@ -220,7 +220,7 @@ class Rounds:
         return spent or self.stop.is_set()
 
     def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
-        state = self.states[batch.task_index]
+        state = self._states[batch.task_index]
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
@@ -233,8 +233,8 @@ class Rounds:
         self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
         state.add_batch(stages_s)
         state.prune(self.store, PLAY_OFF_CONTENDERS)
-        self.batches_done += 1
-        self.newest_round = batch.round_index
+        self._batches_done += 1
+        self._newest_round = batch.round_index
         self.listen(BatchDone(batch.round_index, batch.task_index, measured, batch.failed + failed, stages_s))
         if measured or state.failures is None:
             state.failures = None
@@ -260,7 +260,7 @@ class Rounds:
             self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
     def _measured(self, state: TaskState, measured: Measured, measurement: Measurement, held_s: float) -> None:
-        self.reserve.add_timing(measurement, held_s)
+        self._reserve.add_timing(measurement, held_s)
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
         if not state.add(measured):
             return
@@ -273,15 +273,15 @@ class Rounds:
 
     def _reserve_s(self) -> float:
         """Time that the play-offs at the end will need."""
-        with_incumbent = sum(1 for state in self.states if state.incumbent is not None)
-        return self.reserve.needed_s(len(self.states), with_incumbent)
+        with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
+        return self._reserve.needed_s(len(self._states), with_incumbent)
 
     def _budget_s(self) -> float | None:
         """Each task's share."""
         return (
             None
             if self.prepared.options.limits.budget_s is None
-            else self.prepared.options.limits.budget_s / len(self.states)
+            else self.prepared.options.limits.budget_s / len(self._states)
         )
 
     def _decide(self, state: TaskState) -> TunedSchedule:
@@ -298,7 +298,7 @@ class Rounds:
             objective=self.prepared.options.play_off.objective,
             most_turns=self.prepared.options.play_off.turns,
             seed=self.prepared.options.search.seed,
-            deadline=self.reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
+            deadline=self._reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
             listen=self.listen,
             stop=self.stop,
         )

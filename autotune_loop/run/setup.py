@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.events import Listener, Notice, RunStarted
+from autotune_loop.events import Listener, Notice, RunLength, RunStarted
 from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import BuildLimits, RunContext
 from autotune_loop.specification.tuning_task import published_names
@@ -185,10 +185,12 @@ def run_started(run: PreparedRun, run_folder: Path) -> RunStarted:
         clock=run.clock.value,
         parallelism=run.spec.parallelism,
         run_folder=str(run_folder),
-        batch_size=run.options.search.batch_size,
-        rounds=run.options.limits.rounds,
-        tasks=len(run.spec.tasks),
-        budget_s=run.options.limits.budget_s,
+        length=RunLength(
+            batch_size=run.options.search.batch_size,
+            rounds=run.options.limits.rounds,
+            tasks=len(run.spec.tasks),
+            budget_s=run.options.limits.budget_s,
+        ),
         resumed=run.resume,
         options=plain(run.options),
         parallel_unit="thread" if run.spec.profile.machine.gpu is None else "multiprocessor",

@@ -12,6 +12,7 @@ from autotune_loop.cost_model.training import train
 from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.cost_model.weights_evaluation import WeightsScore
+from autotune_loop.events import Listener, Notice, ignore
 from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples, recorded_network
 from sdk.output import silent_stderr
@@ -35,8 +36,7 @@ def retrain(
     parallelism: int | None = None,
     learn: LearnOptions | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] = lambda text: None,
-    notice: Callable[[str], None] = lambda text: None,
+    listen: Listener = ignore,
     settings: Settings | None = None,
 ) -> TrainingReport:
     """Train on the samples of recorded runs; write `output`, and its lineage beside it as `.toml`, if the new weights
@@ -48,8 +48,8 @@ def retrain(
         target: the profile of the runs; None accepts any.
         learn: how; without weights it starts from Halide's own.
         parallelism: cores of the device; None takes the runs' own, else the profile's.
-        progress: called with a phrase at every step.
-        notice: called with a message for each sample that is left out, and if the number of cores is a guess.
+        listen: called with a notice at every step; with a warning for each sample that is left out, and if the number
+            of cores is a guess.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
@@ -62,14 +62,13 @@ def retrain(
     start = find_weights(named, settings, network).weights
     recorded = load_recorded_samples(runs, None if target is None else profile.name, start.network)
     for message in recorded.unreadable:
-        notice(f"Left out: {message}")
+        listen(Notice(f"Left out: {message}", warning=True))
     cores = parallelism or recorded.parallelism
     if cores is None:
         cores = profile.machine.parallelism
-        notice(
-            f"The samples do not say how many cores they were timed on (a run's run.toml does). Assuming {cores}, as in"
-            f" profile {profile.name}; give --parallelism to change it."
-        )
+        guess = f"Assuming {cores}, as in profile {profile.name}; give --parallelism to change it."
+        text = "The samples do not say how many cores they were timed on (a run's run.toml does). "
+        listen(Notice(text + guess, warning=True))
     options = TrainingOptions(
         num_cores=cores,
         epochs=learn.epochs,
@@ -78,7 +77,7 @@ def retrain(
         held_out_share=learn.held_out_share,
         seed=seed,
     )
-    _prepare_tensorflow(recorded, progress)
+    _prepare_tensorflow(recorded, lambda text: listen(Notice(text)))
     with silent_stderr():
         report = train(start, recorded.samples, options)
     if report.weights is not None:

@@ -41,6 +41,7 @@ def retrain(
     Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
     """
     from autotune_loop.cost_model.training_report import report_fields
+    from autotune_loop.events import Event, Notice
     from sdk.api.retrain import retrain as train_from_runs
     from sdk.display.quantities import count_text
     from sdk.output import print_json, show_progress
@@ -50,6 +51,11 @@ def retrain(
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")
     notices: list[str] = []
     with show_progress("reading samples", quiet=as_json) as progress:
+
+        def listen(event: Event) -> None:
+            if isinstance(event, Notice):
+                (notices.append if event.warning else progress)(event.text)
+
         report = train_from_runs(
             runs,
             output,
@@ -57,8 +63,7 @@ def retrain(
             parallelism=parallelism,
             learn=learn,
             seed=seed,
-            progress=progress,
-            notice=notices.append,
+            listen=listen,
         )
     for message in () if as_json else notices:
         typer.echo(f"note: {message}", err=True)

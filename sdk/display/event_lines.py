@@ -56,13 +56,13 @@ def clock_message(clock: str) -> str:
 
 
 def _run_lines(event: RunStarted) -> list[str]:
-    threads = count_text(event.parallelism, event.parallel_unit)
-    budget = f", at most {duration_text(event.budget_s)}" if event.budget_s is not None else ""
-    sets = f", {event.tasks} argument sets" if event.tasks > 1 else ""
+    threads, length = count_text(event.parallelism, event.parallel_unit), event.length
+    budget = f", at most {duration_text(length.budget_s)}" if length.budget_s is not None else ""
+    sets = f", {length.tasks} argument sets" if length.tasks > 1 else ""
     verb = "resumes" if event.resumed else "writes"
     return [
         f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
-        f"{count_text(event.rounds, 'round')} of {event.batch_size}{sets}{budget}; {verb} {event.run_folder}",
+        f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}; {verb} {event.run_folder}",
     ]
 
 
@@ -91,7 +91,7 @@ def _trained_line(event: Trained) -> str:
 
 
 def _batch_line(event: BatchDone, progress: RunProgress) -> str:
-    rounds = progress.started.rounds if progress.started is not None else "?"
+    rounds = progress.started.length.rounds if progress.started is not None else "?"
     record = progress.batches[-1]
     # With several tasks, the number of rounds of each is not known in advance.
     argset = _argset(event.task_index, progress)
@@ -108,7 +108,7 @@ def _batch_line(event: BatchDone, progress: RunProgress) -> str:
 
 
 def _argset(task_index: int, progress: RunProgress) -> str:
-    several = progress.started is not None and progress.started.tasks > 1
+    several = progress.started is not None and progress.started.length.tasks > 1
     return f", argument set {task_index + 1}" if several else ""
 
 

@@ -76,7 +76,7 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
     stage = progress.stages.get("play-off") or progress.stages.get("measure")
     round_index = stage.round_index if stage is not None else 0
     round_text = _line("round", str(_shown_round(progress, round_index)), "bold")
-    round_text.append(f" of {started.rounds}, {count_text(started.batch_size, 'schedule')} each")
+    round_text.append(f" of {started.length.rounds}, {count_text(started.length.batch_size, 'schedule')} each")
     left = None if "play-off" in progress.stages else progress.time_left_s()
     text = f"elapsed {clock_text(progress.elapsed_s)}"
     if left is not None:
@@ -116,7 +116,7 @@ def _done(stage: StageProgress) -> str:
 
 def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
     parts = [] if name == "play-off" else [f"round {stage.round_index + 1}"]
-    if started.tasks > 1:
+    if started.length.tasks > 1:
         parts.append(f"set {stage.task_index + 1}")
     return ", ".join([*parts, stage.note] if stage.note else parts)
 
@@ -124,13 +124,13 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
 def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
     """Return two lines for one argument set, or a line each for several, up to the one that is being timed."""
     label = Clock(started.clock).label
-    if started.tasks == 1:
+    if started.length.tasks == 1:
         standing = progress.standings.get(0, Standing())
         return [_line("default", _default(standing, label)), _best_line(standing, label, width)]
     measured = progress.stages.get("measure")
     newest = measured.task_index if measured is not None else 0
     first = max(0, newest - most + 1)
-    shown = range(first, min(started.tasks, first + most))
+    shown = range(first, min(started.length.tasks, first + most))
     return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
 
 
@@ -203,7 +203,7 @@ def _history(progress: RunProgress, started: RunStarted, rows: int) -> Renderabl
 
 def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
     name = f"{batch.round_index + 1}"
-    if started.tasks > 1:
+    if started.length.tasks > 1:
         name += f" set {batch.task_index + 1}"
     best, median = ("" if value is None else time_text(value) for value in (batch.best_ms, batch.median_ms))
     correlation = "" if batch.rank_correlation is None else f"{batch.rank_correlation:.2f}"

@@ -194,7 +194,7 @@ class RunProgress:
         """Return the seconds left, and whether the budget (not the number of rounds) limits them; None if unknown."""
         if self.started is None:
             return None
-        budget_s = self.started.budget_s
+        budget_s = self.started.length.budget_s
         of_budget_s = None if budget_s is None else max(0.0, budget_s - self.elapsed_s)
         of_rounds_s = self._rounds_left_s(self.started)
         if of_budget_s is not None and (of_rounds_s is None or of_budget_s <= of_rounds_s):
@@ -207,7 +207,7 @@ class RunProgress:
         first, last = self._batch_ends_s[0], self._batch_ends_s[-1]
         count = len(self._batch_ends_s)
         pace_s = (last - first) / (count - 1) if count > 1 else first
-        total = (started.rounds - self.batches[0].round_index) * started.tasks
+        total = (started.length.rounds - self.batches[0].round_index) * started.length.tasks
         return max(0.0, pace_s * (total - count) - (self.elapsed_s - last))
 
     def _set(self, stage: str, round_index: int, task_index: int, done: int, wanted: int, note: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.events import (
     BatchDone,
@@ -13,6 +14,7 @@ from autotune_loop.events import (
     Event,
     Notice,
     PlayOff,
+    RunLength,
     RunStarted,
     SampleFailed,
     SampleMeasured,
@@ -29,12 +31,14 @@ STARTED = RunStarted(
     clock="emulated",
     parallelism=4,
     run_folder="/runs/blur-arm64-1",
-    batch_size=4,
-    rounds=2,
-    tasks=1,
-    budget_s=None,
+    length=RunLength(batch_size=4, rounds=2, tasks=1, budget_s=None),
     resumed=False,
 )
+
+
+def started(rounds: int = 2, tasks: int = 1, budget_s: float | None = None, **changes: Any) -> RunStarted:
+    """The beginning of another run."""
+    return replace(STARTED, length=RunLength(4, rounds, tasks, budget_s), **changes)
 
 
 def measured(

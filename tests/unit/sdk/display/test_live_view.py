@@ -14,7 +14,7 @@ from autotune_loop.events import Event, Notice, SampleMeasured
 from sdk.display.live_display import LiveDisplay
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
-from tests.unit.sdk.display.recorded_run import STARTED, progress_after, run_events
+from tests.unit.sdk.display.recorded_run import STARTED, progress_after, run_events, started
 
 
 def picture(progress: RunProgress, width: int = 80, height: int = 24) -> list[str]:
@@ -86,7 +86,7 @@ def test_stopping_is_said_in_the_frame() -> None:
 
 @pytest.mark.parametrize("height", [24, 40])
 def test_argument_sets_have_a_line_each(height: int) -> None:
-    events: list[Event] = [replace(STARTED, tasks=12, clock="wall")]
+    events: list[Event] = [started(tasks=12, clock="wall")]
     for argset in range(12):
         events.append(SampleMeasured(0, argset, 0, "full beam search", 8.0, 1.0, "wall", 1, 2))
         events.append(SampleMeasured(0, argset, 1, "random search", 4.0, 1.0, "wall", 2, 2))

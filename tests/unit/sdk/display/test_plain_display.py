@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,7 @@ from autotune_loop.events import BatchDone, BestImproved, Notice, SampleMeasured
 from sdk.display.event_lines import event_lines
 from sdk.display.plain_display import PlainDisplay
 from sdk.display.run_progress import RunProgress
-from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events
+from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events, started
 
 EMULATED = "(emulated time, not a device's)"
 
@@ -61,7 +60,7 @@ def test_a_batch_without_times() -> None:
 
 
 def test_argument_sets_are_named_where_there_are_several() -> None:
-    progress = progress_after([replace(STARTED, tasks=2, clock="wall", budget_s=600.0, resumed=True)])
+    progress = progress_after([started(tasks=2, clock="wall", budget_s=600.0, resumed=True)])
     lines = event_lines(BestImproved(1, "batch_0_1/3", 2.0, None, "wall"), progress)
     assert lines == ["best 2.000 ms, the default is not timed; batch_0_1/3, argument set 2"]
     assert progress.started is not None

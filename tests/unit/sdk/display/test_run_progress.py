@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autotune_loop.candidate import Origin
 from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
 from sdk.display.run_progress import RunProgress, StageProgress
 from tests.measured_candidates import measured as measured_candidate
-from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events
+from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events, started
 
 
 def test_stages_standings_and_failures() -> None:
@@ -72,23 +70,23 @@ def timed_run(started: RunStarted, batches: int, batch_s: float) -> RunProgress:
 
 
 def test_time_left_by_rounds() -> None:
-    started = replace(STARTED, rounds=10)
-    assert timed_run(started, 0, 1.0).time_left_s() is None
-    assert timed_run(started, 1, 20.0).time_left_s() == (179.0, False)
-    assert timed_run(started, 4, 20.0).time_left_s() == (119.0, False)
+    ten_rounds = started(rounds=10)
+    assert timed_run(ten_rounds, 0, 1.0).time_left_s() is None
+    assert timed_run(ten_rounds, 1, 20.0).time_left_s() == (179.0, False)
+    assert timed_run(ten_rounds, 4, 20.0).time_left_s() == (119.0, False)
     # A resumed run begins with a later round.
     clock = StandingClock()
     progress = RunProgress(clock)
-    progress.add(started)
+    progress.add(ten_rounds)
     clock.now_s += 20.0
     progress.add(BatchDone(7, 0, 4, 0, {}))
     assert progress.time_left_s() == (40.0, False)
 
 
 def test_time_left_by_budget() -> None:
-    assert timed_run(replace(STARTED, rounds=10, budget_s=90.0), 1, 20.0).time_left_s() == (69.0, True)
-    assert timed_run(replace(STARTED, rounds=2, budget_s=90.0), 1, 20.0).time_left_s() == (19.0, False)
-    assert timed_run(replace(STARTED, rounds=99, budget_s=20.0), 1, 30.0).time_left_s() == (0.0, True)
+    assert timed_run(started(rounds=10, budget_s=90.0), 1, 20.0).time_left_s() == (69.0, True)
+    assert timed_run(started(rounds=2, budget_s=90.0), 1, 20.0).time_left_s() == (19.0, False)
+    assert timed_run(started(rounds=99, budget_s=20.0), 1, 30.0).time_left_s() == (0.0, True)
 
 
 def test_the_rate() -> None:
