@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.cost_model.cost_model import CostModel
 from autotune_loop.store.featurization import Featurization, read_featurization
@@ -88,7 +89,8 @@ def main() -> int:
         searches = anderson2021_searches(arguments.schedules, arguments.generator)
     baseline = baseline_weights(find_halide_install().plugin_path(network))
     choices = {"baseline": baseline, "perturbed": perturb_weights(baseline, 0.2, 1)}
-    total, distinct = 0, set()
+    total = 0
+    distinct: set[Any] = set()
     worst: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -19,6 +19,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.farm.fair_share import RunPriority
 from benchmarks.waiting_farm import WaitingFarm, WaitingRun, device_names, stand_in, waiting_farm
@@ -87,7 +88,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     stand_in()
-    rows = []
+    rows: list[dict[str, Any]] = []
     with (
         tempfile.TemporaryDirectory(prefix="sdk-farm-") as text,
         waiting_farm(Path(text), arguments.devices, 2) as farm,

@@ -37,7 +37,7 @@ class RandomPipeline(hl.Generator):
     input = hl.InputBuffer(hl.UInt(8), 3)
     output = hl.OutputBuffer(hl.Float(32), 3)
 
-    def generate(g):
+    def generate(g) -> None:
         source = random.Random(int(g.seed))
         first = hl.Func("source")
         first[x, y, c] = hl.BoundaryConditions.repeat_edge(g.input)[x, y, c]

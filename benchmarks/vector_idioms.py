@@ -68,7 +68,7 @@ def _register(idiom: Idiom) -> None:
     x = hl.Var("x")
 
     @hl.generator(name=idiom.name)
-    class OneExpression(hl.Generator):  # type: ignore[misc] # Halide has no type information
+    class OneExpression(hl.Generator):
         lanes = hl.GeneratorParam(128)
         input = hl.InputBuffer(_type(idiom.input_bits), 1)
         output = hl.OutputBuffer(_type(idiom.output_bits), 1)

@@ -71,8 +71,8 @@ def _open_waiting(task: OpenDevice, state: WorkerState) -> str:
 
 def stand_in() -> None:
     """From now on the devices of this process wait instead of measuring."""
-    Measure.run = _wait_to_measure
-    OpenDevice.run = _open_waiting
+    Measure.run = _wait_to_measure  # type: ignore[assignment, method-assign]
+    OpenDevice.run = _open_waiting  # type: ignore[assignment, method-assign]
 
 
 def device_names(count: int) -> list[str]:
@@ -218,7 +218,7 @@ def _await_line(process: subprocess.Popen[str], word: str) -> None:
             threading.Thread(target=process.stdout.read, daemon=True).start()
             return
     alarm.cancel()
-    raise RuntimeError(f"{' '.join(process.args)} has ended before it was ready")
+    raise RuntimeError(f"{process.args!r} has ended before it was ready")
 
 
 def resident_bytes(process_id: int) -> int:

@@ -44,6 +44,11 @@ def await_condition(condition: Callable[[], object], what: str = "it") -> None:
         time.sleep(_LOOK_S)
 
 
+def await_other_text(path: Path, before: str) -> None:
+    """Wait until a file that another process rewrites has another text than before, and not none."""
+    await_condition(lambda: path.read_text() not in ("", before), f"another text of {path.name}")
+
+
 def act_when(condition: Callable[[], object], act: Callable[[], object]) -> threading.Thread:
     """Start a thread that acts once the condition holds, and ends."""
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ class SshAccess:
             with self.known_hosts.open("a") as file:
                 file.write(server.known_hosts_lines())
 
-    def address(self, server: SshdServer, **fields: object) -> SshAddress:
+    def address(self, server: SshdServer, **fields: Any) -> SshAddress:
         """The server's, with the key; further fields of SshAddress."""
         given = {"port": server.port, "user": server.user, "identity_file": self.key, **fields}
         return SshAddress(server.address, **given)

@@ -126,6 +126,7 @@ def _send(stream: DeviceStream, files: DeviceFiles, request: str) -> None:
             os.write(handle, data[:fits_bytes])
             if fits_bytes < len(data):
                 failure = "write failed: No space left on device"
+                assert target is not None
                 target.unlink(missing_ok=True)  # before it is told: the client may send the file again at once
                 _fail(stream, failure)
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
     """Starts a real sshd, with fields of SshdServer; each is killed in the end."""
     started: list[SshdServer] = []
 
-    def start(**fields: object) -> SshdServer:
+    def start(**fields: Any) -> SshdServer:
         server = SshdServer(tmp_path / f"server{len(started)}", **fields)
         started.append(server)
         server.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
@@ -15,8 +16,8 @@ from targets.process.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
 
 
-def local_device(home: Path, slot: int = 0, **place: object) -> Device:
-    settings: dict[str, object] = {
+def local_device(home: Path, slot: int = 0, **place: Any) -> Device:
+    settings: dict[str, Any] = {
         "folder": "work",
         "lease_folder": str(home / "leases"),
         "slot": slot,
@@ -38,7 +39,7 @@ def local_transport(
     lease_ttl_s: float = 120.0,
     agent: Callable[[str], AgentProgram] | None = None,
     starter: ProgramStarter | None = None,
-    **place: object,
+    **place: Any,
 ) -> AgentTransport:
     home.mkdir(parents=True, exist_ok=True)
     return AgentTransport(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,7 @@ def test_hanging_up_early_reaches_the_program(link: AdbLink, device: AdbDevice) 
     while not next(stream):
         pass
     pid = int(await_file(mark))
+    assert isinstance(stream, Generator)
     stream.close()
     assert has_ended(pid)
     assert output(link, "echo", "on") == b"on\n", "the connection did not go on"
@@ -161,6 +162,7 @@ def test_a_request_longer_than_a_packet_is_a_fault_of_ours(tmp_path: Path, keys:
 def test_interrupting_a_caller_closes_the_connection(link: AdbLink) -> None:
     stream = link.stream(["sleep", "1000"])
     next(stream)
+    assert isinstance(stream, Generator)
     with pytest.raises(KeyboardInterrupt):
         stream.throw(KeyboardInterrupt)
     with trouble(TroubleKind.LOST, "not connected"):

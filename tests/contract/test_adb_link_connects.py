@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -157,6 +157,7 @@ def test_beside_a_running_adb_server(device: AdbDevice, link: AdbLink, tmp_path:
         next(stream)
         assert adb.run("shell", "echo other", port=device.port).stdout.strip() == b"other"
         assert adb.run("push", str(tmp_path / "file"), "/data/local/tmp/theirs", port=device.port).returncode == 0
+        assert isinstance(stream, Generator)
         stream.close()
         link.put(tmp_path / "file", "/data/local/tmp/ours")
         assert (device.temporary / "ours").read_bytes() == (device.temporary / "theirs").read_bytes()

@@ -77,7 +77,8 @@ def test_the_card_of_a_device_of_the_inventory(
     found = open_inventory(lab.inventory, lab.settings).find("board")
     assert describe_card(found, lab.settings).startswith("Stand-in 0 ?no card? (compute capability 8.6, 20 multi")
     assert describe_card(replace(found, profile_name="x86-64"), lab.settings) == ""
-    newer = replace(found, environment=(*found.environment, ("STAND_IN_CUDA_CARDS", "0")))
+    without = (*found.place.environment, ("STAND_IN_CUDA_CARDS", "0"))
+    newer = replace(found, place=replace(found.place, environment=without))
     assert "its CUDA driver has no card" in describe_card(newer, lab.settings)
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -222,7 +222,7 @@ def _leases(board: SshBoard) -> list[Path]:
     return [slot for slot in Path(board.place.lease_folder).glob("slot-*") if slot.read_text()]
 
 
-def _until(condition: object) -> None:
+def _until(condition: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + 180.0
     while not condition():
         assert time.monotonic() < deadline_s
@@ -270,7 +270,12 @@ def test_a_killed_worker_takes_its_lease_back(farm: Farm, tmp_path: Path) -> Non
         assert len(_leases(farm.board)) == 1, "the dead worker's"
         farm.start_lab()
         arrived: list[str] = []
-        _until(lambda: arrived.extend(executor.arrivals()) or arrived)
+
+        def came() -> list[str]:
+            arrived.extend(executor.arrivals())
+            return arrived
+
+        _until(came)
         assert arrived == ["board"]
         assert executor.submit(OpenDevice("board")).result(_LIMIT_S) == boot
 

@@ -81,7 +81,7 @@ def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> 
             assert writer.stdout is not None
             early = [writer.stdout.readline() for _ in range(3)]
             assert early[0].startswith("candidate") and early[2].startswith("candidate")
-            said.update(tuple(line.split()) for line in early)
+            said.update((kind, name) for kind, name in map(str.split, early))
         time.sleep(source.uniform(0.0, 0.25))
         for line in kill(writer):
             what, kernel = line.split()

@@ -7,8 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -32,7 +33,7 @@ OpenLink = Callable[..., SshLink]
 def open_link(access: SshAccess) -> Iterator[OpenLink]:
     opened: list[SshLink] = []
 
-    def open_(server: SshdServer, **fields: object) -> SshLink:
+    def open_(server: SshdServer, **fields: Any) -> SshLink:
         access.trust(server)
         link = SshLink("board", access.address(server), access.settings(), **fields)
         opened.append(link)
@@ -161,6 +162,7 @@ def test_it_ticks_while_nothing_comes(link: SshLink, tmp_path: Path) -> None:
     blocks = link.stream([write_program(tmp_path, "echo start; read line")])
     assert first_output(blocks) == b"start\n"
     assert [next(blocks) for _ in range(3)] == [b""] * 3
+    assert isinstance(blocks, Generator)
     blocks.close()
 
 
@@ -179,6 +181,7 @@ def test_a_program_that_a_signal_ends_ends_the_stream(link: SshLink, tmp_path: P
 def test_hanging_up_tells_the_program(link: SshLink, tmp_path: Path) -> None:
     blocks = link.stream([write_program(tmp_path, "echo $$; read line; exit 0")])
     pid = int(first_output(blocks))
+    assert isinstance(blocks, Generator)
     blocks.close()
     assert has_ended(pid)
     assert b"".join(link.stream(["echo", "ok"])) == b"ok\n"

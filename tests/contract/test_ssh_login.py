@@ -38,7 +38,11 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             assert process.poll() is None
             time.sleep(0.01)
     monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
-    yield lambda key: subprocess.run(["ssh-add", "-q", str(key)], check=True, stdin=subprocess.DEVNULL) and None
+
+    def add(key: Path) -> None:
+        subprocess.run(["ssh-add", "-q", str(key)], check=True, stdin=subprocess.DEVNULL)
+
+    yield add
     process.terminate()
     process.wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def start_password_server(tmp_path: Path, access: SshAccess) -> Iterator[StartPa
     started: list[PasswordServer] = []
     key = make_key(tmp_path / "password_server")
 
-    def start(**fields: object) -> PasswordServer:
+    def start(**fields: Any) -> PasswordServer:
         server = PasswordServer(key, **fields)
         started.append(server)
         public = " ".join(key.with_suffix(".pub").read_text().split()[:2])

@@ -20,7 +20,7 @@ from devices.transport import RunOutcome
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
 from tests.fault_proxy import Direction
-from tests.process_state import PATIENCE_S, act_when, await_condition, has_ended, runs
+from tests.process_state import PATIENCE_S, act_when, await_condition, await_other_text, has_ended, runs
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard
 
 pytestmark = pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_lease_is_kept_while_its_owner_does_nothing(
     first.open()
     for _ in range(2):
         before = lease_of(board).read_text()
-        await_condition(lambda before=before: lease_of(board).read_text() not in ("", before), "a renewal")
+        await_other_text(lease_of(board), before)
     other = board.transport(cache, owner="ann@elsewhere")
     with pytest.raises(DeviceTrouble, match="tester@here"):
         other.open()

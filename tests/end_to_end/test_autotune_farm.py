@@ -102,7 +102,8 @@ def test_a_worker_is_killed_and_another_joins(
     assert not rows(result.run_folder, "SELECT * FROM incidents WHERE trouble = 'leased by someone else'")
     assert ("one", "in service") in [(e.device, e.state) for e in events if isinstance(e, DeviceChanged)]
     check_run_folder(result, "separable_filter", "emulated")
-    check_header(result.tuned[0].header, "separable_filter")
+    assert result.best.header is not None
+    check_header(result.best.header, "separable_filter")
 
 
 def test_what_a_farm_has_not(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:

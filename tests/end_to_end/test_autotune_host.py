@@ -191,7 +191,7 @@ def test_a_schedule_with_wrong_output_never_wins(
     )
     keep_build = RunStore.keep_build
 
-    def keep_another(self: RunStore, candidate: object, built: object) -> object:
+    def keep_another(self: RunStore, candidate: Any, built: Any) -> Any:
         kept = keep_build(self, candidate, built)
         if self.object_path(victim).exists():
             self.object_path(victim).write_bytes((compiled / "wrong.o").read_bytes())

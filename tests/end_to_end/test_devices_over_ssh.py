@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,13 +75,13 @@ def entry(name: str, server: SshdServer, folder: Path, further: str = "") -> str
     )
 
 
-def answer(captured: Captured, *arguments: str, code: int = 0) -> dict[str, object]:
+def answer(captured: Captured, *arguments: str, code: int = 0) -> dict[str, Any]:
     assert main([*arguments, "--json"]) == code, captured.readouterr().err
-    found: dict[str, object] = json.loads(captured.readouterr().out)
+    found: dict[str, Any] = json.loads(captured.readouterr().out)
     return found
 
 
-def state(captured: Captured, name: str = "pi") -> dict[str, object]:
+def state(captured: Captured, name: str = "pi") -> dict[str, Any]:
     devices = answer(captured, "devices")["devices"]
     assert isinstance(devices, list)
     return {device["name"]: device for device in devices}[name]

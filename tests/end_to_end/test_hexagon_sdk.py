@@ -16,6 +16,7 @@ from autotune_loop.specification.options import SearchOptions
 from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs
 from sdk import build
+from sdk.options.generator_spec import GeneratorSpec
 from sdk.settings import Settings
 from targets.build.runner_input_file import write_input_file
 from tests.end_to_end.conftest import Tune
@@ -62,17 +63,16 @@ def test_a_run_and_a_build_with_the_sdks_tools(
     assert record.made_with.toolchain == f"Hexagon SDK 4.5.0.3, tools {TOOLS_VERSION} for v66, standalone"
     assert record.made_with.clock_model.startswith("hexagon-sim ")
     made = build(
-        generator,
+        GeneratorSpec(generator, tuple(TINY)),
         tmp_path / "build",
         target="hexagon-v66",
         schedule=str(result.best.header),
-        parameters=TINY,
         hexagon_sdk_root=root,
         settings=settings,
     )
     assert made.toolchain == record.made_with.toolchain
     simulator = next(root.rglob("hexagon-sim"))
-    command = [simulator, "-mv66g_1024", "--timing", "--simulated_returnval", made.benchmark, "--", "--list"]
+    command = [str(simulator), "-mv66g_1024", "--timing", "--simulated_returnval", str(made.benchmark), "--", "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     (kernel,) = [event for line in listed if line.startswith("{") and (event := json.loads(line))["event"] == "kernel"]
     assert kernel["name"] == "separable_filter" and "hexagon-32-noos" in kernel["target"]

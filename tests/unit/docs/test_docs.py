@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import typer
 
@@ -41,7 +42,7 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", tmp_path / "site"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "site" / "index.html").is_file()
@@ -65,7 +66,7 @@ def application() -> object:
 
 
 @pytest.mark.parametrize(("page", "line"), commands())
-def test_every_command_and_option_exists(application, page: str, line: str) -> None:
+def test_every_command_and_option_exists(application: click.Command, page: str, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
     stop = next((place for place, word in enumerate(words) if word in ("|", ">", "&&", "&", ";")), len(words))
     command = application

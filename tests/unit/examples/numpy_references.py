@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ class ExampleCase:
         return bool(np.issubdtype(self.expected.dtype, np.integer))
 
 
-def pad_edges(image: Array, size: int, mode: str = "edge") -> Array:
+def pad_edges(image: Array, size: int, mode: Literal["edge", "reflect"] = "edge") -> Array:
     """Pad the last two axes (y, x) of image by size on every side."""
     widths = [(0, 0)] * (image.ndim - 2) + [(size, size)] * 2
     padded: Array = np.pad(image, widths, mode=mode)

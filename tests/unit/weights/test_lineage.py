@@ -15,7 +15,7 @@ from weights.baseline import baseline_weights
 from weights.lineage import Lineage, Training, format_lineage, parse_lineage, read_lineage, write_lineage
 from weights.weights_file import weights_sha256, write_weights
 
-_TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _SHARE = st.none() | st.floats(0, 1)
 _KINDS = {str: _TEXT, int: st.integers(0, 2**31), type(None): _SHARE}
 TRAININGS = st.builds(Training, **{field.name: _KINDS[type(field.default)] for field in fields(Training)})

@@ -123,7 +123,7 @@ def tensorflow_ready() -> None:
 @pytest.fixture(scope="session")
 def samples(searches: list[PluginSearch]) -> list[Sample]:
     """Distinct schedules of the pipelines, with the plug-in's cost under its own weights as their runtime."""
-    distinct = {}
+    distinct: dict[object, Sample] = {}
     for search in searches:
         for schedule, featurization in zip(search.schedules, search.featurizations(), strict=True):
             sample = Sample(featurization, schedule.plugin_cost_ms, schedule_id=schedule.seed)

@@ -20,6 +20,7 @@ from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.halide_tool import TOOL_CORES, run_halides_tool
 from weights.arithmetic import perturb_weights
 from weights.network import Network
@@ -80,7 +81,7 @@ def test_our_training_follows_the_tool(gpu_samples: list[Sample], gpu_baseline: 
 
 @pytest.mark.slow
 def test_the_plugin_costs_with_our_trained_weights_what_we_predict(
-    gpu_samples: list[Sample], gpu_baseline: Weights, examples: Path, cpp_compiler, tmp_path: Path
+    gpu_samples: list[Sample], gpu_baseline: Weights, examples: Path, cpp_compiler: HostCppCompiler, tmp_path: Path
 ) -> None:
     batches = group_samples(gpu_samples, TOOL_CORES)
     parameters, _ = fit(gpu_baseline, batches, TrainingOptions(TOOL_CORES, 200, learning_rate=1e-3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_inlined_work_has_its_own_prices() -> None:
 
 
 def test_stores_go_to_the_price_of_their_place() -> None:
-    stores = {"f0": 5.0, "f11": 100.0, "f29": 64.0, "f30": 16.0}
+    stores: dict[str, Any] = {"f0": 5.0, "f11": 100.0, "f29": 64.0, "f30": 16.0}
     alone, parallel = amounts(features(**stores), 1), amounts(features(f9=4, **stores), 1)
     lines, stored_bytes = 2 * 5 * 64 / 16 * 1e-9, 2 * 5 * 100 * 1e-9
     assert alone[0, 16:22] == pytest.approx([0, lines, 0, 0, stored_bytes, 0])  # stage 0 is the output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,12 @@ def test_training_lowers_the_loss_and_is_repeatable(loss: Loss, samples: list[Sa
     assert report.losses[-1] < report.losses[0]
     assert report.judged_on == "training"
     assert report.before is not None and report.after is not None
-    assert report.after.pairwise_accuracy >= report.before.pairwise_accuracy
+    before, after = report.before.pairwise_accuracy, report.after.pairwise_accuracy
+    assert before is not None and after is not None
+    assert after >= before
     again = train(baseline, samples[::-1], options)
     assert again.losses == report.losses
+    assert again.weights is not None and report.weights is not None
     assert weights_sha256(again.weights) == weights_sha256(report.weights)
 
 
@@ -55,7 +59,7 @@ def test_training_for_gpus_learns_what_it_is_not_shown(
 def test_the_graph_is_traced_once_for_any_number_of_samples(samples: list[Sample], baseline: Weights) -> None:
     for count in (30, 50, len(samples)):
         train(baseline, samples[:count], replace(OPTIONS, epochs=count % 7 + 1))
-    function = fitting._fitting_function(baseline.network, Loss.RELATIVE_THROUGHPUT)
+    function: Any = fitting._fitting_function(baseline.network, Loss.RELATIVE_THROUGHPUT)
     assert function.experimental_get_tracing_count() == 1
 
 
@@ -76,7 +80,9 @@ def test_weights_that_rank_worse_are_not_accepted(samples: list[Sample], baselin
     assert not report.accepted
     assert report.weights is None
     assert report.before is not None and report.after is not None
-    assert report.after.pairwise_accuracy < report.before.pairwise_accuracy
+    before, after = report.before.pairwise_accuracy, report.after.pairwise_accuracy
+    assert before is not None and after is not None
+    assert after < before
     assert "held-out schedules" in report.reason
 
 

@@ -177,13 +177,16 @@ def test_what_is_no_scheduler_is_said_to_be_none(
     def ssh(connection: socket.socket) -> None:
         connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
 
+    def hold(connection: socket.socket) -> None:
+        asked.wait(60)
+
     for scheme, tls, expected in ("tcp", None, "is not a farm's scheduler"), ("tls", files(farm), "does not speak TLS"):
         with pytest.raises(FarmError, match=expected):
             probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", tls))
     with monkeypatch.context() as impatient:
         impatient.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
         with pytest.raises(FarmError, match="sends nothing"):
-            probe_scheduler(FarmAddress(f"tcp://{serve(lambda connection: asked.wait(60) and None)}"))
+            probe_scheduler(FarmAddress(f"tcp://{serve(hold)}"))
     asked.set()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # a port that is bound and does not listen refuses, and is nobody else's

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -23,9 +24,9 @@ class Queue:
     def __init__(self, lengths_s: list[float], weights: list[float]) -> None:
         self.shares = [FairShare(weight) for weight in weights]
         self.lengths_s = lengths_s
-        self.served_s: Counter[int] = Counter()
-        self.longest_wait_s: Counter[int] = Counter()
-        self._last_s: Counter[int] = Counter()
+        self.served_s: defaultdict[int, float] = defaultdict(float)
+        self.longest_wait_s: defaultdict[int, float] = defaultdict(float)
+        self._last_s: defaultdict[int, float] = defaultdict(float)
         self._waiting: list[tuple[float, int, int, float]] = []
         self._numbers = 0
         self.now_s = 0.0
@@ -140,7 +141,7 @@ class Network:
             start_s, charged_s = self.shares[run].submitted()
             self._numbers += 1
             task = (start_s, self._numbers, run, charged_s)
-            self._after(self.latency_s, lambda task=task: self._arrives(task, device))
+            self._after(self.latency_s, partial(self._arrives, task, device))
 
     def _arrives(self, task: tuple[float, int, int, float], device: int) -> None:
         heapq.heappush(self._queues[device], task)

@@ -9,7 +9,6 @@ import pytest
 
 from autotune_loop.events import Event, FarmQueue
 from autotune_loop.execute.messages import RemoteRun, decode, encode_run
-from autotune_loop.farm import worker_registry
 from autotune_loop.farm.device import FarmDevice, served_devices
 from autotune_loop.farm.use import DeviceWish
 from autotune_loop.farm.worker_registry import QueueWatch
@@ -95,7 +94,7 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr(worker_registry.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr("autotune_loop.farm.worker_registry.time.monotonic", lambda: now_s)
     events: list[Event] = []
     watch = QueueWatch(events.append)
     for position in (3, 3, 3, 3, 3, 3, 2, 0, 0, 1, 0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ def test_this_machine_agrees_with_itself() -> None:
         ({"plugins": {"li2018": "b" * 64}}, "plug-in adams2019: aaaaaaaaaaaa on the scheduler, none on worker lab2"),
     ],
 )
-def test_a_difference_is_refused_with_both_sides(change: dict[str, object], expected: str) -> None:
+def test_a_difference_is_refused_with_both_sides(change: dict[str, Any], expected: str) -> None:
     its = dataclasses.replace(MINE, **change)
     with pytest.raises(FarmError, match=f"Worker lab2 differs from the scheduler. .*{expected}"):
         check_versions(MINE, its, "the scheduler", "worker lab2")

@@ -48,7 +48,7 @@ class Bench:
             database,
             self.events.append,
             patience_s=0.5,
-            report_health=lambda name, trouble: self.health.append((name, trouble and str(trouble))),
+            report_health=lambda name, trouble: self.health.append((name, None if trouble is None else str(trouble))),
             at_once=at_once,
         )
 
@@ -342,8 +342,8 @@ def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench:
 
 
 def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench: MakeBench) -> None:
-    bench = make_bench(["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone)
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    bench = make_bench(["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone)
     bench.run(["s0"], device="a")
     bench.run(["s1"], device="b")
     bench.devices.measure = lambda device, symbol, times: lost(device, symbol)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from autotune_loop.play_off import course as course_module
 from autotune_loop.play_off.course import (
     CHOOSING_TURNS,
     FEWEST_CHOOSING_TURNS,
@@ -152,7 +151,7 @@ def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
 def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timing takes a second: there is time for two turns of three contenders and the look, not for five turns."""
     now_s = 0.0
-    monkeypatch.setattr(course_module.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr("autotune_loop.play_off.course.time.monotonic", lambda: now_s)
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
 
     def time_turn(order: Sequence[str]) -> Turn:

@@ -50,7 +50,7 @@ def test_what_a_live_run_has_just_written_is_seen(path: Path, writer: sqlite3.Co
 
 
 def test_a_run_that_begins_meanwhile_is_seen(path: Path, writer: sqlite3.Connection) -> None:
-    counts = []
+    counts: list[int] = []
 
     def read(connection: sqlite3.Connection) -> int:
         if not counts:

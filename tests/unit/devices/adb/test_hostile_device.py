@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,6 +191,7 @@ def test_packets_of_a_service_that_we_left_are_passed_over(play: Play) -> None:
     stream = link.stream(["first"])
     for _ in range(3):
         next(stream)
+    assert isinstance(stream, Generator)
     stream.close()
     assert b"".join(read_all(link)) == b"right"
 
@@ -272,12 +274,16 @@ def test_a_packet_may_take_longer_than_the_silence_limit(
         peer.take_request(number)
         packets = link._packets
         assert packets is not None
+
+        def has_arrived(sent_s: float) -> bool:
+            return packets.last_byte_s == sent_s
+
         content = struct.pack("<4sI", b"DATA", 1000) + b"x" * 1000 + struct.pack("<4sI", b"DONE", 0)
         data = peer.encode(b"WRTE", 7, number, content)
         for start in range(0, len(data), 100):
             now_s += LIMITS.silence_s / 3
             peer.send_raw(data[start : start + 100])
-            await_condition(lambda sent_s=now_s: packets.last_byte_s == sent_s)
+            await_condition(partial(has_arrived, now_s))
 
     link = play(act)
     link.connect()

@@ -74,6 +74,12 @@ def run(agent: AgentSession, home: Path, program: str, *extra: tuple[str, str]) 
     return reply
 
 
+def seconds(reply: Reply, key: str) -> float:
+    value = reply.fields[key]
+    assert isinstance(value, int | float)
+    return value
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -100,11 +106,11 @@ def test_a_run_tells_what_happened(agent: AgentSession, home: Path) -> None:
     folder = home / "work" / f"s-{SESSION}"
     assert reply.output.decode() == f"['a b', ''] 2=3 {folder}\n"
     assert reply.fields["exit_code"] == 3 and reply.fields["signal"] == 0
-    assert not reply.fields["timed_out"] and 0 < reply.fields["duration_s"] < 60
+    assert not reply.fields["timed_out"] and 0 < seconds(reply, "duration_s") < 60
     for key in ("canary_before_s", "canary_after_s"):
-        assert 1e-5 < reply.fields[key] < 1.0
+        assert 1e-5 < seconds(reply, key) < 1.0
     assert reply.fields["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert 0 < reply.fields["lease_expires_in_s"] <= 30
+    assert 0 < seconds(reply, "lease_expires_in_s") <= 30
 
 
 def test_a_run_is_pinned_and_limited(agent: AgentSession, home: Path) -> None:
@@ -253,7 +259,7 @@ def test_a_run_whose_lease_is_taken_by_force_ends(
 def test_a_run_keeps_its_lease(agent: AgentSession, home: Path) -> None:
     script(home, "p", "import time; time.sleep(2.5)")
     reply = run(agent, home, "p", ("ttl_s", "1.5"))
-    assert reply.fields["lease_expires_in_s"] > 0
+    assert seconds(reply, "lease_expires_in_s") > 0
 
 
 def test_a_run_needs_the_lease(agent: AgentSession, home: Path) -> None:

@@ -88,7 +88,9 @@ def test_a_stream_that_grows_beyond_its_size_is_cut_off(agent: AgentSession, hom
 
 
 @pytest.mark.toolchain
-def test_large_files_travel_compressed(home: Path, tmp_path: Path, cache: ContentCache) -> None:
+def test_large_files_travel_compressed(
+    home: Path, tmp_path: Path, cache: ContentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link = LocalLink(home)
     sizes: list[int] = []
     put = link.put
@@ -97,7 +99,7 @@ def test_large_files_travel_compressed(home: Path, tmp_path: Path, cache: Conten
         sizes.append(source.stat().st_size)
         put(source, path)
 
-    link.put = watched
+    monkeypatch.setattr(link, "put", watched)
     transport = local_transport(home, cache, link=link)
     source = tmp_path / "data"
     source.write_bytes(CONTENTS["text"])

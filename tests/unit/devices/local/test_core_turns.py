@@ -55,6 +55,7 @@ def turn_of(line: str) -> tuple[str, int, int]:
 def end_of(process: subprocess.Popen[str]) -> list[str]:
     """Tell it to end; gives the lines that it says until then."""
     with process:
+        assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         return process.stdout.read().splitlines()
 
@@ -85,6 +86,7 @@ def test_a_measurement_is_alone_and_nobody_starves(tmp_path: Path) -> None:
         thread.start()
     try:
         for process in processes:
+            assert process.stdout is not None
             held.append(turn_of(process.stdout.readline()))
         await_condition(lambda: is_enough(list(held)))
     finally:

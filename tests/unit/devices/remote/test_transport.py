@@ -14,16 +14,16 @@ from types import SimpleNamespace
 import pytest
 
 from devices.agent import session as agent_session
-from devices.agent.program import AgentProgram
+from devices.agent.program import AgentProgram, agent_for
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote import shared_connection
 from devices.remote.transport import AgentTransport
 from targets.errors import DeviceError, UsageError
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
-from tests.contract.local_device import agent_for, leases_of, local_transport, release_lease_of, take_lease_of
+from tests.contract.local_device import leases_of, local_transport, release_lease_of, take_lease_of
 from tests.contract.local_link import LocalLink
-from tests.process_state import await_condition
+from tests.process_state import await_other_text
 
 # The first one builds the agent, and the C library for it.
 pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
@@ -306,7 +306,7 @@ def test_the_heartbeat_keeps_the_lease(home: Path, cache: ContentCache, monkeypa
     lease = home / "leases" / "slot-0"
     for _ in range(2):
         before = lease.read_text()
-        await_condition(lambda before=before: lease.read_text() not in ("", before), "a renewal")
+        await_other_text(lease, before)
     other = local_transport(home, cache)
     with pytest.raises(DeviceTrouble, match="leased by"):
         other.open()

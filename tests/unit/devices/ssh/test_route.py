@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -82,12 +83,12 @@ def connections(tmp_path: Path, reader: str) -> ConnectionSettings:
     )
 
 
-def route(connections: ConnectionSettings, text: str, host: str, **fields: object) -> tuple[SshHop, ...]:
+def route(connections: ConnectionSettings, text: str, host: str, **fields: Any) -> tuple[SshHop, ...]:
     connections.ssh_config_file.write_text(text)
     return plan_route(SshAddress(host, **fields), connections)
 
 
-def refusal(connections: ConnectionSettings, text: str, host: str, **fields: object) -> str:
+def refusal(connections: ConnectionSettings, text: str, host: str, **fields: Any) -> str:
     with pytest.raises(DeviceTrouble) as caught:
         route(connections, text, host, **fields)
     assert caught.value.kind is TroubleKind.REFUSED

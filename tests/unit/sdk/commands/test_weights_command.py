@@ -95,7 +95,7 @@ def test_weights_are_scored_beside_the_baseline(settings: Settings, trained: Pat
     for index in range(12):
         made = replace(random_featurization(seed=index), pipeline_features=pipeline)
         write_sample(Sample(made, 1.0 + index, 77, index), tmp_path / f"{index}.sample")
-    command = [sys.executable, "-m", "sdk.main", "weights", "evaluate", trained, "--on", tmp_path, "--json"]
+    command = [sys.executable, "-m", "sdk.main", "weights", "evaluate", str(trained), "--on", str(tmp_path), "--json"]
     alone = subprocess.run(command, env=dict(settings.environment), capture_output=True, text=True, check=False)
     assert alone.returncode == 2 and "--parallelism" in alone.stderr
     done = subprocess.run(

@@ -81,7 +81,10 @@ def run_events(clock: str = "emulated") -> list[Event]:
         PlayOff(0, 2, 1, 5),
         PlayOff(0, 2, 2, 5),
     ]
-    return [replace(event, clock=clock) if hasattr(event, "clock") else event for event in events]
+    return [
+        replace(event, clock=clock) if isinstance(event, RunStarted | SampleMeasured | BestImproved) else event
+        for event in events
+    ]
 
 
 class StandingClock:

@@ -132,11 +132,11 @@ def test_a_smaller_card_is_held_to_its_own_limits(
     tmp_path: Path,
 ) -> None:
     schedule = li2018(halide, 8)
-    for limit, expected in (
-        ({"threads_per_block": 32}, "64 threads per block, and the card's limit is 32"),
-        ({"registers_per_block": 512}, "registers per block, and the card's limit is 512"),
+    for small_card, expected in (
+        (replace(card, threads_per_block=32), "64 threads per block, and the card's limit is 32"),
+        (replace(card, registers_per_block=512), "registers per block, and the card's limit is 512"),
     ):
-        small = CardCheck(replace(card, **limit), ptxas)
+        small = CardCheck(small_card, ptxas)
         made = run_checked_generator(program, request(profile, schedule, tmp_path), LIMITS, small)
         assert isinstance(made, GeneratorFailure) and expected in made.message
 

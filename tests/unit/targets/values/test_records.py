@@ -176,7 +176,8 @@ def test_a_part_of_a_table_is_checked_without_what_it_lacks() -> None:
 
 
 def test_values_that_are_no_table() -> None:
-    for value in (3, [], None, "x"):
+    values: tuple[object, ...] = (3, [], None, "x")
+    for value in values:
         with pytest.raises(ProfileError, match="^FILE: it must be a table, not "):
             SOURCE.check(record(Server), value)
     assert SOURCE.check(optional(record(Server)), None) is None

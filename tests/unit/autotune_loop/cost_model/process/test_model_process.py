@@ -21,8 +21,10 @@ from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import TrainingOutcome
 from autotune_loop.store.featurization import format_featurization
+from autotune_loop.store.sample_file import Sample
 from targets.errors import UsageError, WeightsError
 from tests.measured_candidates import training_sample
+from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
@@ -49,7 +51,9 @@ def process(weights_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.usefixtures("tensorflow_ready")
-def test_predictions_are_those_of_the_model(process, searches, baseline: Weights, weights_path: Path) -> None:
+def test_predictions_are_those_of_the_model(
+    process: ModelProcess, searches: list[PluginSearch], baseline: Weights, weights_path: Path
+) -> None:
     other = perturb_weights(baseline, 0.2, seed=9)
     write_weights(other, weights_path.with_name("other.weights"))
     for search in searches:
@@ -62,7 +66,9 @@ def test_predictions_are_those_of_the_model(process, searches, baseline: Weights
     process.load_weights(weights_path)
 
 
-def test_an_unreadable_featurization_predicts_none(process, featurization_paths, tmp_path: Path) -> None:
+def test_an_unreadable_featurization_predicts_none(
+    process: ModelProcess, featurization_paths: list[Path], tmp_path: Path
+) -> None:
     (tmp_path / "short.featurization").write_bytes(b"1234")
     paths = [tmp_path / "gone", featurization_paths[0], tmp_path / "short.featurization", tmp_path]
     predictions_ms = process.predict(paths)
@@ -70,7 +76,9 @@ def test_an_unreadable_featurization_predicts_none(process, featurization_paths,
     assert process.predict([]) == []
 
 
-def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_path: Path) -> None:
+def test_unusable_weights_leave_the_old_ones(
+    process: ModelProcess, featurization_paths: list[Path], tmp_path: Path
+) -> None:
     before = process.predict(featurization_paths)
     (tmp_path / "bad.weights").write_bytes(b"nonsense")
     with pytest.raises(WeightsError, match=r"bad\.weights is damaged"):
@@ -78,7 +86,9 @@ def test_unusable_weights_leave_the_old_ones(process, featurization_paths, tmp_p
     assert process.predict(featurization_paths) == before
 
 
-def test_samples_train_into_weights(process, searches, baseline: Weights, weights_path: Path, tmp_path: Path) -> None:
+def test_samples_train_into_weights(
+    process: ModelProcess, searches: list[PluginSearch], baseline: Weights, weights_path: Path, tmp_path: Path
+) -> None:
     nothing_yet = process.train(tmp_path / "none.weights")
     assert nothing_yet.outcome is TrainingOutcome.TOO_FEW_SAMPLES
     good = [training_sample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
@@ -94,13 +104,20 @@ def test_samples_train_into_weights(process, searches, baseline: Weights, weight
         report = process.train(output, epochs=50, learning_rate=5e-4, loss=loss, held_out_share=0.0)
         assert report.accepted, report.reason
         assert len(report.losses) == 50
+        assert report.weights is not None
         assert weights_sha256(read_weights(output)) == weights_sha256(report.weights)
         assert weights_sha256(report.weights) != weights_sha256(baseline)
         assert (process.score(weights_path), process.score(output)) == (report.before, report.after)
     assert not (tmp_path / "none.weights").exists()
 
 
-def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, searches, tmp_path: Path) -> None:
+def test_a_process_for_gpus(
+    gpu_searches: list[PluginSearch],
+    gpu_samples: list[Sample],
+    gpu_baseline: Weights,
+    searches: list[PluginSearch],
+    tmp_path: Path,
+) -> None:
     start, other = tmp_path / "gpu.weights", tmp_path / "cpu.weights"
     write_weights(gpu_baseline, start)
     write_weights(searches[0].weights, other)
@@ -127,14 +144,14 @@ def test_a_process_for_gpus(gpu_searches, gpu_samples, gpu_baseline: Weights, se
         assert process.predict(paths[:1]) == [pytest.approx(trained_ms[0], rel=1e-5)]
 
 
-def test_a_wrong_option_is_a_usage_error(process, tmp_path: Path) -> None:
+def test_a_wrong_option_is_a_usage_error(process: ModelProcess, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="epochs is 0"):
         process.train(tmp_path / "w.weights", epochs=0)
     with pytest.raises(ModelProcessError, match="started twice"):
         process.start()
 
 
-def test_threads_may_share_the_process(process, featurization_paths) -> None:
+def test_threads_may_share_the_process(process: ModelProcess, featurization_paths: list[Path]) -> None:
     expected = process.predict(featurization_paths)
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda n: process.predict(featurization_paths[:n]), range(1, 30)))
@@ -158,7 +175,7 @@ def test_a_request_before_the_start_is_refused(weights_path: Path, tmp_path: Pat
 
 
 def test_a_killed_child_is_an_error_and_closing_is_still_fine(weights_path: Path, tmp_path: Path) -> None:
-    own_weights = shutil.copy(weights_path, tmp_path / "own.weights")
+    own_weights = Path(shutil.copy(weights_path, tmp_path / "own.weights"))
     process = model_process(own_weights, tmp_path)
     process.start()
     os.kill(_child_pid(os.getpid(), own_weights), signal.SIGKILL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from autotune_loop.shipping.generator_sources import GeneratorSources
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.process.limited_process import ProcessLimits, ProcessOutcome
+from targets.process.stop_signal import StopSignal
 from targets.profile.loader import load_profile
 from targets.schedule.header import schedule_name
 from targets.schedule.plugins import schedule_autoscheduler
@@ -53,7 +55,9 @@ def run(
     class Listening:
         names, sha256 = program.names, program.sha256
 
-        def run(self, arguments, limits, stop=None):
+        def run(
+            self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
+        ) -> ProcessOutcome:
             outcome = program.run(arguments, limits, stop)
             log.append(outcome.log)
             return outcome
