@@ -16,6 +16,7 @@ from autotune_loop.store.run_store import RunStore
 from targets.errors import WeightsError
 from tests.measured_candidates import training_sample
 from tests.run_specs import make_record, make_spec
+from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256
 
@@ -33,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 @pytest.mark.usefixtures("tensorflow_ready")
 @pytest.mark.parametrize("transferred_is_right", [True, False])
 def test_the_better_of_transferred_and_own_weights_is_trained_on(
-    transferred_is_right: bool, store: RunStore, searches, baseline: Weights
+    transferred_is_right: bool, store: RunStore, searches: list[PluginSearch], baseline: Weights
 ) -> None:
     stranger = perturb_weights(baseline, 3.0, seed=4)
     truth = stranger if transferred_is_right else baseline
@@ -53,7 +54,9 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
 
 
 @pytest.mark.usefixtures("tensorflow_ready")
-def test_the_order_of_measuring_does_not_matter(tmp_path: Path, searches, baseline: Weights) -> None:
+def test_the_order_of_measuring_does_not_matter(
+    tmp_path: Path, searches: list[PluginSearch], baseline: Weights
+) -> None:
     samples = [(schedule.featurization_path, 1.0 + n % 7) for n, schedule in enumerate(searches[0].schedules)]
     learnt = []
     for name, ordered in (("forwards", samples), ("backwards", samples[::-1])):

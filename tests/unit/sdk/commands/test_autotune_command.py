@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -370,7 +371,7 @@ def test_a_run_of_an_older_version_is_refused_in_one_message(run: Path, capsys: 
     assert "an earlier version of the SDK" in error and "start a new run" in error and error.count("\n") == 1
 
 
-def next_lines(folder: Path, **changes: object) -> tuple[str | None, str | None]:
+def next_lines(folder: Path, **changes: Any) -> tuple[str | None, str | None]:
     lines = follow_up(replace(RESULT, run_folder=folder, **changes))
     return lines.build[0], lines.resume
 
@@ -389,7 +390,7 @@ def test_how_to_go_on(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_run_in_its_last_round_needs_more_of_them(run: Path) -> None:
-    def rounds(done: int, **changes: object) -> str:
+    def rounds(done: int, **changes: Any) -> str:
         totals = replace(RESULT.totals, rounds=done)
         return str(next_lines(run, totals=totals, **changes)[1])
 

@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_the_nearest_word_counts(project: Project, settings: Settings) -> None:
     def farm(given: str | None, settings: Settings) -> str | None:
         found = wanted_farm(FarmOptions(given), DeviceOptions(), settings)
-        return found and found.address
+        return None if found is None else found.address
 
     assert farm(None, settings) == "tls://project.example:8786"
     in_the_environment = replace(settings, scheduler="tls://environment.example:1")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -286,8 +287,8 @@ def test_a_run_is_shipped_where_it_was_timed(
 ) -> None:
     named = replace(settings, hexagon_sdk_root=root)
     record = make_record(make_spec(profile=HEXAGON, parallelism=2), devices=("hexagon-sim",))
-    run = SimpleNamespace(folder=Path("run"), profile_name="hexagon-v66", record=record)
-    tools = Workbench(halide, cpp_compiler, ContentCache(settings.cache_folder))
+    run: Any = SimpleNamespace(folder=Path("run"), profile_name="hexagon-v66", record=record)
+    tools = Workbench(halide, ContentCache(settings.cache_folder), cpp_compiler)
     place = open_trial_place(run, DeviceOptions(device=devices), tools, named, lambda step: None)
     (device,) = place.devices
     assert device.hexagon_sdk is not None and device.hexagon_sdk.root == root
@@ -312,7 +313,7 @@ def test_what_phones_say_of_their_dsps() -> None:
     assert reached.passed and reached.found == "/dev/fastrpc-cdsp can be opened"
     assert signature.passed and "/vendor/lib/rfsa/adsp" in signature.found
     for probe, words in ((closed, "/dev/adsprpc-smd"), (PHONE, "there is no device file")):
-        checks = list(check_dsp("phone", lambda probe=probe: probe))
+        checks = list(check_dsp("phone", MagicMock(return_value=probe)))
         assert words in checks[0].found
         assert not any(check.passed or check.needed for check in checks) and all(check.fix for check in checks)
 

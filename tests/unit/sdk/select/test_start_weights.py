@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_what_the_user_names_is_taken_as_it_is(own: Settings, profile: TargetPro
         choose_start_weights("arm46", profile, DEVICES, own, resume=False)
 
 
-def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -> SimpleNamespace:
+def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -> Any:
     write_run_folder(folder, samples)
     write_weights(start, folder / "samples" / "start.weights")
     write_weights(trained, folder / "samples" / "updated.weights")

@@ -22,6 +22,7 @@ from autotune_loop.shipping.sizes.request import (
     parse_output_size,
 )
 from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance, try_sizes
+from autotune_loop.specification.options import DeviceOptions
 from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
@@ -127,7 +128,7 @@ def test_a_schedule_is_tried_on_its_device(
 ) -> None:
     """Mullapudi2016's tiles are larger than the smallest sizes; and a wrong schedule is found out."""
     workbench = Workbench(sources.halide, ContentCache(settings.cache_folder), sources.compiler)
-    place = open_trial_place(proven.run, (), None, None, workbench, settings, lambda step: None)
+    place = open_trial_place(proven.run, DeviceOptions(), workbench, settings, lambda step: None)
     assert place.device.kind == proven.run.record.made_with.devices[0]
     asked = [parse_output_size("96x64@-7x9"), parse_output_size("2x1")]
     tried = try_sizes(proven, asked, place, lambda step: None, neighbours=True)
