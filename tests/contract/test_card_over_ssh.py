@@ -56,7 +56,7 @@ def test_a_run_searches_for_the_card_it_finds(
     assert card is not None and (card.name, card.multiprocessors) == ("Stand-in 0 ?no card?", 20)
     assert choice.parallelism == choice.profile.machine.parallelism == 20
     assert choice.note.startswith("Chosen. The card is Stand-in 0 ?no card? (compute capability 8.6, 20")
-    assert "Stand-in 0 ?no card? on box.2 is in use by 1 other process: times may be longer" in choice.note
+    assert "Stand-in 0 ?no card? on box.2 is in use by 1 other process" in choice.note
     assert "box.1 is in use" not in choice.note
     # What the user asks for wins, and the leases were given back.
     assert fit_card(DeviceChoice(devices, profile, 82), 7, board.connections, settings).parallelism == 7
@@ -77,8 +77,8 @@ def test_the_card_of_a_device_of_the_inventory(
     found = open_inventory(lab.inventory, lab.settings).find("board")
     assert describe_card(found, lab.settings).startswith("Stand-in 0 ?no card? (compute capability 8.6, 20 multi")
     assert describe_card(replace(found, profile_name="x86-64"), lab.settings) == ""
-    without = (*found.place.environment, ("STAND_IN_CUDA_CARDS", "0"))
-    newer = replace(found, place=replace(found.place, environment=without))
+    environment = (*found.place.environment, ("STAND_IN_CUDA_CARDS", "0"))
+    newer = replace(found, place=replace(found.place, environment=environment))
     assert "its CUDA driver has no card" in describe_card(newer, lab.settings)
 
 

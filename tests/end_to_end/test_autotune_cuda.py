@@ -45,11 +45,9 @@ def test_without_a_card_there_is_one_message(examples: Path, settings: Settings,
     environment = {**settings.environment, "PYTHONPATH": str(examples.parent)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and not list(tmp_path.iterdir())
-    assert done.stderr == (
-        "sdk: This machine cannot run kernels for NVIDIA cards: there is no CUDA driver (libcuda.so). "
-        "`sdk build` works without one; "
-        "`sdk devices add NAME --ssh USER@HOST --target PROFILE` adds a machine that has one.\n"
-    )
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("sdk: This machine cannot run kernels")
+    assert "there is no CUDA driver (libcuda.so)" in done.stderr
+    assert "`sdk devices add NAME --ssh USER@HOST --target PROFILE`" in done.stderr
 
 
 @pytest.mark.slow
