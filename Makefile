@@ -34,15 +34,17 @@ test: setup peers ## Run all tests.
 docs: setup ## Build the documentation as a site, build/site.
 	@$(VENV)/bin/mkdocs build --strict --quiet
 
-diagram: setup ## Draw docs/architecture.svg from the imports.
+diagram: setup ## Draw docs/architecture.svg from the imports, and the tables of options in docs/tuning.md.
 	@$(PYTHON) -m docs.draw_architecture
+	@$(PYTHON) -m docs.draw_options
 
-lint: setup ## Check style, types, the direction of imports and the picture of them.
+lint: setup ## Check style, types, the direction of imports, and what the documentation has from the code.
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 	@$(PYTHON) -m docs.draw_architecture --check
+	@$(PYTHON) -m docs.draw_options --check
 
 clean: ## Remove the virtual environment, caches and build outputs; tuning results stay.
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

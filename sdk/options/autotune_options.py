@@ -16,7 +16,7 @@ from sdk.project.preparation import check_function_name
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
 from targets.values.checks import nearest_hint
-from targets.values.options import Option, options_of
+from targets.values.options import Option, options_of, with_whole_paths
 
 _WHAT = "What is tuned"
 _FOLDER = "Run folder"
@@ -121,6 +121,8 @@ class CommandOptions:
 def project_options(project: Project) -> RunOptions:
     """The options that `sdk.toml` gives for every run: those of `[autotune]`, `budget` and `default_target`.
 
+    Paths are relative to the file.
+
     Raises:
         UsageError: there is no such option, or its value is wrong; the message names the file.
     """
@@ -135,7 +137,7 @@ def project_options(project: Project) -> RunOptions:
         values["budget_s"] = known["budget"].read(project.budget, f"{file}: budget")
     if project.default_target is not None and "target" not in values:
         values["target"] = project.default_target
-    return RunOptions().with_values(values)
+    return with_whole_paths(RunOptions().with_values(values), project.folder)
 
 
 def run_options(values: Mapping[str, Any], project: Project) -> RunOptions:

@@ -110,7 +110,7 @@ class DeclaredOption:
         """
         name = where or self.label
         parse = self.facts.parse
-        if parse is not None and isinstance(value, str | list):
+        if parse is not None and isinstance(value, list if self.takes_many else str):
             try:
                 value = parse(value)
             except UsageError as error:
@@ -171,14 +171,19 @@ def check_options(record: T) -> T:
     return record
 
 
-def with_whole_paths(record: T) -> T:
-    """Return a record of options whose paths mean the same in any folder."""
+def with_whole_paths(record: T, folder: Path | None = None) -> T:
+    """Return a record of options whose paths mean the same in any folder.
+
+    Args:
+        folder: what they are relative to; None takes the current folder.
+    """
+    folder = folder or Path.cwd()
     for option in options_of(type(record)):
         value = value_at(record, option)
         if isinstance(value, Path):
-            record = _put(record, option.path, value.absolute())
+            record = _put(record, option.path, folder / value)
         elif isinstance(value, Mapping) and any(isinstance(item, Path) for item in value.values()):
-            record = _put(record, option.path, {name: item.absolute() for name, item in value.items()})
+            record = _put(record, option.path, {name: folder / item for name, item in value.items()})
     return record
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import operator
 import re
 import shlex
 import subprocess
@@ -15,6 +17,8 @@ import click
 import pytest
 import typer
 
+import sdk
+from docs.draw_options import PAGE, page_with_options
 from sdk.main import make_application
 
 PROJECT = Path(__file__).parents[3]
@@ -50,7 +54,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_site() -> None:
     named = set(re.findall(r": (\S+\.md)$", (PROJECT / "mkdocs.yml").read_text(), re.MULTILINE))
-    assert named == {page.name for page in PAGES if page.parent.name == "docs"}
+    assert named == {page.name for page in PAGES if page.parent == PROJECT / "docs"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -86,6 +90,32 @@ def test_python_and_toml_compile() -> None:
             compile(body, page.name, "exec")
         for body in blocks(page, "toml"):
             tomllib.loads(body)
+
+
+def test_the_tables_of_options_are_current() -> None:
+    text = PAGE.read_text()
+    assert page_with_options(text) == text
+    assert "| `--budget TIME` | `budget_s` |" in text
+
+
+def test_calls_of_the_sdk_fit_its_signatures() -> None:
+    calls = list(sdk_calls())
+    assert {name for name, _ in calls} >= {"autotune", "resume", "RunOptions.of"}
+    for name, call in calls:
+        known = inspect.signature(operator.attrgetter(name)(sdk))
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        known.bind(*call.args, **keywords)  # a TypeError says which does not fit
+        if name == "RunOptions.of":
+            sdk.RunOptions.of(**{keyword: ast.literal_eval(value) for keyword, value in keywords.items()})
+
+
+def sdk_calls() -> Iterator[tuple[str, ast.Call]]:
+    """Every call `sdk.NAME(…)` of the pages' Python and of their texts."""
+    for page in PAGES:
+        texts = [*blocks(page, "python"), *re.findall(r"`([^`\n]*\bsdk\.[\w.]+\([^`\n…]*\))`", page.read_text())]
+        for node in (node for text in texts for node in ast.walk(ast.parse(text))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("sdk."):
+                yield ast.unparse(node.func).removeprefix("sdk."), node
 
 
 def test_the_messages_of_the_troubleshooting_page_are_the_sdks() -> None:
