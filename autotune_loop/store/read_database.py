@@ -94,7 +94,7 @@ def check_schema_version(path: Path, version: int) -> None:
     if version != SCHEMA_VERSION:
         raise RunFolderError(
             f"{path} has schema version {version}; this SDK reads version {SCHEMA_VERSION}.",
-            next_step="Use the SDK version that made the run folder.",
+            next_step="Use the SDK version that made the run folder, or start a new run.",
         )
 
 

@@ -93,7 +93,7 @@ def test_a_run_on_a_phones_dsp(tune: Tune, root: Path, examples: Path, tmp_path:
             parameters=TINY,
             parallelism=4,
             rounds=1,
-            search=SearchOptions(batch_size=1, pool_factor=1.0, seed=3),
+            search=SearchOptions(batch_size=2, pool_factor=1.0, seed=3),
             inputs=KernelInputs(files={"input": image}),
             run_folder=tmp_path / "run",
             listen=events.append,

@@ -22,7 +22,7 @@ def check(profile: str, found: bool | GeneratorFailure, device: str = "qemu") ->
         profile=load_profile(profile),
         tasks=[SimpleNamespace(reference=SimpleNamespace(name="blend"))],
         devices=[SimpleNamespace(kind=device)],
-        work_folder=Path("work"),
+        workspace=SimpleNamespace(work_folder=Path("work")),
     )
     with contextlib.closing(ScriptedExecutor(lambda task: found)) as executor:
         check_hvx_floats(executor, cast(Any, SimpleNamespace(updated_weights=Path("w"))), cast(Any, context), 0)
