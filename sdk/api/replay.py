@@ -1,4 +1,4 @@
-"""`sdk.replay`: another strategy on a recorded run, without a device."""
+"""Replaying a recorded run with another strategy, without a device."""
 
 from __future__ import annotations
 
