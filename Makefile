@@ -70,7 +70,7 @@ emulator:
 	@$(call install,command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ] && [ -e $(EMULATOR_LOADER_32) ],\
 		$(EMULATOR_PACKAGES),to run programs of boards,to tune without a board)
 
-peers:
+peers: emulator # one after the other: apt-get waits for nobody
 	@$(call install,PATH="$$PATH:/usr/sbin" command -v sshd && command -v adb && command -v ssh-agent && command -v chromium,\
 		$(PEER_PACKAGES),for the tests,to test SSH and Android devices and reports)
 

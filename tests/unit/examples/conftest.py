@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.content_cache import ContentCache
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 BuildCppGenerators = Callable[[Sequence[Path]], Path]
@@ -19,14 +17,13 @@ def halide_install() -> HalideInstall:
 
 
 @pytest.fixture(scope="session")
-def build_cpp_generators(halide_install: HalideInstall, tmp_path_factory: pytest.TempPathFactory) -> BuildCppGenerators:
+def build_cpp_generators(cpp_compiler: HostCppCompiler, tmp_path_factory: pytest.TempPathFactory) -> BuildCppGenerators:
     """Compiles several sources into one generator executable: that costs little more than one of them alone."""
     folder = tmp_path_factory.mktemp("cpp_generators")
-    compiler = HostCppCompiler(halide_install, ContentCache(folder / "cache"), {"PATH": os.environ["PATH"]})
 
     def build(sources: Sequence[Path]) -> Path:
         together = folder / f"{sources[0].stem}_and_others.cpp"
         together.write_text("".join(f'#include "{source}"\n' for source in sources))
-        return compiler.build_generator(together)
+        return cpp_compiler.build_generator(together)
 
     return build

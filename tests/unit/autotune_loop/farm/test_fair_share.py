@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune_loop.farm import fair_share
 from autotune_loop.farm.fair_share import FairShare, RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S
 from autotune_loop.measure.device_state import DeviceQueue
@@ -71,7 +72,9 @@ def test_device_seconds_follow_the_weights(runs: list[tuple[float, float]]) -> N
         # A few tasks more or less are inevitable: they are not cut short.
         slack = 8 * max(lengths_s) / queue.now_s
         assert abs(queue.served_s[run] / queue.now_s - fair) < 0.05 * fair + slack
-        assert queue.longest_wait_s[run] < 10 * sum(lengths_s) * max(weights) / min(weights)
+        # Each run's first tasks are charged by an estimate, which short tasks are far from.
+        longest_s = 10 * sum(lengths_s) + _WINDOW * fair_share._FIRST_ESTIMATE_S
+        assert queue.longest_wait_s[run] < longest_s * max(weights) / min(weights)
 
 
 def test_a_newcomer_begins_where_the_others_are() -> None:

@@ -25,6 +25,7 @@ from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable
 from targets.errors import DeviceError
+from tests.process_state import PATIENCE_S
 from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor, lost, timed
 
 EXECUTABLE = Executable(Path("batch"), (), "", 0)
@@ -34,7 +35,13 @@ class Bench:
     """A dispatcher on scripted devices, with what it said and what came out."""
 
     def __init__(
-        self, database: RunDatabase, devices: list[str], measure: MeasureScript, open_device: OpenScript, at_once: int
+        self,
+        database: RunDatabase,
+        devices: list[str],
+        measure: MeasureScript,
+        open_device: OpenScript,
+        at_once: int,
+        patience_s: float,
     ) -> None:
         self.devices = ScriptedDevices(measure, open_device)
         self.executor = ScriptedExecutor(self.devices.answer, at_once)
@@ -47,7 +54,7 @@ class Bench:
             devices,
             database,
             self.events.append,
-            patience_s=0.5,
+            patience_s=patience_s,
             report_health=lambda name, trouble: self.health.append((name, None if trouble is None else str(trouble))),
             at_once=at_once,
         )
@@ -68,6 +75,8 @@ class Bench:
 
 
 MakeBench = Callable[..., Bench]
+# For devices that never come back.
+SHORT_PATIENCE_S = 0.5
 
 
 @pytest.fixture
@@ -80,8 +89,9 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
         measure: MeasureScript,
         open_device: OpenScript = lambda device, times: "boot",
         at_once: int = 1,
+        patience_s: float = PATIENCE_S,
     ) -> Bench:
-        bench = Bench(database, devices, measure, open_device, at_once)
+        bench = Bench(database, devices, measure, open_device, at_once, patience_s)
         made.append(bench)
         bench.dispatcher.open(lambda: False)
         return bench
@@ -224,6 +234,7 @@ def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:
         ["a"],
         lambda d, s, n: timed(d, s) if n < 2 else lost(d, s),
         lambda device, times: "boot" if times == 0 else gone,
+        patience_s=SHORT_PATIENCE_S,
     )
     undone = bench.run(SYMBOLS)
     assert bench.dispatcher.is_lost and len(bench.results) + undone == 12 and len(bench.results) == 2
@@ -237,7 +248,9 @@ def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, w
         time.sleep(0.8 if times == 1 else 0.0)
         return "boot"
 
-    bench = make_bench(["a"], lambda d, s, n: lost(d, s) if n == 0 else timed(d, s), open_device)
+    bench = make_bench(
+        ["a"], lambda d, s, n: lost(d, s) if n == 0 else timed(d, s), open_device, patience_s=SHORT_PATIENCE_S
+    )
     if when == "in a batch":
         assert bench.run(SYMBOLS) == 0 and bench.reasons() == {"timed": 12}
     else:
@@ -246,7 +259,9 @@ def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, w
 
 
 def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
-    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    bench = make_bench(
+        ["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL), patience_s=SHORT_PATIENCE_S
+    )
     undone = bench.run([f"s{index}" for index in range(300)])
     assert bench.dispatcher.is_lost and undone > 0
     states = [event.state for event in bench.events if isinstance(event, DeviceChanged)]
@@ -291,9 +306,9 @@ def test_the_wait_before_the_first_batch_ends_with_the_patience_or_a_stop(make_b
     def open_device(device: str, times: int) -> str | DeviceError:
         return "boot" if times == 0 else gone
 
-    bench = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s), open_device, patience_s=SHORT_PATIENCE_S)
     assert isinstance(prepared(bench).result, MeasureFailure) and bench.dispatcher.is_lost
-    stopped = make_bench(["a"], lambda d, s, n: lost(d, s), open_device)
+    stopped = make_bench(["a"], lambda d, s, n: lost(d, s), open_device, patience_s=SHORT_PATIENCE_S)
     assert isinstance(prepared(stopped, lambda: True).result, MeasureFailure) and not stopped.dispatcher.is_lost
 
 
@@ -327,7 +342,9 @@ def test_enough_ends_it_with_what_is_under_way_finished(make_bench: MakeBench) -
 
 def test_a_job_for_a_device_that_stays_out_ends_while_others_serve(make_bench: MakeBench) -> None:
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
-    bench = make_bench(["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot")
+    bench = make_bench(
+        ["a", "b"], always_timed, lambda device, times: gone if device == "b" else "boot", patience_s=SHORT_PATIENCE_S
+    )
     assert bench.run(["s0"], device="b") == 0
     assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1} and bench.devices.measured == []
     assert bench.dispatcher.taking_part == ["a"]
@@ -343,7 +360,9 @@ def test_a_job_for_a_device_that_is_lost_for_a_moment_is_timed_there(make_bench:
 
 def test_a_device_that_has_timed_something_takes_part_when_it_is_out(make_bench: MakeBench) -> None:
     gone = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
-    bench = make_bench(["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone)
+    bench = make_bench(
+        ["a", "b"], always_timed, lambda device, times: "boot" if times == 0 else gone, patience_s=SHORT_PATIENCE_S
+    )
     bench.run(["s0"], device="a")
     bench.run(["s1"], device="b")
     bench.devices.measure = lambda device, symbol, times: lost(device, symbol)
