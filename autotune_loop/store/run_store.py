@@ -26,7 +26,7 @@ from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, re
 from autotune_loop.store.sample_file import Sample, write_sample
 from targets.build.executable import KernelObject
 from targets.errors import RunFolderError
-from targets.process.atomic_write import write_atomically
+from targets.process.atomic_write import remove_unfinished, write_atomically
 from weights.network import Network
 from weights.weights_file import Weights, write_weights
 
@@ -85,6 +85,7 @@ class RunStore:
             self._check(record, resume)
             shutil.rmtree(self.work, ignore_errors=True)
             self.work.mkdir()
+            remove_unfinished(self.folder)
             timed = any(self.samples.glob("batch_*/*/*.sample"))
             self.database = RunDatabase(self.folder / "tuning.db", holds_results=timed)
         except BaseException:

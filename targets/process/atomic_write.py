@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
+
+# The names that `mkstemp` makes of the prefix below.
+_UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}", re.ASCII)
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -27,3 +31,14 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Delete what processes killed in `write_atomically` have left in a folder and below it; nobody may write there.
+
+    Raises:
+        OSError: the folder cannot be changed.
+    """
+    for path in folder.rglob(".*"):
+        if _UNFINISHED.fullmatch(path.name) and path.is_file():
+            path.unlink()
