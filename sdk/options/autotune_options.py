@@ -6,17 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
 from sdk.options.argument_sets import parse_argument_sets
-from sdk.options.generator_spec import GeneratorSpec
 from sdk.project.file import FILE_NAME, Project
-from sdk.project.preparation import check_function_name
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
 from targets.values.checks import nearest_hint
 from targets.values.options import Option, options_of, with_whole_paths
+
+if TYPE_CHECKING:
+    from sdk.options.generator_spec import GeneratorSpec
 
 _WHAT = "What is tuned"
 _FOLDER = "Run folder"
@@ -166,6 +167,10 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
     Raises:
         UsageError: one message about the first value that is wrong.
     """
+    # Imported here: every command pays for what this module imports.
+    from sdk.options.generator_spec import GeneratorSpec
+    from sdk.project.preparation import check_function_name
+
     sets, parameters = values.get("argument_sets"), tuple(values.get("parameters", ()))
     parse_parameters(parameters)
     name = values.get("function_name")
