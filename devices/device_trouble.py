@@ -6,6 +6,9 @@ from enum import Enum
 
 from targets.errors import DeviceError
 
+_FULL_WORDS = ("no space left", "quota exceeded", "file too large")
+_REASON_CHARACTERS = 200
+
 
 class TroubleKind(Enum):
     """Decides what happens next: try again, leave the device out, or ask a person."""
@@ -47,3 +50,20 @@ class DeviceTrouble(DeviceError):
     def __init__(self, kind: TroubleKind, message: str, *, next_step: str = "") -> None:
         super().__init__(message, next_step=next_step)
         self.kind = kind
+
+
+def transfer_failure(device: str, path: str, complaint: bytes) -> DeviceTrouble:
+    """Return the trouble behind a device's complaint about the transfer of a file: FULL, else BROKEN."""
+    text = complaint.decode("utf-8", "replace")
+    reason = "".join(letter if letter.isprintable() else " " for letter in text).rstrip()[:_REASON_CHARACTERS]
+    if any(words in reason.lower() for words in _FULL_WORDS):
+        return DeviceTrouble(
+            TroubleKind.FULL,
+            f"{device} has no room for {path}: {reason}.",
+            next_step="Free some storage on the device (df -h shows what is left), or give it another folder.",
+        )
+    return DeviceTrouble(
+        TroubleKind.BROKEN,
+        f"{device} cannot transfer {path}: {reason}.",
+        next_step="Look at the path on the device, or give the device another folder in the inventory.",
+    )

@@ -37,7 +37,7 @@ class SshdServer:
         folder: Path,
         key_types: Sequence[str] = ("ed25519",),
         address: str = "127.0.0.1",
-        settings: Sequence[str] = ("Subsystem sftp internal-sftp",),
+        settings: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.address = address

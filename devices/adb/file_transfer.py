@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from devices.adb.packets import AdbPackets
 from devices.adb.service import AdbService
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
 
 _MAX_FILE_BYTES = 4 * 2**30
 _HEAD = struct.Struct("<4sI")
@@ -16,10 +16,8 @@ _MAX_DATA_BYTES = 64 * 1024
 # One packet must get through before a slow link counts as silent; larger ones are no faster.
 _MAX_PACKET_BYTES = 256 * 1024
 _MAX_REASON_BYTES = 64 * 1024
-_REASON_CHARACTERS = 200
 # A regular file. adbd gives the owner's rights to everybody; the agent takes them away again.
 _MODE = 0o100700
-_FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 
 
 class AdbFileTransfer:
@@ -106,12 +104,7 @@ class AdbFileTransfer:
         """Translate the device's FAIL; anything else is a PROTOCOL_ERROR."""
         if kind != b"FAIL" or size_bytes > _MAX_REASON_BYTES:
             return self._protocol_error()
-        label, text = self._packets.label, self._take(size_bytes).decode("utf-8", "replace")
-        reason = "".join(character if character.isprintable() else " " for character in text)[:_REASON_CHARACTERS]
-        if any(words in reason.lower() for words in _FULL_WORDS):
-            message = f"{label} has no room for {path}: {reason}."
-            return DeviceTrouble(TroubleKind.FULL, message, next_step="Free some storage on the device.")
-        return DeviceTrouble(TroubleKind.BROKEN, f"{label} cannot transfer {path}: {reason}.")
+        return transfer_failure(self._packets.label, path, self._take(size_bytes))
 
     def _protocol_error(self) -> DeviceTrouble:
         message = f"{self._packets.label} sent an unexpected answer in a file transfer."

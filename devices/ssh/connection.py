@@ -67,7 +67,7 @@ class SshConnection:
         return any(transport.sock.gave_up for transport in self._transports)
 
     def open_session(self, timeout_s: float) -> Any:
-        """A new paramiko.Channel for a program or for SFTP.
+        """A new paramiko.Channel for a program.
 
         Raises:
             DeviceTrouble: the server refuses another session (BROKEN).

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from devices.device_link import join_words
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
 from devices.remote_place import ConnectionSettings, SshAddress
 from devices.ssh.connection import SshConnection
-from devices.ssh.files import SshFiles
 from devices.ssh.route import plan_route
 from devices.ssh.secrets import SshSecrets
 from targets.errors import DeviceError
@@ -53,7 +52,6 @@ class SshLink:
         self._secrets = SshSecrets(name, address.password_source, dict(connections.secrets), ask_password)
         self._silence_s = silence_s
         self._connection: SshConnection | None = None
-        self._files: SshFiles | None = None
 
     def connect(self) -> None:
         """See `DeviceLink.connect`."""
@@ -70,15 +68,7 @@ class SshLink:
     def put(self, source: Path, path: str) -> None:
         """See `DeviceLink.put`."""
         with self._connected(f"{source.name} was being copied", TroubleKind.TIMEOUT) as connection:
-            # A copy that is interrupted leaves the session out of step: only one that has ended gives it back.
-            files, self._files = self._files, None
-            try:
-                files = files or SshFiles(connection, self._name, self._silence_s)
-                files.put(source, path)
-            except DeviceError:
-                self._files = files
-                raise
-            self._files = files
+            self._put(connection, source, path)
 
     def get(self, path: str, destination: Path) -> None:
         """See `DeviceLink.get`."""
@@ -92,10 +82,8 @@ class SshLink:
     def close(self) -> None:
         """See `DeviceLink.close`."""
         connection, self._connection = self._connection, None
-        # The connection first: the SFTP session has nothing to wait for then.
         if connection is not None:
             connection.close()
-        self._files = None
 
     def _stream(self, command: str, program: str) -> Iterator[bytes]:
         with (
@@ -115,6 +103,24 @@ class SshLink:
                 yield block
             _check_ended_well(connection, channel)
 
+    def _put(self, connection: SshConnection, source: Path, path: str) -> None:
+        folder, target = join_words([str(PurePosixPath(path).parent)]), join_words([path])
+        command = f"mkdir -p {folder} && env LC_ALL=C cat > {target} && chmod 700 {target}"
+        with (
+            contextlib.closing(_read_blocks(source)) as blocks,
+            self._started(connection, command, "cat", combine=False) as channel,
+        ):
+            channel.settimeout(self._silence_s)
+            try:
+                for block in blocks:
+                    channel.sendall(block)
+                channel.shutdown_write()
+            except TimeoutError:
+                raise
+            except OSError:
+                pass  # the command or the connection has ended
+            self._check_success(connection, channel, path)
+
     def _get(self, connection: SshConnection, path: str, destination: Path) -> None:
         command = join_words(["cat", path])
         with self._started(connection, command, "cat", combine=False) as channel, _writing(destination) as write:
@@ -125,12 +131,16 @@ class SshLink:
                 if size_bytes > _LARGEST_FILE_BYTES:
                     raise DeviceTrouble(TroubleKind.BROKEN, f"{path} on {self._name} is larger than 4 GiB.")
                 write(block)
-            channel.status_event.wait(self._silence_s)
-            _check_ended_well(connection, channel)
-            if channel.exit_status != 0:
-                complaint = channel.recv_stderr(_COMPLAINT_BYTES) if channel.recv_stderr_ready() else b""
-                text = "".join(letter if letter.isprintable() else " " for letter in complaint.decode(errors="replace"))
-                raise DeviceTrouble(TroubleKind.BROKEN, f"{path} cannot be fetched from {self._name}: {text.strip()}.")
+            self._check_success(connection, channel, path)
+
+    def _check_success(self, connection: SshConnection, channel: Any, path: str) -> None:
+        """Wait for the end of the command that transfers `path`; raises what it complains of."""
+        if not channel.status_event.wait(self._silence_s):
+            raise TimeoutError
+        _check_ended_well(connection, channel)
+        if channel.exit_status != 0:
+            complaint = channel.recv_stderr(_COMPLAINT_BYTES) if channel.recv_stderr_ready() else b""
+            raise transfer_failure(self._name, path, complaint)
 
     @contextlib.contextmanager
     def _started(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Iterator[Any]:
@@ -187,6 +197,16 @@ def _check_ended_well(connection: SshConnection, channel: Any) -> None:
     # A program that a signal ended has no exit status either.
     if channel.exit_status == _NO_STATUS and connection.ends_soon():
         raise EOFError
+
+
+def _read_blocks(source: Path) -> Generator[bytes, None, None]:
+    """The content of a local file, whose own troubles are not the connection's."""
+    try:
+        with source.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                yield block
+    except OSError as error:
+        raise DeviceError(f"{source} cannot be read: {error.strerror}.") from error
 
 
 @contextlib.contextmanager

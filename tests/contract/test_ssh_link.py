@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
@@ -25,7 +23,6 @@ from tests.sshd_server import SSHD, SshdServer
 pytestmark = pytest.mark.skipif(SSHD is None, reason="sshd is not installed")
 
 PATIENCE_S = 120.0
-SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
 OpenLink = Callable[..., SshLink]
 
 
@@ -95,7 +92,7 @@ def test_paths_are_relative_to_the_home_folder(link: SshLink, tmp_path: Path) ->
 def test_a_full_storage_is_told(link: SshLink, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 200_000)
-    with pytest.raises(DeviceTrouble, match="storage is full or a quota") as caught:
+    with pytest.raises(DeviceTrouble, match="has no room for /dev/full") as caught:
         link.put(source, "/dev/full")
     assert caught.value.kind is TroubleKind.FULL
     assert "df -h" in caught.value.next_step
@@ -124,7 +121,7 @@ def test_a_folder_in_the_place_of_a_file_is_told(link: SshLink, tmp_path: Path) 
     source = tmp_path / "source"
     source.write_text("text")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(DeviceTrouble, match="taken by something else") as caught:
+    with pytest.raises(DeviceTrouble, match="directory") as caught:
         link.put(source, str(tmp_path / "folder"))
     assert caught.value.kind is TroubleKind.BROKEN
 
@@ -327,48 +324,18 @@ def test_a_silent_jump_host_ends_a_copy(
     assert caught.value.kind is TroubleKind.TIMEOUT
 
 
-@pytest.mark.skipif(not SFTP_SERVER.exists(), reason="there is no sftp-server program")
 @pytest.mark.parametrize("size_bytes", [1, 10_000_000])
 def test_a_copy_that_stands_still_is_given_up(
-    start_server: StartServer, open_link: OpenLink, tmp_path: Path, size_bytes: int
+    server: SshdServer, open_link: OpenLink, tmp_path: Path, size_bytes: int
 ) -> None:
-    server = start_server(settings=[f"Subsystem sftp {SFTP_SERVER}"])
     link = open_link(server, silence_s=5.0)
     source = tmp_path / "source"
     source.write_bytes(b"x" * size_bytes)
-    link.put(source, str(tmp_path / "target"))
-    (frozen,) = [process for process in server.sessions() if process.name() == "sftp-server"]
-    frozen.send_signal(signal.SIGSTOP)
+    target = tmp_path / "target"
+    os.mkfifo(target)  # which nobody reads
     with pytest.raises(DeviceTrouble, match="stopped responding") as caught:
-        link.put(source, str(tmp_path / "target"))
+        link.put(source, str(target))
     assert caught.value.kind is TroubleKind.TIMEOUT
-    assert isinstance(frozen, psutil.Process)
-
-
-def test_a_server_without_sftp_is_told(start_server: StartServer, open_link: OpenLink, tmp_path: Path) -> None:
-    link = open_link(start_server(settings=[]))
-    with pytest.raises(DeviceTrouble, match="has no SFTP") as caught:
-        link.put(Path(__file__), str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.BROKEN
-    assert "Subsystem sftp internal-sftp" in caught.value.next_step
-    assert b"".join(link.stream(["echo", "ok"])) == b"ok\n"
-
-
-def test_an_sftp_program_that_is_missing_is_told(
-    start_server: StartServer, open_link: OpenLink, tmp_path: Path
-) -> None:
-    link = open_link(start_server(settings=["Subsystem sftp /no/such/program"]))
-    with pytest.raises(DeviceTrouble, match="SFTP") as caught:
-        link.put(Path(__file__), str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.BROKEN
-
-
-def test_output_mixed_into_sftp_is_told(start_server: StartServer, open_link: OpenLink, tmp_path: Path) -> None:
-    noisy = write_program(tmp_path, f"echo Welcome to the board; exec {SFTP_SERVER}")
-    link = open_link(start_server(settings=[f"Subsystem sftp {noisy}"]))
-    with pytest.raises(DeviceTrouble, match="mixes other output") as caught:
-        link.put(Path(__file__), str(tmp_path / "target"))
-    assert caught.value.kind is TroubleKind.BROKEN
 
 
 def test_a_server_that_allows_no_session_is_told(start_server: StartServer, open_link: OpenLink) -> None:
