@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,14 @@ def fields(home: Path, program: str, *extra: tuple[str, str], token: str = TOKEN
 def run(agent: AgentSession, home: Path, program: str, *extra: tuple[str, str]) -> Reply:
     reply = agent.call("run", fields(home, program, *extra))
     assert reply is not None
+    return reply
+
+
+def start(agent: AgentSession, home: Path, program: str, *extra: tuple[str, str]) -> Future[Reply]:
+    """Run the program beside the test."""
+    with_one_thread = ThreadPoolExecutor(1)
+    reply = with_one_thread.submit(run, agent, home, program, *extra)
+    with_one_thread.shutdown(wait=False)
     return reply
 
 
@@ -167,22 +175,12 @@ def test_a_killed_agents_children_end_with_the_next_run(
 ) -> None:
     script(home, "p", FOR_EVER)
     script(home, "q", "print('next')")
-    failures: list[BaseException] = []
-
-    def attempt() -> None:
-        try:
-            run(agent, home, "p")
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
+    under_way = start(agent, home, "p")
     pids = ids(home, 4)
     link = agent._link
     assert isinstance(link, LocalLink) and link.child is not None
     os.kill(link.child.pid, signal.SIGKILL)
-    thread.join()
-    (failure,) = failures
+    failure = under_way.exception()
     assert getattr(failure, "kind", None) is TroubleKind.LOST
     assert any(alive(pid) for pid in pids)
     assert run(open_agent(), home, "q").output == b"next\n"
@@ -195,16 +193,7 @@ def test_a_run_under_way_is_ended_by_the_next_one(
 ) -> None:
     script(home, "p", FOR_EVER)
     script(home, "q", "print('next')")
-    failures: list[BaseException] = []
-
-    def attempt() -> None:
-        try:
-            run(agent, home, "p")
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
+    under_way = start(agent, home, "p")
     pids = ids(home, 4)
     other = open_agent()
     if how == "run":
@@ -213,8 +202,7 @@ def test_a_run_under_way_is_ended_by_the_next_one(
         claim = [pair for pair in fields(home, "q") if pair[0] in ("lease_folder", "slot", "token", "owner", "ttl_s")]
         assert other.ask("halt", claim)["halted"]
         assert not other.ask("halt", claim)["halted"]
-    thread.join()
-    (failure,) = failures
+    failure = under_way.exception()
     assert isinstance(failure, AgentError) and "use of the slot" in str(failure)
     assert not any(alive(pid) for pid in pids)
 
@@ -237,21 +225,11 @@ def test_a_run_whose_lease_is_taken_by_force_ends(
     agent: AgentSession, open_agent: Callable[[], AgentSession], home: Path
 ) -> None:
     script(home, "p", "import time; open('ids', 'w').write('1'); time.sleep(1000)")
-    failures: list[BaseException] = []
-
-    def attempt() -> None:
-        try:
-            run(agent, home, "p", ("ttl_s", "1.5"))
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
+    under_way = start(agent, home, "p", ("ttl_s", "1.5"))
     ids(home, 1)
     claim = [pair for pair in fields(home, "q", token="d" * 32) if pair[0] not in ("session", "program", "time_s")]
     open_agent().ask("lease-take", [*claim, ("force", "1")])
-    thread.join()
-    (failure,) = failures
+    failure = under_way.exception()
     assert isinstance(failure, AgentError) and failure.kind is TroubleKind.LEASED
     assert "leased by tester" in str(failure)
 
