@@ -1,4 +1,4 @@
-"""Times on devices: schedules handed to devices, failures of devices told from failures of schedules, one scale.
+"""Timing schedules on devices: hands them out, tells devices' failures from schedules', brings times to one scale.
 
 Imports `autotune_loop.execute`, `.store` and `.specification`.
 """

@@ -17,10 +17,10 @@ from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, Measurement
 
-# A schedule this many times slower than the best is timed just often enough to learn from.
+# A schedule this many times slower than the best is timed only often enough to train on.
 _HOPELESS_FACTOR = 4.0
 
-# With the seconds that it held the device.
+# Gets the seconds that it held the device, too.
 OnMeasured = Callable[[Measured, Measurement, float], None]
 
 
@@ -40,10 +40,10 @@ class TaskReference:
 
 
 class BatchMeasurer:
-    """Gives a batch to the dispatcher and writes what comes back.
+    """Gives batches to the dispatcher and records the results.
 
     Args:
-        enough: asked before each measurement, with how many the batch has: true ends the batch early.
+        enough: called before each measurement with the number of the batch's results; True ends the batch early.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class BatchMeasurer:
         self._best_s: dict[int, float] = {}
 
     def measure(self, batch: BuiltBatch, reference: TaskReference, on_measured: OnMeasured) -> tuple[int, int]:
-        """Time the candidates of the batch; returns how many were timed and how many failed.
+        """Time the candidates of the batch; return how many were timed and how many failed.
 
-        What is not begun when the batch is ended early is not counted.
+        Candidates that are not begun when the batch ends early are not counted.
         """
         if batch.executable is None:
             return 0, 0

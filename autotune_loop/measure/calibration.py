@@ -31,10 +31,10 @@ class Calibration:
             self._extend_scale(row.task_index, row.device, row.board, row.times)
 
     def factor(self, task_index: int, timing: Timing) -> float:
-        """What the times of a timing are multiplied with; 1 where there is no reference to tell.
+        """Return the factor for a device's times; 1 without a reference.
 
         Raises:
-            DeviceTrouble: the board's reference schedules are not in proportion to the others'.
+            DeviceTrouble: no factor fits all the board's reference schedules.
         """
         if timing.reference is None or not timing.epoch:
             return 1.0
@@ -44,10 +44,10 @@ class Calibration:
             return found.factor
         raise DeviceTrouble(
             TroubleKind.OUTLIER,
-            f"{timing.reference.device} does not fit {self._first[task_index]}, which set the run's scale: its times"
-            f" are {1 / found.factor:.2f} times as long, but {found.furthest}'s is {found.spread:.0%} off that, where"
-            f" {LARGEST_SCATTER:.0%} is allowed.",
-            next_step="See that both are of one kind, cool and idle; or tune for it in a run of its own.",
+            f"{timing.reference.device} cannot be compared with {self._first[task_index]}: its times are"
+            f" {1 / found.factor:.2f} times as long, but that of {found.furthest} deviates by {found.spread:.0%} from"
+            f" this ratio (allowed: {LARGEST_SCATTER:.0%}).",
+            next_step="Check that both are of one kind, cool and idle, or tune for it in a run of its own.",
         )
 
     def _factor(self, task_index: int, epoch: str, references: tuple[Measurement, ...]) -> BoardFactor:

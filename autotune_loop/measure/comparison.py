@@ -20,7 +20,7 @@ class ComparedSchedule:
         turns: its measurements, one a turn; empty when it failed.
         failure: why it has no time.
         reference: the autoscheduler whose output it was compared with; None when there was none.
-        toolchain: what it was linked with, in words.
+        toolchain: what it was linked with, for people.
     """
 
     device: str

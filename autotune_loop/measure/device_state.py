@@ -1,4 +1,4 @@
-"""What a run knows of one of its devices: in service, or out of it and since when."""
+"""A device in a run: its queue, its failures, and whether and since when it is out of service."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from devices.device_trouble import TroubleKind
 
 _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0
-# After so many failures in a row a device is called unhealthy, and people are told.
+# After this many failures in a row a device is unhealthy, which is reported.
 _UNHEALTHY_AFTER = 3
 _MOST_AHEAD = 16
 _NEWEST_SHARE = 0.2
-# A device that answers so often and times nothing, because its storage is full for example, is as good as gone.
+# A device that comes back this often but times nothing, for example because its storage is full, counts as lost.
 _FRUITLESS_RETURNS = 5
 
 
 @dataclass
 class DeviceQueue:
-    """What a device has been handed, and how much it may be handed.
+    """The schedules that a device has been given, and how many more it may get.
 
     Attributes:
         at_once: schedules that it times at once.
-        ahead_s: device seconds of schedules that it may be handed ahead, where their answers take a while.
-        in_flight: schedules that it has been handed.
-        typical_s: seconds that one holds it; 0 before the first.
+        ahead_s: device seconds of schedules that it may get ahead; above 0 if answers take a while.
+        in_flight: schedules that it has.
+        typical_s: seconds that a schedule holds it; 0 before the first.
     """
 
     at_once: int = 1
@@ -36,14 +36,14 @@ class DeviceQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether it can be handed another schedule."""
-        # One waits beside those that run: the device is never idle, and what is known of the best so far stays fresh.
+        """Whether it can take another schedule."""
+        # One waits while others run: the device is never idle, and each still starts with the latest best time.
         least = self.at_once + 1
         ahead = least if self.typical_s <= 0 else math.ceil(self.ahead_s / self.typical_s) + 1
         return self.in_flight < max(min(ahead, _MOST_AHEAD), least)
 
     def held(self, held_s: float) -> None:
-        """A schedule has held it for so long."""
+        """Record how long a schedule held it."""
         self.typical_s += (_NEWEST_SHARE if self.typical_s else 1.0) * (held_s - self.typical_s)
 
 
@@ -52,15 +52,15 @@ class DeviceState:
     """A device's place in the dispatcher.
 
     Attributes:
-        queue: what it has been handed.
+        queue: the schedules that it has.
         boot: identifies the time since it was switched on.
         failures: times in a row that it failed.
         out_since_s: monotonic time at which it went out of service; None while it is in service.
-        next_check_s: monotonic time of the next look at it.
-        checking: a look is under way.
-        gone: it needs a person; it is not looked at again.
+        next_check_s: monotonic time of the next check.
+        checking: whether it is being checked.
+        gone: whether it needs a person; it is not checked again.
         message: why it is out of service.
-        is_proved: it has timed a schedule of this run.
+        is_proved: whether it has timed a schedule of this run.
     """
 
     name: str
@@ -73,7 +73,7 @@ class DeviceState:
     gone: bool = False
     message: str = ""
     is_proved: bool = False
-    # Of its first failure since it last timed a schedule, and how often it came back since then.
+    # When it first failed since it last timed a schedule, and how often it came back since then.
     _failing_since_s: float | None = None
     _fruitless_returns: int = 0
 
@@ -88,9 +88,9 @@ class DeviceState:
         return 0.0 if self.out_since_s is None else time.monotonic() - self.out_since_s
 
     def is_given_up(self, patience_s: float) -> bool:
-        """Whether it was out of service for longer than that, or came back again and again for nothing.
+        """Whether it was out of service for longer than that, or kept coming back without timing anything.
 
-        Not while a look at it is under way: a process that was stopped meanwhile may have the answer already.
+        Not during a check: if this process was suspended meanwhile, the answer may already be there.
         """
         if self.in_service or self.gone or self.checking:
             return self.gone
@@ -105,11 +105,11 @@ class DeviceState:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to look at it again."""
+        """Whether it is time to check it again."""
         return not (self.in_service or self.checking or self.gone) and time.monotonic() >= self.next_check_s
 
     def out_of_service(self, kind: TroubleKind, message: str) -> None:
-        """It failed: look at it again after a while that grows with every failure."""
+        """Record a failure; the time until the next check grows with every failure."""
         self.failures += 1
         self.message = message
         self.out_since_s = self.out_since_s or time.monotonic()
@@ -118,13 +118,13 @@ class DeviceState:
         self.gone = kind.needs_a_person
 
     def back_in_service(self, boot: str) -> None:
-        """It answers again."""
+        """Record that it answers again."""
         self.boot = boot
         self.out_since_s = None
         self._fruitless_returns += 1
 
     def proved(self) -> bool:
-        """It has timed a schedule; true when that is news: for the first time, or after it was unhealthy."""
+        """Record that it timed a schedule; True for the first time, or if it was unhealthy."""
         is_news = self.is_unhealthy or not self.is_proved
         self.is_proved = True
         self.failures = 0

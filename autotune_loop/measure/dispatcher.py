@@ -1,4 +1,4 @@
-"""The devices of a run: hands schedules out, takes results back, and loses none to a device's trouble."""
+"""Times a run's schedules on its devices; a schedule that fails because of a device is timed again."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from targets.build.executable import Executable
 from targets.errors import DeviceError
 
 _POLL_S = 0.2
-# However unlucky a schedule is, it ends.
+# After this many tries a schedule is given up.
 _MOST_TRIES = 12
 _LOST_AGAIN = (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
 _MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
-# No fault of the device: it is not remembered.
+# The device is not at fault, so these do not count against its health.
 _FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
-# A device that was lost with a schedule and is not back after so long is taken for killed by it.
+# If a device is lost while it times a schedule and is not back after this time, the schedule is blamed.
 _VERDICT_AFTER_S = 120.0
 
 _T = TypeVar("_T", Timing, Timing | None)
 
 SettingsNow = Callable[[MeasureJob], MeasureSettings]
 Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], None]
-# Told a device's name and why it is unhealthy, or None when it is well again.
+# Called with a device's name and why it is unhealthy, or None when it is healthy again.
 ReportHealth = Callable[[str, DeviceTrouble | None], None]
 
 
@@ -50,8 +50,8 @@ class _Work:
 
     Attributes:
         waiting: to be handed out.
-        held: lost with a device, and not handed out before it is known what became of that.
-        lost: those of which it is not known yet, wherever they are.
+        held: lost with a device, and not handed out until that device is back or given up.
+        lost: those whose lost devices are not back yet; they may also wait, be held or be on another device.
     """
 
     settings: SettingsNow
@@ -63,15 +63,15 @@ class _Work:
 
 
 class Dispatcher:
-    """Belongs to one thread.
+    """Hands schedules to devices and takes their results; used by one thread.
 
     Args:
-        patience_s: how long the run waits when no device is left.
-        ahead_s: device seconds of schedules that each device is handed ahead; more than 0 where answers take a while.
+        patience_s: how long the run waits if it has no device.
+        ahead_s: device seconds of schedules that each device may get ahead; above 0 if answers take a while.
         at_once: schedules that each device times at once.
 
     Attributes:
-        is_lost: no device was left for as long as that.
+        is_lost: whether there was no device for that time.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class Dispatcher:
         return [state.name for state in self._states.values() if state.in_service or state.is_proved]
 
     def open(self, stopped: Callable[[], bool]) -> None:
-        """Connect to every device at once and take the leases.
+        """Connect to all devices at the same time, and lease them.
 
-        Where none can be used, those that were reached and lost again are waited for, unless `stopped` says so.
+        If none can be used, waits for those that were reached and lost again, until `stopped`.
 
         Raises:
-            DeviceError: none of them can be used; the first one's trouble is told.
+            DeviceError: no device can be used; this is the first one's trouble.
         """
-        self._executor.arrivals()  # these are the states' own
+        self._executor.arrivals()  # these are known: they have a state
         futures = {name: self._executor.submit(OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
@@ -132,13 +132,13 @@ class Dispatcher:
     def prepare(
         self, run: ReferenceRun, task_index: int, settings: MeasureSettings, stopped: Callable[[], bool]
     ) -> Timing | None:
-        """Run the reference on the first device that is in service; the others do so when they first need it.
+        """Run the reference on the first device in service; the others run it when they first need it.
 
-        A device that fails is replaced by another one, or waited for.
+        If a device fails, another one takes over, or the run waits for one.
 
         Returns:
-            As `PrepareReference`: with trouble of a device only when no device is left, `stopped` says so, or
-            it is twice trouble that waiting does not mend, such as a reference that takes devices down.
+            As `PrepareReference`. A device's trouble is returned only if no device is left, the run is stopped, or
+            waiting did not help twice, for example because the reference takes devices down.
         """
         strikes = 0
         for _ in range(_MOST_TRIES):
@@ -160,7 +160,7 @@ class Dispatcher:
         return timing
 
     def _wait_for_device(self, stopped: Callable[[], bool]) -> bool:
-        """Whether a device is in service, at once or within the dispatcher's patience."""
+        """Wait for a device within the run's patience; whether one is in service."""
         while not self.in_service:
             self._look_again()
             if stopped() or self._patience_is_over():
@@ -170,7 +170,7 @@ class Dispatcher:
         return True
 
     def sense(self, moment: str) -> None:
-        """Write down what the devices' sensors say, 'before' or 'after' a batch."""
+        """Record the readings of the devices' sensors, 'before' or 'after' a batch."""
         futures = {name: self._executor.submit(Sense(name)) for name in self.in_service}
         for name, future in futures.items():
             with contextlib.suppress(DeviceTrouble):
@@ -189,12 +189,12 @@ class Dispatcher:
     def run(self, jobs: Iterable[MeasureJob], settings: SettingsNow, finish: Finish, enough: Callable[[], bool]) -> int:
         """Time every job; `finish` is called once for each, in this thread, when its result is final.
 
-        A job that failed because of a device is handed out again: elsewhere if there is another device, and only once
-        more if it took one down. One that wants a device of its own waits a while for that. Ends early, what is under
-        way finished, when `enough` says so or no device is left.
+        A job that fails because of a device is handed out again, to another device if there is one, and only once more
+        if it took a device down. A job for a certain device waits a while for it. Ends early, after the jobs under way,
+        if `enough` returns True or no device is left.
 
         Returns:
-            How many jobs got no result, because it ended early.
+            How many jobs got no result because of an early end.
         """
         work = _Work(settings, finish, deque(RetryState(job) for job in jobs))
         while True:
@@ -207,7 +207,7 @@ class Dispatcher:
             self._hear(_POLL_S)
 
     def _hear(self, timeout_s: float) -> None:
-        """Take the answers that are there, or wait for one."""
+        """Process the answers that have arrived, or wait for one."""
         with contextlib.suppress(queue.Empty):
             self._answers.get(timeout=timeout_s)()
             while True:
@@ -223,9 +223,9 @@ class Dispatcher:
         return self.is_lost
 
     def _hand_out(self, work: _Work) -> bool:
-        """Give one schedule to a device that is free for it; false when there is no such pair."""
+        """Give one schedule to a free device that may time it; False if there is no such pair."""
         if not any(state.in_service and state.queue.has_room for state in self._states.values()):
-            return False  # without looking through all that wait
+            return False  # no need to look through all that wait
         for position, retry in enumerate(work.waiting):
             wanted = retry.job.device
             if wanted is not None and self.in_service and self._states[wanted].is_given_up(self._wanted_patience_s):
@@ -275,7 +275,7 @@ class Dispatcher:
         work.finish(retry.job, result, timing.held_s)
 
     def _calibrated(self, task_index: int, timing: Timing) -> Timing:
-        """The timing on the run's scale; or the device's trouble, where it does not fit the others."""
+        """The timing on the run's scale, or the device's trouble if it cannot be compared with the others."""
         result = timing.result
         if not isinstance(result, Measurement):
             return timing
@@ -286,7 +286,7 @@ class Dispatcher:
         return replace(timing, result=replace(result, factor=factor))
 
     def _device_failed(self, work: _Work, retry: RetryState, state: DeviceState, failure: MeasureFailure) -> None:
-        """The schedule is not to blame, as far as is known: it is handed out again."""
+        """Hand the schedule out again: as far as is known, it is not to blame."""
         self._failed(state, failure)
         retry.avoid = state.name
         if failure.under_way:
@@ -305,7 +305,7 @@ class Dispatcher:
             self._out_of_service(state, DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.message))
 
     def _release_held(self, work: _Work) -> None:
-        """Decide about schedules whose devices have been heard of since, or have been silent for too long."""
+        """Decide about schedules whose lost devices are back, or have been silent for too long."""
         for retry in work.lost:
             for name in list(retry.lost_on):
                 state = self._states[name]
@@ -322,7 +322,7 @@ class Dispatcher:
                 work.waiting.appendleft(retry)
 
     def _blacklist(self, work: _Work, retry: RetryState) -> None:
-        message = f"The schedule has taken down a device {retry.kills} times and is not tried again."
+        message = f"The schedule took down a device {retry.kills} times, so it is not timed again."
         failure = MeasureFailure(retry.job.symbol, retry.avoid or "", MeasureFailureReason.KILLS_DEVICE, message, "")
         work.finish(retry.job, failure, 0.0)
 
@@ -343,7 +343,7 @@ class Dispatcher:
             self._listen(DeviceChanged(state.name, news, state.message.removeprefix(f"{state.name}: ")))
 
     def _look_again(self) -> None:
-        """Start a look at every device whose turn it is; one that has just joined the farm takes its state."""
+        """Check every device that is due; a device that has just joined the farm is new."""
         for name in self._executor.arrivals():
             if name not in self._states:
                 self._states[name] = DeviceState(name, DeviceQueue(1, self._ahead_s), out_since_s=time.monotonic())
@@ -367,12 +367,12 @@ class Dispatcher:
             return
         restarted = state.boot not in ("", answer)
         state.back_in_service(answer)
-        if not state.is_unhealthy:  # its word is not enough: it has failed again and again
-            self._listen(DeviceChanged(state.name, "in service", "It has been restarted." if restarted else ""))
+        if not state.is_unhealthy:  # an unhealthy one must first time a schedule
+            self._listen(DeviceChanged(state.name, "in service", "It was restarted." if restarted else ""))
 
 
 def _timing(state: DeviceState, symbol: str, done: Future[_T]) -> _T | Timing:
-    """What timing gave; a device whose worker is lost is one that failed, whatever the schedule."""
+    """The result of timing; if the device's worker is lost, a failure of the device."""
     try:
         return done.result()
     except DeviceTrouble as trouble:

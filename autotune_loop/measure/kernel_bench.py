@@ -1,4 +1,4 @@
-"""Schedules of one generator in one executable, ready to be checked and timed on devices, one at a time."""
+"""Schedules of one generator in one executable, checked and timed on devices one at a time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BuiltKernels:
 
     Attributes:
         symbols: one for each schedule.
-        reference: the autoscheduler of the independent schedule that outputs are compared with; None without one.
+        reference: the autoscheduler whose schedule's outputs are compared with; None if there is none.
     """
 
     executable: Executable
@@ -70,7 +70,7 @@ class BuiltKernels:
 
 @contextlib.contextmanager
 def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBench]:
-    """Build every schedule and an independent reference; devices are opened when they are first timed on.
+    """Build every schedule and an independent reference; a device is opened when it is first used.
 
     Raises:
         GeneratorError: a schedule cannot be built.
@@ -97,7 +97,7 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
 
 
 class KernelBench:
-    """Times the kernels of a plan; used by one thread."""
+    """Times a plan's kernels; used by one thread."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class KernelBench:
         self._references: dict[str, ReferenceRun | None] = {}
 
     def measure(self, device: Device, symbol: str) -> Measurement | MeasureFailure:
-        """Check and time one kernel in a fresh process; a device's trouble is given a few chances to pass.
+        """Check and time one kernel in a fresh process, again if the device fails.
 
         Raises:
-            DeviceError: the device cannot be used at all.
-            UsageError: the kernels cannot be called as asked.
+            DeviceError: the device cannot be used.
+            UsageError: the kernels have no such arguments.
         """
         with self._turns.measuring() if self._turns else contextlib.nullcontext():
             device_session = self._device_session(device)
@@ -145,7 +145,7 @@ class KernelBench:
         return self._device_sessions[device.name]
 
     def _reference_run(self, device_session: DeviceSession) -> ReferenceRun | None:
-        """Put the reference's outputs on the device; None when there are none."""
+        """Put the reference's outputs on the device; None if there are none."""
         if self.built.reference is None:
             return None
         self._progress(f"running the reference on {device_session.device.name}")
@@ -154,7 +154,10 @@ class KernelBench:
         failure = device_session.reference(run, self._plan.settings, StopSignal())
         if isinstance(failure, MeasureFailure):
             if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
-                raise UsageError(f"The kernel cannot be called as asked. {failure.message}")
+                raise UsageError(
+                    f"The kernel cannot be called with these arguments: {failure.message}",
+                    next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
+                )
             if failure.reason is MeasureFailureReason.DEVICE:
                 raise DeviceError(failure.message)
             return None
@@ -165,14 +168,14 @@ class KernelBench:
         return self._references.get(device.name) is not None
 
     def close(self) -> None:
-        """Give the devices back."""
+        """Disconnect from the devices."""
         for device_session in self._device_sessions.values():
             device_session.close()
 
 
 def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     recipe, tools = plan.recipe, plan.tools
-    progress("looking at the pipeline")
+    progress("analysing the pipeline")
     tolerance = output_tolerance(_features(plan, folder))
     kernels, symbols = [], []
     for index, schedule in enumerate(plan.schedules):

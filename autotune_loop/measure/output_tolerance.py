@@ -1,4 +1,4 @@
-"""How far a schedule's output may be from the reference's, by what the pipeline computes with."""
+"""How far a schedule's output may be from the reference's."""
 
 from __future__ import annotations
 

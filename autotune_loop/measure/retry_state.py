@@ -1,4 +1,4 @@
-"""A schedule on its way to a time, over as many devices and tries as it takes."""
+"""A schedule to be timed, over several tries and devices if needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autotune_loop.execute.device_session import ReferenceRun
 from devices.timing.measure_settings import Tolerance
 from targets.build.executable import Executable
 
-# A schedule that took so many devices down is not given another one.
+# A schedule that took this many devices down is not timed again.
 KILLS_ALLOWED = 2
 
 
@@ -17,8 +17,8 @@ class MeasureJob:
     """One schedule to be checked and timed.
 
     Attributes:
-        reference: what its output is compared with; None compares nothing.
-        device: where it must be timed; None leaves it to the dispatcher.
+        reference: what its output is compared with; None for no comparison.
+        device: the only device that may time it; None for any.
     """
 
     executable: Executable
@@ -31,13 +31,13 @@ class MeasureJob:
 
 @dataclass
 class RetryState:
-    """A job, and what has become of it so far.
+    """A job and its tries so far.
 
     Attributes:
         tries: how often it was handed out.
-        kills: devices that it has taken down.
-        lost_on: devices that were lost under it and have not been heard of since, with their boot before.
-        avoid: where it failed last.
+        kills: how many devices it took down.
+        lost_on: devices that were lost while they timed it and are not back yet → their boot then.
+        avoid: the device on which it failed last.
     """
 
     job: MeasureJob
@@ -48,14 +48,14 @@ class RetryState:
 
     @property
     def is_killer(self) -> bool:
-        """Whether it has taken down as many devices as it is given."""
+        """Whether it took down so many devices that it is not timed again."""
         return self.kills >= KILLS_ALLOWED
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it must not be handed out before it is known what became of the devices it was lost on."""
+        """Whether to keep it back until the devices that it was lost on are back or given up."""
         return self.kills + len(self.lost_on) >= KILLS_ALLOWED
 
     def verdict(self, device: str, boot: str | None) -> None:
-        """A device that was lost under it is back, in the same boot or another one; or it never came back: None."""
+        """Record that a lost device is back, in this boot, or never came back: None."""
         self.kills += int(self.lost_on.pop(device) != boot)

@@ -1,6 +1,6 @@
 """The course of a play-off: turns that choose a challenger, then turns that compare it with the baseline.
 
-The best of several on some data looks better than it is, so the turns that choose do not count for the verdict.
+The best of several looks better than it is on the same data, so the turns that choose do not count for the verdict.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autotune_loop.play_off.verdict import (
 )
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
-# Turns that choose the challenger: at least, and if there is time.
+# Fewest and most turns that choose the challenger.
 FEWEST_CHOOSING_TURNS = 2
 CHOOSING_TURNS = 5
 
@@ -51,9 +51,9 @@ class Turn:
     """The result of one turn.
 
     Attributes:
-        times: device → contender → its time; without devices that failed.
-        failed: contenders that failed and are out.
-        stopped: the turn was not finished, and the play-off ends.
+        times: device → contender → its time, for devices that did not fail.
+        failed: contenders that failed, and are out.
+        stopped: whether the turn was not finished, which ends the play-off.
     """
 
     times: Mapping[str, Mapping[str, ProcessTime]]
@@ -62,7 +62,7 @@ class Turn:
 
 
 class TimeTurn(Protocol):
-    """Times contenders once on every device, each in a fresh process."""
+    """Times each contender once on every device, in a fresh process."""
 
     def __call__(self, order: Sequence[str]) -> Turn:
         """Time these contenders, in this order."""
@@ -87,11 +87,11 @@ class PlayOffCourse:
     Attributes:
         contenders: at least one; equals in order of preference.
         baseline: the name of the contender that stays unless it is beaten; None if there is none.
-        also_timed: the name of a contender that is timed beside the two, so that its time is as well known.
-        time_left_s: when none is left, no further turn begins; infinite without a limit.
+        also_timed: the name of a further contender to time in the same turns, for an equally precise time.
+        time_left_s: after it no further turn begins; infinite without a limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
         most_turns: of challenger against baseline, at least LOOKS[0].
-        tell: called before each turn with its number of contenders, its number and the highest possible number.
+        tell: called before each turn with the number of contenders, its number and the highest possible number.
     """
 
     contenders: Sequence[Contender]
@@ -114,7 +114,7 @@ class PlayOffCourse:
         self._choosing_turns = CHOOSING_TURNS if is_choice else 1
 
     def run(self) -> PlayOffResult:
-        """Hold the play-off. A contender that fails in a turn is out, even the baseline; the next best challenges."""
+        """Hold the play-off. A contender that fails is out, even the baseline, and the next best challenges."""
         book = TurnBook()
         started_s = time.monotonic()
         for turn in range(self._choosing_turns):
@@ -125,14 +125,14 @@ class PlayOffCourse:
         return self._ended(self._decide(book))
 
     def _needed_s(self, started_s: float, turns: int) -> float:
-        """Seconds for one more turn of all contenders and the turns up to the first look."""
+        """The seconds for one more turn of all contenders and the turns up to the first look."""
         alive = max(1, len(self._alive))
         last = 2 if self.also_timed in (None, self.baseline) else 3
         timing_s = (time.monotonic() - started_s) / (turns * alive)
         return timing_s * (alive + LOOKS[0] * min(last, alive))
 
     def _turn(self, book: TurnBook, names: list[str]) -> bool:
-        """Do one turn in a new order; false if the play-off is stopped. Contenders that fail are out."""
+        """Do one turn in a new order; False if the play-off is stopped. Contenders that fail are out."""
         self._order.shuffle(names)
         self._turns_done += 1
         self.tell(len(names), self._turns_done, self._choosing_turns + self.most_turns)
@@ -241,7 +241,7 @@ def _reason(compared: Comparison) -> VerdictReason:
         return VerdictReason.FASTER
     if compared.is_faster:
         return VerdictReason.SLOWER_ON_A_DEVICE
-    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or certainly too small a gain
+    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or its gain is certainly too small
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 

@@ -1,4 +1,4 @@
-"""A play-off of schedule headers, outside of a run: which of them ships."""
+"""A play-off of schedule headers outside a run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from devices.timing.measurement import MeasureFailureReason, Measurement
 
 @dataclass(frozen=True)
 class HeaderPlayOff:
-    """Which of some schedules ships.
+    """Which of several schedules ships.
 
     Attributes:
         labels: of the schedules, in the given order.
         winner: the position of the one that ships; None if nothing could be timed.
         verdict: names schedules by their labels.
         times: for each schedule, device → its times; empty for one that failed.
-        clock: what they were timed with; empty if nothing was timed.
-        failures: label → why it is out.
+        clock: the clock of the times; empty if nothing was timed.
+        failures: label → why it failed.
     """
 
     labels: tuple[str, ...]
@@ -44,7 +44,7 @@ def decide_winner(
     budget_s: float | None = None,
     progress: Progress = lambda text: None,
 ) -> HeaderPlayOff:
-    """Time the schedules in turns on every device; the best ships if it beats the baseline with 95 % confidence.
+    """Time schedules in turns on every device; the best ships if it beats the baseline with 95 % confidence.
 
     Args:
         plan: its schedules are the contenders; equals in order of preference.
@@ -74,7 +74,7 @@ def decide_winner(
 
 @dataclass
 class _Timer:
-    """Times one turn after the other, device by device; a schedule that fails on one is out."""
+    """Times turns device by device; a schedule that fails on one is out."""
 
     plan: BenchPlan
     bench: KernelBench
@@ -108,7 +108,7 @@ def _header_play_off(labels: tuple[str, ...], result: PlayOffResult, timer: _Tim
     names = {str(place): label for place, label in enumerate(labels)}
     verdict = result.verdict
     if verdict.reason is VerdictReason.UNCONFIRMED:
-        # The user can do something about a lost device.
+        # A lost device is an error here: the user can fix it and start again.
         verdict = replace(verdict, message=" ".join([verdict.message, *timer.lost_devices.values()]))
     return HeaderPlayOff(
         labels=labels,

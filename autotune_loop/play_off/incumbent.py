@@ -1,4 +1,4 @@
-"""The header that is in use today: built once, then a contender in the play-off."""
+"""The incumbent, the header in use today: built once, then a contender in the play-off."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def keep_incumbent(
     """
     if isinstance(built, GeneratorFailure):
         raise GeneratorError(
-            f"The incumbent {header} cannot be applied to this generator. {built.message}",
+            f"The incumbent {header} does not fit this generator: {built.message}",
             next_step="Pass a header of this generator, or omit --incumbent.",
         )
     if isinstance(built, SdkError):

@@ -1,4 +1,4 @@
-"""How much time the play-offs at the end of a run need."""
+"""How much time the play-offs of a run need."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from devices.timing.measurement import Measurement
 
 PLAY_OFF_CONTENDERS = 4
 _LINK_S = 3.0
-# The least overhead of a timing beside its calls, and the guess before the first.
+# The least overhead of timing a schedule, and the estimate before the first.
 _PROCESS_S = 0.1
-# An unconfirmed winner is worth little: if the rounds used up the reserve, the budget is exceeded by this share.
+# If the rounds used up the reserve, the play-off may exceed the budget by this share: an unconfirmed winner is
+# worth little.
 _OVERTIME_SHARE = 0.25
 
 
 class PlayOffReserve:
-    """How long timings and trainings of a run have taken so far.
+    """The time that play-offs need, from how long timing and training have taken so far.
 
     Args:
-        clock: of the devices. With a simulated clock each schedule is timed once, whatever the turns.
+        clock: of the devices. With a simulated clock each schedule is timed only once, because times do not vary.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._longest_timing_s = 0.0
         self._training_s = 0.0
-        self._process_s: list[float] = []  # sorted: this is asked before every schedule
+        self._process_s: list[float] = []  # sorted, because it is read before every schedule
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
-        """A schedule was timed; its process held the device for `held_s`."""
+        """Record that timing a schedule held the device for `held_s`."""
         calls_s = sum(measurement.repetitions_s)
         if measurement.clock is Clock.SIMULATED:
             calls_s = held_s  # simulated seconds say nothing about the budget
-        # The slowest of the best few decides how long a turn takes.
+        # The slowest of the contenders determines how long a turn takes.
         self._longest_timing_s = max(self._longest_timing_s, calls_s)
         insort(self._process_s, max(held_s - calls_s, _PROCESS_S))
 
@@ -65,7 +66,7 @@ class PlayOffReserve:
         return tasks * _LINK_S + timings * (self._longest_timing_s + process_s)
 
     def deadline(self, run: Deadline, budget_s: float | None, with_incumbent: bool) -> Deadline:
-        """The deadline of the play-off that begins now: the run's, or a little later if that is too early.
+        """The deadline of a play-off that begins now: the run's, or a little later if that is too early.
 
         Args:
             budget_s: of each task.

@@ -1,4 +1,4 @@
-"""A run's play-off: its best, its default and its incumbent are timed again on every device."""
+"""A run's play-off: its best schedules, the default and the incumbent are timed again on every device."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PlayOffEntries:
 
     Attributes:
         kernels: their objects; at least one.
-        labels: what messages call each of them, in the same order.
+        labels: their names in messages, in the same order.
         baseline: the symbol of the one that stays unless it is beaten; None if there is none.
-        also_timed: the symbol of one that is timed to the end beside the last two.
+        also_timed: the symbol of a further one that is timed to the end.
     """
 
     kernels: Sequence[KernelObject]

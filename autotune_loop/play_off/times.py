@@ -1,4 +1,4 @@
-"""Times of the contenders in a play-off: one per turn and device, each from a process of its own."""
+"""Times of the contenders in a play-off: one per turn and device, each from its own process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from devices.timing.measurement import Measurement
 
-# Makes the median distance from the median the standard deviation of normal noise.
+# The standard deviation of normal noise over its median absolute deviation.
 _NORMAL_SCALE = 1.4826
 
 
@@ -49,7 +49,7 @@ class DeviceTimes:
 
     @property
     def compared_s(self) -> float:
-        """What contenders are ranked by."""
+        """The time that contenders are ranked by."""
         return statistics.median(process.quartile_s for process in self.processes)
 
     @property
@@ -70,7 +70,7 @@ class DeviceTimes:
 
 
 class TurnBook:
-    """The times of all turns so far; belongs to one thread.
+    """The times of all turns so far; used by one thread.
 
     Attributes:
         turns: for each turn, device → contender → its time, without failures.
@@ -86,5 +86,5 @@ class TurnBook:
         return [d for d in self.turns[0] if all(all(n in turn.get(d, {}) for n in names) for turn in self.turns)]
 
     def times(self, name: str, devices: Sequence[str]) -> dict[str, DeviceTimes]:
-        """A contender's times on these devices, which all have it in every turn."""
+        """A contender's times on these devices, which must all have timed it in every turn."""
         return {device: DeviceTimes(tuple(turn[device][name] for turn in self.turns)) for device in devices}

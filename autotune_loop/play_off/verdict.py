@@ -21,14 +21,14 @@ from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKin
 CONFIDENCE = 0.95
 # A gain that is certainly smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
-# A smaller gain does not count, however certain: a clock without noise would be certain of any.
+# A smaller gain does not count, however certain: without noise, any gain would be certain.
 _LEAST_GAIN = 0.001
-# The error on one side of the interval, at one look.
+# The error on one side of the interval at one look.
 _TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
 
 
 class VerdictReason(Enum):
-    """Why the winner is the winner."""
+    """Why the winner won."""
 
     FASTER = "faster"
     NOT_FASTER = "not faster"
@@ -44,7 +44,7 @@ class RatioEstimate:
     """The challenger's time as a share of the baseline's, with its interval.
 
     Attributes:
-        low, high: bounds that hold with `CONFIDENCE` over all looks; 0 or infinite if there are too few turns.
+        low, high: bounds with `CONFIDENCE` over all looks; 0 or infinite if there are too few turns.
     """
 
     ratio: float
@@ -66,8 +66,8 @@ class Verdict:
     Attributes:
         winner: the name of what ships.
         challenger: the best candidate; empty if there was none.
-        baseline: what stays unless it is beaten, the incumbent or the default; empty if there was none.
-        message: what happened, for the user.
+        baseline: the incumbent or the default, which stays unless it is beaten; empty if there was none.
+        message: the decision, for the user.
         estimate: over all devices; None if the two were not compared in turns of their own.
         p_value: two-sided, corrected for the looks; 1 if nothing was compared.
         turns: turns of challenger against baseline, after those that chose the challenger.
@@ -97,7 +97,7 @@ class Verdict:
         return 1 - self.p_value
 
     def to_dict(self) -> dict[str, object]:
-        """A JSON-ready form; missing bounds are null."""
+        """Return it as JSON values; missing bounds are null."""
         estimates = {device: _estimate_fields(estimate) for device, estimate in self.by_device.items()}
         return {
             **asdict(self),
@@ -196,15 +196,15 @@ def _tail(logs: Sequence[float], side: str) -> float:
     return float(wilcoxon(differing, alternative=side, method="exact").pvalue) if differing else 1.0
 
 
-NO_TIME = "Unconfirmed: there was no time left for the turns that a verdict needs."
+NO_TIME = "Unconfirmed: there was no time left for enough turns."
 STOPPED = "Unconfirmed: the play-off was stopped."
 NOTHING_TIMED = "Unconfirmed: no device timed every contender to the end."
-NO_DEVICE = "Unconfirmed: no device was left at the end."
+NO_DEVICE = "Unconfirmed: all devices were lost."
 
 
 def unopposed_message(challenger: str) -> str:
     """For a challenger without a baseline."""
-    return f"{_capital(challenger)} wins: there is no default and no incumbent to compare it with."
+    return f"{_capital(challenger)} wins: there is neither a default nor an incumbent to compare it with."
 
 
 def no_challenger_message(baseline: str) -> str:
@@ -230,16 +230,16 @@ def decided_message(verdict: Verdict, compared: Comparison, challenger: str, bas
             return f"{_capital(challenger)} is {speed}, in {turns} on {', '.join(compared.by_device)}.{gone}"
         case VerdictReason.SLOWER_ON_A_DEVICE:
             slower = ", ".join(f"{d}: {compared.by_device[d].speed_text()}" for d in compared.slower_devices)
-            limit = f"it may be more than {tolerance:.1%} slower on a device"
+            limit = f"it may be more than {tolerance:.1%} slower on some device"
             return f"{stays} {challenger} is {speed} over all devices, but {limit} ({slower}).{gone}"
         case VerdictReason.NOT_FASTER:
             return f"{stays} no schedule is faster; the best, {challenger}, is {speed}, in {turns}.{gone}"
         case VerdictReason.NOT_PROVEN:
             share = f"{CONFIDENCE * 100:.0f} % confidence"
             return f"{stays} {turns} do not show with {share} that {challenger} is faster; it is {speed}.{gone}"
-    return f"Unconfirmed: the worst case needs every device.{gone}"
+    return f"Unconfirmed: --objective worst needs the times of every device.{gone}"
 
 
 def _capital(text: str) -> str:
-    """Our own labels start a sentence with a capital; names stay as they are."""
+    """Capitalise the labels 'the default' and 'the incumbent'; names stay as they are."""
     return text[:1].upper() + text[1:] if text.startswith("the ") else text

@@ -1,4 +1,4 @@
-"""A run whose first schedules all failed: why, and what mends it."""
+"""The error of a run whose first schedules all failed: the causes and the fixes."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _WRONG = f"measure: {MeasureFailureReason.WRONG_OUTPUT.value}"
 def nothing_timed(
     generator_name: str, profile: TargetProfile, failures: Mapping[str, int], last_failure: str
 ) -> GeneratorError:
-    """What to raise.
+    """Return the error to raise.
 
     Args:
-        failures: 'stage: reason' → how many schedules failed so.
+        failures: 'stage: reason' → number of schedules that failed this way.
         last_failure: the message of the newest one.
     """
     counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
     return GeneratorError(
-        f"None of the first schedules could be timed for {generator_name} ({counts}).",
-        next_step=f"The last one: {last_failure}{_mend(failures, profile)}",
+        f"None of the first schedules of {generator_name} could be timed ({counts}).",
+        next_step=f"The last failure: {last_failure}{_advice(failures, profile)}",
     )
 
 
-def _mend(failures: Mapping[str, int], profile: TargetProfile) -> str:
+def _advice(failures: Mapping[str, int], profile: TargetProfile) -> str:
     if failures.keys() <= _LATE:
-        return " Give the run more time: --budget (each gets a share of it), --search-limit."
+        return " Give each schedule more time: raise --budget or --search-limit."
     if _WRONG not in failures:
         return ""
     overflow = (
-        " Where every output is wrong, look for arithmetic that overflows with random inputs, which Halide leaves open"
-        " for signed 32-bit integers: give realistic ones with --input NAME=FILE.npy."
+        " If all outputs are wrong, signed 32-bit arithmetic may overflow with random inputs, which Halide leaves"
+        " undefined: pass realistic inputs with --input NAME=FILE.npy."
     )
     if not profile.has_doubtful_vectors:
         return overflow
     return (
-        f"{overflow} Halide's vector code for {profile.name} is wrong for some steps between 8, 16 and 32 bits, too:"
-        " compute in another width, as u16(a) / 2 in place of u16(i32(a) / 2)."
+        f"{overflow} Halide's vector code for {profile.name} is also wrong for some conversions between 8, 16 and"
+        " 32 bits: compute in another width, such as u16(a) / 2 instead of u16(i32(a) / 2)."
     )

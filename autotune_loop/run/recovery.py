@@ -1,4 +1,4 @@
-"""Going on with a run folder: what was measured counts, what was under way is recorded as interrupted."""
+"""Resuming a run folder: what was measured counts, what was under way is recorded as interrupted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from targets.errors import WeightsError
 
 
 def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, listen: Listener) -> int:
-    """Bring back every measurement and batch of the folder; returns the newest round (0 in a new run).
+    """Restore every measurement and batch of the folder; return the newest round (0 in a new run).
 
-    A `.sample` that was not written before the process was killed is written now, from the database.
+    Samples that a killed process did not write are written now, from the database.
     """
     database = store.database
     account_for_unfinished(database)
@@ -35,13 +35,18 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
     if measured:
         listen(Notice(f"Resumed with {len(measured)} timed schedules."))
     if lost:
-        listen(Notice(f"{lost} of them have lost their featurization and are not learnt from.", warning=True))
+        listen(
+            Notice(
+                f"The cost model does not train on {lost} of them: their featurization files are missing or damaged.",
+                warning=True,
+            )
+        )
     _recover_histories(database, states)
     return max(0, database.next_round() - 1)
 
 
 def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> None:
-    """What each batch has brought, for the task that gets the next one; what was begun is not begun again."""
+    """Restore what each batch has brought, which decides the next task; a batch that was begun is not begun again."""
     for task_index, next_round in database.next_rounds().items():
         states[task_index].history.started = next_round
     best_ms: dict[tuple[int, int], float] = {}
@@ -54,7 +59,7 @@ def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> No
 
 
 def account_for_unfinished(database: RunDatabase) -> None:
-    """Record the candidates that the end of a process has left with neither a time nor a failure."""
+    """Record the candidates that an earlier process left with neither a time nor a failure."""
     for symbol, round_index, task_index in database.unfinished():
         database.add_failure(
             "interrupted",

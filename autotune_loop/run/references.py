@@ -1,7 +1,7 @@
-"""Before the first batch: prove that the generator can be tuned at all, and put reference outputs on the device.
+"""Before the first batch: check that the generator can be tuned, and put reference outputs on the device.
 
-The reference is an independent schedule, which may win. Where vectors are in doubt it is in plain loops, and the one
-that is the reference elsewhere is its rival: it may win, too, where its output is the same.
+The reference is an independent schedule, which can win. Where Halide's vector code has bugs, plain loops are the
+reference, and the schedule that is the reference elsewhere is its rival, which can win if its output is the same.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def prepare_references(
     listen: Listener,
     stop: StopSignal,
 ) -> list[TaskState]:
-    """One state for each argument set, its reference outputs computed on the device.
+    """Return a state for each argument set, with its reference outputs computed on the device.
 
     Raises:
-        GeneratorError: the generator cannot be scheduled at all, or not for this target; the message shows the fix.
-        UsageError: sizes, scalars or inputs that its kernel has no arguments for.
+        GeneratorError: the generator cannot be scheduled, or not for this target; the message shows the fix.
+        UsageError: the kernel has no arguments for the given sizes, scalars or inputs.
     """
     preparations = [
         _Preparation(executor, dispatcher, store, context, settings, index, listen, stop)
@@ -64,7 +64,7 @@ def prepare_references(
     ]
     probes = [_submit_probe(executor, store, context, index) for index in range(len(context.tasks))]
     references = [preparation.submit(_REFERENCE) for preparation in preparations]
-    # What comes after the reference in plain loops, where that is the first.
+    # The schedules after the plain loops, if those are the reference.
     rivals = [p.submit(_RIVAL, skip=1) if context.profile.has_doubtful_vectors else None for p in preparations]
     others = [submit_board_references(executor, store, context, index) for index in range(len(context.tasks))]
     submitted = [
@@ -103,7 +103,7 @@ def _incumbent(
 def _submit_probe(
     executor: Executor, store: RunStore, context: RunContext, index: int
 ) -> Future[SearchedSchedule | SearchFailure]:
-    """A cheap search: fails at once where every search would, and gives the pipeline's features."""
+    """Start a cheap search: it fails if every search would, and gives the pipeline's features."""
     point = greedy_point(0, store.updated_weights)
     folder = context.workspace.work_folder / "probe" / str(index)
     return executor.submit(Search(folder, index, point))
@@ -123,7 +123,7 @@ def _probe_features(
 
 @dataclass(frozen=True)
 class _Preparation:
-    """Of one argument set."""
+    """Prepares the reference of one argument set."""
 
     executor: Executor
     dispatcher: Dispatcher
@@ -135,14 +135,14 @@ class _Preparation:
     stop: StopSignal
 
     def submit(self, kind: str, skip: int = 0) -> Future[Built]:
-        """Begin to build the first of those that may make a reference, but for so many."""
+        """Start to build the first usable reference schedule after the first `skip`."""
         symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
         return self.executor.submit(BuildReference(self.store.objects / symbol, self.index, symbol, skip))
 
     def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[TaskState, bool]:
-        """Its state, with the first reference that can be built and does run; and whether that is in plain loops.
+        """Return the state, with the first reference that builds and runs, and whether that is plain loops.
 
-        The reference's schedule may win, too, where its header compiles: what is shipped is then never slower than it.
+        The reference can win if its header compiles, so that what ships is never slower.
         """
         task = self.context.tasks[self.index]
         reference = TaskReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
@@ -160,22 +160,22 @@ class _Preparation:
                 return state, built.is_plain
             result = timing.result
             _check_reference_failure(result, self.stop)
-            trouble += f" {built.autoscheduler}'s schedule did not run: {result.message}"
+            trouble += f" {built.autoscheduler}'s schedule failed: {result.message}"
             built = self.submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.message}"
-        self.listen(Notice(f"Outputs cannot be checked: there is no reference.{trouble}", warning=True))
+        self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
         return state, False
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (
-            f"Outputs are compared with those of {built.autoscheduler}'s schedule, not of plain loops: where Halide's"
-            f" vector code is wrong, that may be, too.{trouble}"
+            f"Outputs are compared with those of {built.autoscheduler}'s schedule, because plain loops could not run."
+            f" Bugs in Halide's vector code for this target may affect both.{trouble}"
         )
         self.listen(Notice(text, warning=True))
 
     def add_rival(self, state: TaskState, built: Built) -> None:
-        """Time the first of those that are the reference elsewhere whose output is the reference's."""
+        """Time the first schedule that is the reference elsewhere and whose output is the reference's."""
         while isinstance(built, BuiltReference) and not self.stop.is_set():
             result = self._checked(built.kernel, state.reference)
             if isinstance(result, Measurement):
@@ -183,11 +183,11 @@ class _Preparation:
                     self._let_compete(_RIVAL, state, built, result)
                 return
             if result is not None:
-                self.listen(Notice(f"{built.autoscheduler}'s schedule does not compete: {result.message}"))
+                self.listen(Notice(f"{built.autoscheduler}'s schedule is left out: {result.message}"))
             built = self.submit(_RIVAL, built.position + 1).result()
 
     def _checked(self, kernel: KernelObject, reference: TaskReference) -> Measurement | MeasureFailure | None:
-        """Time a kernel whose output is compared with the reference's; None where the run ends before."""
+        """Check and time a kernel; None if the run is stopped first."""
         executable = self._link(_RIVAL, [kernel])
         results: list[Measurement | MeasureFailure] = []
         self.dispatcher.run(
@@ -206,7 +206,7 @@ class _Preparation:
         who = f"{built.autoscheduler}'s schedule"
         if kind == _REFERENCE:
             who = f"The reference, {who},"
-        self.listen(Notice(f"{who} takes {time_text}; it may win, too."))
+        self.listen(Notice(f"{who} takes {time_text}, and can win."))
         state.add_timed(
             Timed(
                 symbol=built.kernel.name,
@@ -220,7 +220,7 @@ class _Preparation:
         )
 
     def _reference_run(self, built: BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
-        """The reference as an executable of its own, which stays for as long as the run: devices come and go."""
+        """The reference in its own executable, kept until the run ends, because devices can join at any time."""
         executable = self._link(_REFERENCE, [built.kernel, *others])
         file, limit_s = f"reference_{self.index}.raw", self.context.limits.reference_run_s
         return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
@@ -234,15 +234,15 @@ class _Preparation:
 
 
 def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
-    """Raise what another reference would not mend.
+    """Raise an error that another reference would not avoid.
 
     Raises:
-        UsageError: sizes, scalars or inputs that the kernel has no arguments for: no schedule would run.
+        UsageError: the kernel has no arguments for the given sizes, scalars or inputs.
         DeviceError: no device is left.
     """
     if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
         raise UsageError(
-            f"The kernel cannot be called as asked. {failure.message}",
+            f"The kernel cannot be called with these arguments: {failure.message}",
             next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
         )
     if failure.reason is MeasureFailureReason.DEVICE and not stop.is_set():
@@ -250,9 +250,9 @@ def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:
-    """What samples are grouped by in training: one number for one pipeline with one set of parameters.
+    """The number by which training groups samples: one for each pipeline and set of parameters.
 
-    Halide's tools take whatever id they are given and mix pipelines whose ids collide, so it is a hash.
+    It is a hash, because Halide's tools mix pipelines whose numbers are equal.
     """
     text = json.dumps([features.pipeline_id, sorted(argset.items())])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") >> 1 or 1

@@ -1,4 +1,4 @@
-"""What a run leaves."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TunedSchedule:
 
     Attributes:
         parameters: the generator's.
-        header: best.<name>.schedule.h; None when nothing could be timed.
+        header: best.<name>.schedule.h; None if nothing could be timed.
         sample: which sample won, as samples/batch_<round>_<argset>/<sample>; 'default' or 'incumbent' when that stays.
         default_description: how the default schedule was made.
         default, tuned: times of the play-off, by the same clock; None when it was not timed.

@@ -1,4 +1,4 @@
-"""The rounds of a run: building a batch overlaps timing the one before; then the winner is decided."""
+"""The rounds of a run: a batch is built while the one before is timed. A play-off decides the winner."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from devices.timing.measurement import Measurement
 from targets.errors import GeneratorError, SdkError
 from targets.process.stop_signal import StopSignal
 
-# So many schedules that fail, and none that does not, are no accident.
+# If this many schedules fail before the first is timed, the run ends.
 _HOPELESS_AFTER = 16
-# However short the budget, so many schedules of a batch that is built are timed.
+# At least this many schedules of a batch are timed, however short the budget.
 _MIN_TIMED = 4
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
-# A full beam search is repeated in later rounds (with learnt weights) only where it costs less than this.
+# A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
 _REPEAT_FULL_SEARCH_BELOW_S = 10.0
 
 
@@ -77,7 +77,7 @@ class Rounds:
             self._finished.set()
 
     def _watch_stop(self) -> None:
-        """Once the run is stopped, kill what is under way, and what still starts, until it has ended."""
+        """Once the run is stopped, kill running tasks, and tasks that still start, until it has ended."""
         while not self._finished.is_set():
             if self.stop.wait(_POLL_S):
                 self._builder_stop.set()
@@ -99,7 +99,7 @@ class Rounds:
             outcome = Outcome.INTERRUPTED
             tuned = tuple(self._decide(state) for state in self._states)
         try:
-            self._learn()  # last: a winner is worth more than what the next run starts from
+            self._learn()  # last: the winner matters more than the weights for the next run
         except KeyboardInterrupt:
             outcome = Outcome.INTERRUPTED
         return self._result(outcome, tuned, time.monotonic() - started_s)
@@ -161,7 +161,7 @@ class Rounds:
             if self.dispatcher.is_lost:
                 return Outcome.DEVICES_LOST
         if all(state.history.is_exhausted for state in self._states):
-            self.listen(Notice("Every schedule that the search still finds has been tried."))
+            self.listen(Notice("The search finds no more new schedules."))
             return Outcome.EXHAUSTED
         return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
 
@@ -178,14 +178,14 @@ class Rounds:
         return producer.submit(self._learn_and_build, builder, round_index, task_index, full)
 
     def _learn_and_build(self, builder: BatchBuilder, round_index: int, task_index: int, full: bool) -> BuiltBatch:
-        """In the producer's thread: what the last batch has taught steers this one, while the devices are busy."""
+        """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""
         learn_s = self._learn()
         waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
         batch = builder.build(round_index, task_index, self.store.updated_weights, full_search=full, waiting=waiting)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _learn(self) -> float:
-        """Train on what has been timed since the last training; returns the seconds that it took."""
+        """Train on the schedules timed since the last training; return the seconds that it took."""
         if not self.learner.has_new_samples or self.stop.is_set():
             return 0.0
         started_s = time.monotonic()
@@ -195,26 +195,26 @@ class Rounds:
         return duration_s
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
-        """The batch, or None when the run was stopped or the budget ran out first."""
+        """Return the batch, or None if the run is stopped or the budget is spent first."""
         while True:
             try:
                 return upcoming.result(_POLL_S)
             except TimeoutError:
-                # The first batch is always finished: a run without any time would say nothing.
+                # The first batch is always finished: without a timed schedule there is no result.
                 spent = self._batches_done > 0 and self.deadline.within(self._reserve_s())
                 if spent or self.stop.is_set():
                     return None
 
     def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
-        """Give up a batch under construction."""
+        """Stop building a batch."""
         self._builder_stop.set()
         while not upcoming.done():
-            # Again and again: tasks that waited for a core start when those before them are killed.
+            # Repeated, because tasks that waited for a core start when those before them are killed.
             self.executor.interrupt()
             wait([upcoming], _ABANDON_POLL_S)
 
     def _measured_enough(self, measured: int) -> bool:
-        """Whether a batch is to be ended early: the run is stopped, or its time is needed for the play-off."""
+        """Whether to end a batch early: the run is stopped, or the play-off needs the time."""
         nothing_to_come = measured >= _MIN_TIMED or not self.dispatcher.in_service
         spent = nothing_to_come and self.deadline.within(self._reserve_s())
         return spent or self.stop.is_set()
@@ -252,7 +252,7 @@ class Rounds:
         )
 
     def _publish_first(self, state: TaskState) -> None:
-        """Publish what stands before the first batch: the reference's schedule, or the best of a resumed run."""
+        """Publish the best before the first batch: the reference's schedule, or the best of a resumed run."""
         clock = self.prepared.clock.value
         state.publish_best(self.store, clock)
         if state.timed and not self.prepared.resume:
@@ -272,7 +272,7 @@ class Rounds:
         )
 
     def _reserve_s(self) -> float:
-        """Time that the play-offs at the end will need."""
+        """The time that the play-offs need."""
         with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         return self._reserve.needed_s(len(self._states), with_incumbent)
 
@@ -285,7 +285,7 @@ class Rounds:
         )
 
     def _decide(self, state: TaskState) -> TunedSchedule:
-        """Time the best again beside the default and publish the winner."""
+        """Hold the play-off of a task and publish the winner."""
         entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
         clock = self.prepared.clock.value
         if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
@@ -305,7 +305,7 @@ class Rounds:
         try:
             result = play_off.hold(entries, state.reference, state.task_index)
         except SdkError as error:
-            self.listen(Notice(f"The winner could not be timed again: {error}", warning=True))
+            self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
             return state.unconfirmed(self.store, clock)
         return state.decide(self.store, result, clock)
 

@@ -1,4 +1,4 @@
-"""What a run starts from: its record, its first weights, how it measures."""
+"""What a run starts from: its record, its first weights and its measure settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from weights.baseline import baseline_weights
 from weights.network import Network
 from weights.weights_file import Weights, read_weights, weights_sha256
 
-# Emulated calls are slow and their clock is coarse: fewer of them, for longer.
+# Emulated calls are slow and their clock is coarse: fewer calls, over a longer time.
 _EMULATED_TIME_FACTOR = 2.0
 _EMULATED_MIN_REPETITIONS = 3
 _RUN_LIMIT_S = 60.0
@@ -54,26 +54,28 @@ def start_weights(run: PreparedRun) -> Weights:
     """
     autoscheduler = run.spec.profile.autoscheduler.name
     if run.weights is not None:
-        weights = read_weights(run.weights)
+        path = run.weights
     elif run.resume and (started := run.folder / "samples" / "start.weights").is_file():
-        weights = read_weights(started)
+        path = started
     elif run.spec.profile.start_weights != BASELINE_WEIGHTS:
-        weights = read_weights(Path(run.spec.profile.start_weights))
+        path = Path(run.spec.profile.start_weights)
     else:
-        weights = own_weights(run)
+        return own_weights(run)
+    weights = read_weights(path)
     if weights.network is not Network(autoscheduler):
         raise WeightsError(
-            f"The weights are for {weights.network.value}, but profile {run.spec.profile.name} uses {autoscheduler}.",
-            next_step="Leave --weights out to start from Halide's own.",
+            f"The weights {path} are for {weights.network.value}, but the profile {run.spec.profile.name} uses"
+            f" {autoscheduler}.",
+            next_step="To start from Halide's own weights, use --weights baseline.",
         )
     return weights
 
 
 def own_weights(run: PreparedRun) -> Weights:
-    """Those inside the plug-in of the run's autoscheduler.
+    """The weights inside the plug-in of the run's autoscheduler.
 
     Raises:
-        WeightsError: there are none.
+        WeightsError: it has none.
     """
     return baseline_weights(find_halide_install().plugin_path(run.spec.profile.autoscheduler.name))
 
@@ -91,7 +93,7 @@ def measure_settings(run: PreparedRun) -> MeasureSettings:
 
 
 def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunRecord:
-    """What the run is asked, and with what it is made.
+    """The run's specification, and what it is made with.
 
     Raises:
         ToolchainError: Halide or the target's C toolchain is missing or broken.
@@ -120,7 +122,7 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
 
 
 def _clock_model(run: PreparedRun) -> str:
-    """What simulated times come from, QEMU's model or another simulator; or whose cycles they are."""
+    """The model behind simulated times (QEMU's or another simulator's), or whose cycles they are."""
     model = run.devices[0].clock_model
     if model is not None:
         return model
@@ -128,22 +130,22 @@ def _clock_model(run: PreparedRun) -> str:
 
 
 def toolchain_notice(run: PreparedRun, workspace: Workspace) -> str:
-    """A message about a C library that is not the device's own; empty where there is nothing to say."""
+    """A message if programs are not linked with the device's own C library; else empty."""
     return fallback_notice(run.spec.profile, workspace.ndk_root, runs_here=run.runs_here)
 
 
 def assembler_notice(run: PreparedRun, workspace: Workspace) -> str:
-    """A message where kernels for a card cannot be looked at before they run; empty where there is nothing to say."""
+    """A message if kernels for a card cannot be checked before they run; else empty."""
     if run.spec.profile.machine.gpu is None or find_ptxas(workspace.environment) is not None:
         return ""
     return (
-        "NVIDIA's assembler ptxas is not there: schedules whose kernels need more registers or memory than the card "
-        f"has fail on it, not before. {INSTALL_HINT}"
+        "ptxas, NVIDIA's assembler, is not installed: kernels that need more registers or memory than the card has "
+        f"fail when they run, not when they are built. {INSTALL_HINT}"
     )
 
 
 def prepare_toolchain(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal) -> float:
-    """Build the target's C library before its first use; returns the seconds that took, which are not the run's.
+    """Build the target's C library before its first use; return the seconds it took, which the budget excludes.
 
     Raises:
         ToolchainError: it cannot be built.
@@ -154,8 +156,8 @@ def prepare_toolchain(run: PreparedRun, workspace: Workspace, listen: Listener, 
     started_s = time.monotonic()
     listen(
         Notice(
-            f"This is the first use of {toolchain.describe()}: its C library is built, once. "
-            "That may take some minutes; the budget begins after it."
+            f"Building the C library of {toolchain.describe()}, once. "
+            "This can take a few minutes, and does not count towards the budget."
         )
     )
     toolchain.prepare(stop)
@@ -171,7 +173,7 @@ def _usable_ndk(run: PreparedRun, workspace: Workspace) -> Path | None:
 
 
 def _device_kinds(run: PreparedRun) -> str:
-    """A run may go on with other boards of its profile: their times are brought to one scale."""
+    """A run can be resumed on other boards of its profile: their times are brought to one scale."""
     kinds = {device.name if device.uses_host_cores else "devices of the inventory" for device in run.devices}
     return ", ".join(sorted(kinds))
 
@@ -204,7 +206,7 @@ def run_context(run: PreparedRun, workspace: Workspace, work_folder: Path) -> tu
     cores = plan_cores(usable, min(measuring, len(usable)))
     build_slots = run.options.limits.build_jobs or len(cores.build)
     share_bytes = int(usable_memory_bytes() * _MEMORY_SHARE / build_slots)
-    # A farm's workers know their own memory.
+    # A farm's workers limit the memory themselves.
     limits = _limits(run, share_bytes if run.farm is None else _MEMORY_LIMIT_BYTES)
     here = replace(workspace, cores=cores, work_folder=work_folder, ndk_root=_usable_ndk(run, workspace))
     context = RunContext(run.spec, run.devices, run.inputs, limits, here)
@@ -212,7 +214,7 @@ def run_context(run: PreparedRun, workspace: Workspace, work_folder: Path) -> tu
 
 
 def _limits(run: PreparedRun, memory_share_bytes: int) -> BuildLimits:
-    """With a time budget nothing that the run waits for may take more than its share of its task's."""
+    """With a budget, each step that the run waits for may take a share of its task's time."""
     asked, standard = run.options.limits, BuildLimits()
     budget_s = math.inf if asked.budget_s is None else asked.budget_s / len(run.spec.tasks)
     full_s = asked.full_search_limit_s

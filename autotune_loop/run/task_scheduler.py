@@ -1,6 +1,6 @@
-"""Which of a run's tasks gets the next batch: the one that is expected to gain most in the time that it takes.
+"""Which of a run's tasks gets the next batch: the one with the largest expected gain per second.
 
-As the task scheduler of Ansor (Zheng et al. 2020, section 6) and MetaSchedule: the gain of a task's next batch is
+Like the task scheduler of Ansor (Zheng et al. 2020, section 6) and MetaSchedule: the gain of a task's next batch is
 estimated from how its best time has fallen of late, with a term of optimism for tasks that have had few batches, and a
 floor so that none starves. All get a first batch before any gets a second.
 """
@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# Batches that count as of late.
+# How many of the last batches count.
 _WINDOW = 3
-# A batch's expected gain is at least this much of what is still thinkable, divided by the batches the task has had.
+# A batch's expected gain is at least this, divided by the number of batches that the task has had.
 _OPTIMISM = 0.05
 # Of all batches, the share that every task gets at least, divided by the number of tasks.
 _FLOOR_SHARE = 0.25
@@ -42,12 +42,12 @@ class TaskHistory:
 
     @property
     def gain_per_s(self) -> float:
-        """Expected of the next batch: by how much the logarithm of the best time falls, a second."""
+        """How much the logarithm of the best time is expected to fall in the next batch, per second."""
         recent = [ms for ms in self.best_ms[-_WINDOW - 1 :] if math.isfinite(ms)]
         fall = math.log(recent[0] / recent[-1]) / (len(recent) - 1) if len(recent) > 1 else 0.0
         times_s = self.batch_s[-_WINDOW:]
         batch_s = sum(times_s) / len(times_s) if times_s else 1.0
-        # A batch under way may bring what the last one did; until that is known it counts less.
+        # A batch under way may gain as much as the last one, so the next one is expected to gain less.
         waiting = self.started - len(self.best_ms)
         expected = fall / (1 + waiting) + _OPTIMISM / (1 + self.started)
         return expected / max(batch_s, 1e-3)

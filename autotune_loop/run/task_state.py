@@ -23,7 +23,7 @@ from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from weights.network import Network
 
-# The stage of a batch that is about all batches before it.
+# The one stage of a batch that is about the batches before it.
 LEARN_STAGE = "learn"
 
 
@@ -103,12 +103,12 @@ class TaskState:
         return best
 
     def add_batch(self, stages_s: Mapping[str, float]) -> None:
-        """A batch has ended; `stages_s` says what its time went into, learning from others included."""
+        """Record a batch that has ended, with its stages' times; learning concerns the batches before it."""
         best_ms = self.timed[0].median_ms if self.timed else math.inf
         self.history.add(best_ms, sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE))
 
     def publish_best(self, store: RunStore, clock: str) -> None:
-        """Write the header of the best so far whose schedule is there, with its time; nothing before the first."""
+        """Write the header and the time of the best so far whose schedule file exists; nothing if there is none."""
         for timed in self.timed:
             schedule = store.schedule_path(store.samples / timed.sample)
             if schedule.is_file():
@@ -141,7 +141,7 @@ class TaskState:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)
 
     def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
-        """The default, the best others and the incumbent, those whose objects are there; None where none is."""
+        """The default, the best others and the incumbent, as far as their objects exist; None if none does."""
         found = [(KernelObject(t.symbol, store.object_path(t.symbol)), self._label(t)) for t in self._kept(count)]
         if self.incumbent is not None:
             found.append((KernelObject(self.incumbent.symbol, store.object_path(self.incumbent.symbol)), INCUMBENT))
@@ -207,11 +207,11 @@ class TaskState:
         return "default" if timed.is_default else timed.sample, store.samples / timed.sample
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
-        """The best so far as it was timed once; an incumbent that it has not beaten stays."""
+        """The best so far, timed once; an incumbent stays, because no play-off was won against it."""
         best = self.timed[0] if self.timed else None
         header = None if best is None else store.best_schedule(self.task_index)
         if self.incumbent is not None:
-            benchmark = f"not timed ({clock} time): no play-off has decided against the incumbent\n"
+            benchmark = f"not timed ({clock} time): no play-off was held, so the incumbent stays\n"
             header = store.write_best(self.task_index, store.schedule_path(self.incumbent.folder), benchmark)
         return TunedSchedule(
             parameters=dict(self.task.parameters),

@@ -33,7 +33,7 @@ from devices.local.cores import CoreTurns
 from targets.errors import RunFolderError, SdkError
 from targets.process.stop_signal import StopSignal
 
-# Their results come faster than a disk takes them one by one.
+# From this many devices results come faster than a disk can commit them one by one.
 _MANY_DEVICES = 16
 
 
@@ -43,7 +43,7 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
     Setting `stop` ends the run cleanly with the best so far; so does a KeyboardInterrupt.
 
     Raises:
-        GeneratorError: the generator cannot be tuned at all; the message shows the fix.
+        GeneratorError: the generator cannot be tuned; the message shows the fix.
         RunFolderError: the run folder is in use, damaged, full, or of another run.
         ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
     """
@@ -100,16 +100,16 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
             store.close()
     except OSError as error:
         raise RunFolderError(
-            f"The run in {run.folder} cannot go on: {error.strerror or error}"
+            f"The run in {run.folder} failed: {error.strerror or error}"
             + (f" ({error.filename})." if error.filename else "."),
-            next_step="Mend that (free disk space, if the disk is full), then go on with --resume.",
+            next_step="If the disk is full, free some space. Then continue with --resume.",
         ) from error
 
 
 def _open_executor(context: RunContext, build_slots: int, farm: FarmUse | None, listen: Listener) -> Executor:
     if farm is None:
         return LocalExecutor(context, build_slots)
-    # Dask takes half a second that a run on this machine need not spend.
+    # Imported here: Dask takes half a second, and a run on this machine does not need it.
     from autotune_loop.execute.farm_executor import FarmExecutor
 
     return FarmExecutor(context, build_slots, farm, listen)

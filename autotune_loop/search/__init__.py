@@ -1,4 +1,4 @@
-"""Candidates: which schedules are sampled, which of them are built, and the batch they make.
+"""Candidates: sampling schedules, choosing which are built, and building a batch of them.
 
 Imports `autotune_loop.execute`, `.store` and `.specification`.
 """

@@ -38,7 +38,7 @@ from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 from weights.weights_file import read_weights
 
-# Shares of the time left, after which a batch is content with few schedules: of searching, then of building.
+# Shares of the time left after which a batch needs only a few schedules: for searching, then for building.
 _SEARCH_SHARE = 0.25
 _BUILD_SHARE = 0.4
 
@@ -46,7 +46,7 @@ Predict = Callable[[Sequence[Path]], list[float | None]]
 
 
 class BatchBuilder:
-    """Builds one batch at a time, in the calling thread, with the work submitted to the executor."""
+    """Builds one batch at a time: called in one thread, it submits the work to the executor."""
 
     def __init__(
         self,
@@ -77,16 +77,16 @@ class BatchBuilder:
 
         Args:
             weights_path: the cost model of this batch's searches.
-            full_search: the batch's first sample is a full beam search.
-            waiting: tasks that share the time that is left, because they have had no batch yet, at least this one.
+            full_search: whether the batch's first sample is a full beam search.
+            waiting: number of tasks without a batch so far, which share the time left; at least 1.
 
         Raises:
-            GeneratorError: no schedule of this generator can ever be built; the message shows the fix.
+            GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
         work = BatchInProgress(round_index, task_index)
         text = " ".join(f"{key}={value}" for key, value in self._context.tasks[task_index].parameters.items())
         used = self._store.start_batch(round_index, task_index, read_weights(weights_path), text)
-        # In the first round that is the default, what a user gets without tuning, whatever the run started from.
+        # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self._store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         count = self._sampling.batch_size - int(full_search)
@@ -155,13 +155,13 @@ class BatchBuilder:
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
     ) -> list[Built]:
-        """The full beam search's candidate; a greedy one in its place where that failed in the first round."""
+        """The full beam search's candidate; if it fails in the first round, a greedy one instead."""
         result = full.result()
         if isinstance(result, SearchFailure) and not self._stop.is_set():
             self._full_failed(work, result)
             if work.round_index > 0:
                 return []
-            text = f"The full beam search failed: {result.failure.message} A greedy search takes its place."
+            text = f"The full beam search failed, so a greedy search replaces it: {result.failure.message}"
             self._listen(Notice(text, warning=True))
             result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
             if isinstance(result, SearchFailure) and not self._stop.is_set():
@@ -185,7 +185,7 @@ class BatchBuilder:
         self._failures.search_failed(work.round_index, work.task_index, result)
 
     def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[Built]:
-        """Those that could be built, in order; past `until` a few are enough, past the run's deadline one is."""
+        """Build candidates, in order; a few are enough after `until`, and one after the run's deadline."""
         built: list[Built] = []
         waiting = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()

@@ -1,4 +1,4 @@
-"""Schedules that boards are compared by, beside the reference, which alone cannot tell a slow board from an odd one."""
+"""Further schedules to compare boards by: the reference alone cannot tell a slow board from an unlike one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from targets.build.executable import KernelObject
 from targets.process.content_cache import file_sha256
 
 _SEED = 1
-# Another schedule than the greedy one, and not a slow one.
+# Enough for a schedule unlike the greedy one, too little for a slow one.
 _DROPOUT = 10
 
 Searched = Sequence[Future[SearchedSchedule | SearchFailure]]
 
 
 def submit_board_references(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> Searched:
-    """Begin to build them; none where the run has one device and always had."""
+    """Start to build them; none if the run only ever had one device."""
     if len(context.devices) < 2 and not store.database.calibrations():
         return ()
     weights = store.updated_weights
@@ -30,7 +30,7 @@ def submit_board_references(executor: Executor, store: RunStore, context: RunCon
         greedy_point(_SEED, weights),
         SearchPoint(Origin.RANDOM, _SEED, beam_size=1, random_dropout=_DROPOUT, weights_path=weights),
     )
-    # Of other weights it is another schedule: a resumed run does not take one for the other.
+    # Other weights give another schedule, which a resumed run must not confuse with this one.
     prefix = f"{context.tasks[task_index].function_name}_board_a{task_index}_{file_sha256(weights)[:8]}"
     folder = context.workspace.work_folder / "board_references"
     return [
@@ -40,7 +40,7 @@ def submit_board_references(executor: Executor, store: RunStore, context: RunCon
 
 
 def built_kernels(searched: Searched) -> list[KernelObject]:
-    """Those that could be built, each schedule once."""
+    """The kernels that were built, each schedule once."""
     by_schedule: dict[str, KernelObject] = {}
     for future in searched:
         found = future.result()

@@ -1,4 +1,4 @@
-"""Floating point on Hexagon's vector unit, which most versions lack: found out before the search crashes on it."""
+"""Floating point on Hexagon's vector unit: most versions lack it, which is detected before the search crashes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from targets.profile.halide_target import parse_halide_target
 
 _HVX_VERSION = re.compile(r"hvx_v([0-9]+)")
 _FIRST_VERSION_WITH_FLOATS = 68
-# They do not come from floats, which end Halide's code generator at once where there are no vectors of them.
+# Floats are not the cause of these: without vectors of floats, Halide's code generator fails at once.
 _NO_FAULT_OF_FLOATS = {GeneratorFailureReason.TIMED_OUT, GeneratorFailureReason.OUT_OF_MEMORY}
 
 
 def check_hvx_floats(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> None:
-    """Make sure that HVX can run what an autoscheduler makes of a pipeline that computes with floats, if only in part.
+    """Check that HVX can run the schedules of a pipeline that computes with floats.
 
-    A cheap schedule is compiled for that: floats that are outside the vectors are no trouble. Does nothing for other
-    targets than Hexagon.
+    Compiles one cheap schedule, because floats outside the vectors are no problem. Does nothing for targets other than
+    Hexagon.
 
     Raises:
-        GeneratorError: the schedules of this pipeline cannot be compiled, or not be run by the emulator.
+        GeneratorError: the schedules of this pipeline cannot be compiled, or the emulator cannot run them.
     """
     target = parse_halide_target(context.profile.halide_target)
     if target.architecture != "hexagon":
@@ -44,13 +44,13 @@ def check_hvx_floats(executor: Executor, store: RunStore, context: RunContext, t
             if found.reason in _NO_FAULT_OF_FLOATS:
                 return
             raise GeneratorError(
-                f"Generator {name} computes with floating point, and {context.profile.name}'s vector unit has none:"
-                " its schedules do not compile.",
-                next_step="Compute with integers (fixed point), or tune for HVX v68 on a device that has it.",
+                f"Generator {name} does not compile: it computes with floating point, which the vector unit of"
+                f" {context.profile.name} does not support.",
+                next_step="Use integers (fixed point), or tune for HVX v68 on a device that has it.",
             )
-    # What takes too long to compile may have vectors of floats, too.
+    # A schedule that takes too long to compile may also have vectors of floats.
     if found and any(device.kind == "qemu" for device in context.devices):
         raise GeneratorError(
-            f"Generator {name} computes vectors of floating point, which QEMU's Hexagon cannot run.",
-            next_step="Compute with integers (fixed point) to tune here; sdk build needs no emulator.",
+            f"Generator {name} computes with vectors of floats, which QEMU's Hexagon emulator does not support.",
+            next_step="Use integers (fixed point), or tune on a device. `sdk build` works without an emulator.",
         )

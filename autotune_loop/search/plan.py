@@ -18,7 +18,7 @@ _NOISE_LEVELS = (0.0, 0.05, 0.15, 0.4)
 
 
 def full_beam_point(seed: int, weights_path: Path) -> SearchPoint:
-    """The autoscheduler's own best effort: what a user gets without tuning."""
+    """The autoscheduler's full beam search, which a user gets without tuning."""
     return SearchPoint(Origin.FULL_BEAM, seed, FULL_BEAM_SIZE, NO_DROPOUT, weights_path)
 
 

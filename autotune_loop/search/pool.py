@@ -21,15 +21,15 @@ from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
 
-# Small pipelines have few schedules: give up on new ones after this many searches for each one wanted.
+# Small pipelines have few schedules: a batch gives up after this many searches per wanted schedule.
 _MAX_SEARCHES_PER_WANTED = 6
-# However short the time, a batch has so many schedules.
+# A batch has at least this many schedules, however short the time.
 MIN_SCHEDULES = 4
 
 
 @dataclass
 class BatchInProgress:
-    """What is known of the batch under construction; belongs to the thread that builds it."""
+    """The state of a batch under construction; used by the thread that builds it."""
 
     round_index: int
     task_index: int
@@ -63,15 +63,15 @@ class PoolSearch:
     def search(
         self, work: BatchInProgress, weights: Path, size: int, known: set[str], until: Deadline
     ) -> list[SearchedSchedule]:
-        """Up to `size` schedules, in the order of their points, so that equal seeds give equal pools.
+        """Return up to `size` schedules in the order of their points, so that equal seeds give equal pools.
 
         Args:
             weights: the cost model that guides the searches.
-            known: schedules that count as duplicates; those found are added.
-            until: past it, a few schedules are enough.
+            known: schedules that count as duplicates; new ones are added.
+            until: after it, a few schedules are enough.
 
         Raises:
-            GeneratorError: every search failed, or one failed in a way that every other will.
+            GeneratorError: all searches failed, or one failed with an error that concerns all.
         """
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
@@ -94,7 +94,7 @@ class PoolSearch:
             place = (work.round_index, work.task_index)
             self._listen(SearchProgress(*place, len(pool), size, duplicates, failed))
         if not pool and failed and not duplicates and not self._stop.is_set():
-            raise GeneratorError(f"Not one of {failed} searches gave a schedule. {message}")
+            raise GeneratorError(f"All {failed} searches failed. The first failure: {message}")
         return pool
 
     def _stream(
@@ -120,7 +120,7 @@ class PoolSearch:
         return self._context.workspace.work_folder / "search" / f"{work.round_index}_{work.task_index}_{label}"
 
     def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
-        """Record a failure; 0 for a search that was only stopped."""
+        """Record a failure; return how many to count: none for a search that was stopped."""
         if result.failure.reason is GeneratorFailureReason.STOPPED:
             return 0
         if result.failure.reason.concerns_every_candidate:

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what a worker needs to know of it.
+"""The specification of a run, and its context on a machine.
 
 Imports `autotune_loop.farm` and what lies below `autotune_loop`.
 """

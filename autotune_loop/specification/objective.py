@@ -1,4 +1,4 @@
-"""What a schedule is to be good at, where a run has several devices."""
+"""The objective of a run on several devices: how their times become one score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from targets.values.checks import Unfit, above_zero, number, shown, table_of
 from targets.values.options import Option
 from targets.values.records import plain
 
-# Turns after which a play-off's test is made; the fewest that can show anything at its confidence, then doubling.
+# The test of a play-off is made after these turns: the fewest that can reach its confidence, then doubling.
 LOOKS = (8, 16, 32, 64)
 
 
@@ -21,10 +21,10 @@ _PANEL = "Where it is timed"
 
 
 def parse_device_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Device → weight, of items NAME=NUMBER.
+    """Parse items NAME=NUMBER into device → weight.
 
     Raises:
-        UsageError: an item is none, or a device is there twice.
+        UsageError: an item is malformed, or names a device twice.
     """
     weights: dict[str, float] = {}
     for text in texts:
@@ -34,7 +34,7 @@ def parse_device_weights(texts: Iterable[str]) -> dict[str, float]:
         except ValueError:
             weight = 0.0
         if not separator or not device or not 0 < weight < math.inf:
-            raise UsageError(f"--device-weight {text!r} is not NAME=NUMBER, such as pi5=2.")
+            raise UsageError(f"--device-weight {text!r} is not of the form NAME=NUMBER, such as pi5=2.")
         if device in weights:
             raise UsageError(f"--device-weight names {device} twice.")
         weights[device] = weight
@@ -49,7 +49,7 @@ def _share_below_one(value: object) -> float:
 
 
 class ObjectiveKind(Enum):
-    """How the devices' ratios become one."""
+    """How the devices' ratios are combined."""
 
     MEAN = "mean"
     WORST = "worst"
@@ -63,7 +63,7 @@ class Objective:
     Attributes:
         kind: the geometric mean, the worst device, or the weighted geometric mean.
         device_weights: device → weight above zero, for the weighted mean; a device that is not named weighs 1.
-        worst_tolerance: with WORST, how much slower than what it replaces a schedule may be on any device, as a share.
+        worst_tolerance: with WORST, how much slower than the baseline a schedule may be on any device, as a share.
     """
 
     kind: Annotated[
@@ -71,8 +71,8 @@ class Objective:
         Option(
             "--objective",
             metavar="NAME",
-            help="What the winner is to be good at where there are several devices: mean (the geometric mean), worst"
-            " (slower on none of them) or weighted. Default: mean, or weighted with --device-weight.",
+            help="With several devices, how their times are combined: mean (the geometric mean), worst (the winner is"
+            " slower on none of them) or weighted. Default: mean, or weighted with --device-weight.",
             panel=_PANEL,
             name="objective",
         ),
@@ -83,7 +83,7 @@ class Objective:
         Option(
             "--device-weight",
             metavar="NAME=NUMBER",
-            help="How much a device counts, 1 by default; repeat for more.",
+            help="Weight of a device, 1 by default. Repeat it for more devices.",
             panel=_PANEL,
             parse=parse_device_weights,
         ),
@@ -94,19 +94,20 @@ class Objective:
         Option(
             "--worst-tolerance",
             metavar="SHARE",
-            help="With --objective worst: how much slower than what it replaces the winner may be on any device.",
+            help="With --objective worst: how much slower than the default or the incumbent the winner may be on any"
+            " device.",
             panel=_PANEL,
         ),
     ] = 0.02
 
     def score(self, ratios: Mapping[str, float]) -> float:
-        """One figure for device → time as a share of the default's there."""
+        """The score of device → time as a share of the default's there."""
         if self.kind is ObjectiveKind.WORST:
             return max(ratios.values())
         return math.exp(self.mean_log({device: math.log(ratio) for device, ratio in ratios.items()}))
 
     def mean_log(self, logs: Mapping[str, float]) -> float:
-        """The mean of device → logarithm of a ratio, weighted where that is wanted."""
+        """The mean of device → logarithm of a ratio, weighted with WEIGHTED."""
         weights = {device: self._weight(device) for device in logs}
         return sum(weights[device] * value for device, value in logs.items()) / sum(weights.values())
 
@@ -124,27 +125,28 @@ class Objective:
 
 
 def complete_objective(values: Mapping[str, object]) -> dict[str, object]:
-    """Return options as they were given, with the kind of objective that follows from weights alone.
+    """Return the given options, with the objective that device weights imply.
 
     Raises:
-        UsageError: weights go with another kind.
+        UsageError: device weights are given with another objective.
     """
     kind = plain(values.get("objective"))
     if not values.get("device_weights"):
         return dict(values)
     if kind not in (None, ObjectiveKind.WEIGHTED.value):
-        raise UsageError(f"--device-weight goes with --objective weighted, not {kind}.")
+        raise UsageError(f"--device-weight requires --objective weighted, not {kind}.")
     return {**values, "objective": ObjectiveKind.WEIGHTED}
 
 
 def check_weighted_devices(objective: Objective, names: Sequence[str]) -> None:
-    """Every device with a weight must be there.
+    """Check that the run times on every device with a weight.
 
     Raises:
-        UsageError: one is not.
+        UsageError: it does not.
     """
     for device in objective.device_weights:
         if device not in names:
             raise UsageError(
-                f"--device-weight names {device}, which is not timed on.", next_step=f"Here are: {', '.join(names)}."
+                f"--device-weight names {device}, which is not a device of this run.",
+                next_step=f"Its devices are: {', '.join(names)}.",
             )

@@ -1,8 +1,8 @@
-"""Everything that `autotune` can be asked, in groups: each option is declared here, and nowhere else.
+"""The options of `autotune`, in groups: each option is declared here, and nowhere else.
 
 From these declarations come the command line, the keyword arguments, the tables of `run.toml`, `[autotune]` of
-`sdk.toml` and the table of options in the documentation. The names are those of Halide's and Qualcomm's loops where
-those have them.
+`sdk.toml` and the table of options in the documentation. The names are those of Halide's and Qualcomm's loops if
+they have the option.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _SAMPLING = "How schedules are sampled"
 _LEARNING = "How the cost model learns"
 _LIMITS = "Limits of one candidate"
 _MEASURING = "How it is timed"
-# Adams2019 reads its seed into an int.
+# Adams2019 parses its seed as an int.
 _HIGHEST_SEED = 2**31 - 1
 
 
 def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:
-    """Name → header, of NAME=HEADER; '' for a header alone.
+    """Parse items NAME=HEADER into name → header; the name of a header alone is ''.
 
     Raises:
-        UsageError: a name is there twice, or there is no such file.
+        UsageError: a name is given twice, or a file does not exist.
     """
     incumbents: dict[str, Path] = {}
     for text in texts:
@@ -52,7 +52,7 @@ def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """What a command times on."""
+    """The target and the devices of a command."""
 
     target: Annotated[
         str | None,
@@ -60,7 +60,7 @@ class DeviceOptions:
             "--target",
             "-t",
             metavar="PROFILE",
-            help="Target profile, by name or path; `sdk targets` lists them. Default: that of sdk.toml, else host.",
+            help="Target profile, by name or path; `sdk targets` lists them. Default: the one in sdk.toml, else host.",
             panel=_WHAT,
             complete="targets",
             is_fixed=True,
@@ -72,8 +72,8 @@ class DeviceOptions:
             "--device",
             "-r",
             metavar="DEVICE",
-            help="A device of the inventory, label:LABEL, local, qemu or hexagon-sim; repeat to share the work. By"
-            " default the free devices of the target, else this machine or its emulator.",
+            help="A device of the inventory, label:LABEL, local, qemu or hexagon-sim. Repeat it to share the work."
+            " Default: the free devices of the target, else this machine or its emulator.",
             panel=_DEVICE,
             complete="devices",
         ),
@@ -83,7 +83,7 @@ class DeviceOptions:
         Option(
             "--inventory",
             metavar="FILE",
-            help="The devices.toml that names the devices; found as `sdk devices` does by default.",
+            help="The devices.toml with the devices. Default: the one that `sdk devices` uses.",
             panel=_DEVICE,
         ),
     ] = None
@@ -92,8 +92,8 @@ class DeviceOptions:
         Option(
             "--clock",
             metavar="NAME",
-            help="Of this machine's emulator: simulated (from what a program does; the default where it can be had) or"
-            " emulated (how long the emulator takes).",
+            help="Clock of this machine's emulator: simulated (from instructions and memory accesses; the default if"
+            " available) or emulated (the emulator's own time).",
             panel=_DEVICE,
             complete="clocks",
             is_fixed=True,
@@ -104,8 +104,7 @@ class DeviceOptions:
         Option(
             "--hexagon-sdk-root",
             metavar="FOLDER",
-            help="Qualcomm's Hexagon SDK, for its compiler, its simulator and phones' DSPs; HEXAGON_SDK_ROOT by"
-            " default.",
+            help="Qualcomm's Hexagon SDK, for its compiler, its simulator and phones' DSPs. Default: HEXAGON_SDK_ROOT.",
             panel=_DEVICE,
         ),
     ] = None
@@ -115,8 +114,8 @@ class DeviceOptions:
         Option(
             "--parallelism",
             metavar="THREADS",
-            help="Threads that schedules are made for and timed with (a card's multiprocessors); the device's by"
-            " default.",
+            help="Threads (on a GPU, multiprocessors) that schedules are made for and timed with. Default: the"
+            " device's.",
             panel=_DEVICE,
             is_fixed=True,
         ),
@@ -125,14 +124,14 @@ class DeviceOptions:
 
 @dataclass(frozen=True)
 class FarmOptions:
-    """Whose devices they are."""
+    """The farm, if devices of one are used."""
 
     scheduler: Annotated[
         str | None,
         Option(
             "--scheduler",
             metavar="ADDRESS",
-            help="Use a farm's devices: tls://HOST:8786, or none to stay here; without it SDK_SCHEDULER or sdk.toml's.",
+            help="Use a farm's devices: tls://HOST:8786, or none for no farm. Default: SDK_SCHEDULER, else sdk.toml.",
             panel=_DEVICE,
             complete="scheduler",
         ),
@@ -142,7 +141,7 @@ class FarmOptions:
         Option(
             "--farm-certificates",
             metavar="DIR",
-            help="This machine's certificates for the farm; without it the folder farm in your settings.",
+            help="This machine's certificates for the farm. Default: the folder farm in your settings.",
             panel=_DEVICE,
         ),
     ] = None
@@ -167,19 +166,19 @@ class MeasureOptions:
         Option(
             "--device-patience",
             metavar="TIME",
-            help="How long the run waits when no device is left.",
+            help="How long to wait for a device if none is left.",
             panel=_DEVICE,
             parse=parse_duration_s,
             shown="10m",
         ),
     ] = 600.0
     max_time_s: Annotated[
-        float, above_zero(), Option(help="Longest time of a schedule's timed calls, in seconds.", panel=_MEASURING)
+        float, above_zero(), Option(help="Most seconds to time the calls of a schedule.", panel=_MEASURING)
     ] = 0.3
     precision: Annotated[
         float,
         above_zero(1),
-        Option(help="Timing ends when the median is known to this share of it.", panel=_MEASURING),
+        Option(help="Timing ends once the median is known this precisely, as a share of it.", panel=_MEASURING),
     ] = 0.01
 
 
@@ -194,7 +193,7 @@ class Limits:
             "--num-batches",
             "-n",
             metavar="ROUNDS",
-            help="Rounds of sampling, timing and learning.",
+            help="Rounds of sampling, timing and training.",
             panel=_LENGTH,
         ),
     ] = 100
@@ -216,7 +215,7 @@ class Limits:
             "--jobs",
             "-j",
             metavar="COUNT",
-            help="Candidates built at once; one for each core that is not timed on by default.",
+            help="Candidates to build at once. Default: one per core that does not measure.",
             panel=_LIMITS,
         ),
     ] = None
@@ -226,7 +225,7 @@ class Limits:
         Option(
             "--search-limit",
             metavar="TIME",
-            help="Time of one search.",
+            help="Time limit of one search.",
             panel=_LIMITS,
             parse=parse_duration_s,
             shown="60s",
@@ -238,7 +237,7 @@ class Limits:
         Option(
             "--full-search-limit",
             metavar="TIME",
-            help="Time of the search that makes the default schedule; 10m by default, or a fifth of --budget.",
+            help="Time limit of the search for the default schedule. Default: 10m, or a fifth of --budget.",
             panel=_LIMITS,
             parse=parse_duration_s,
         ),
@@ -249,7 +248,7 @@ class Limits:
         Option(
             "--memory-limit",
             metavar="SIZE",
-            help="Memory of one search, such as 4G; by default 8G, or less on a small machine.",
+            help="Memory limit of one search, such as 4G. Default: 8G, or less on a small machine.",
             panel=_LIMITS,
             parse=parse_memory_bytes,
         ),
@@ -258,7 +257,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class PlayOffOptions:
-    """What the winner must prove, and against what."""
+    """How the winner is decided."""
 
     objective: Objective = field(default_factory=Objective)
     turns: Annotated[
@@ -267,7 +266,7 @@ class PlayOffOptions:
         Option(
             "--play-off-turns",
             metavar="COUNT",
-            help="The most turns in which the winner must prove itself against the default or the incumbent.",
+            help="Most turns of the play-off against the default or the incumbent.",
             panel=_LENGTH,
             name="play_off_turns",
         ),
@@ -277,8 +276,8 @@ class PlayOffOptions:
         Option(
             "--incumbent",
             metavar="HEADER",
-            help="The header in use today, which stays unless it is beaten; NAME=HEADER where several things are"
-            " tuned.",
+            help="The header in use today, which stays unless a schedule beats it. NAME=HEADER if the run tunes several"
+            " generators or argument sets.",
             panel=_WHAT,
             parse=parse_incumbents,
         ),
@@ -292,12 +291,14 @@ class SearchOptions:
     batch_size: Annotated[
         int,
         whole_number(2, 1000),
-        Option("--batch-size", "-s", metavar="COUNT", help="Schedules timed a round.", panel=_LENGTH),
+        Option("--batch-size", "-s", metavar="COUNT", help="Schedules to time per round.", panel=_LENGTH),
     ] = 32
     pool_factor: Annotated[
         float,
         number(1, 100),
-        Option("--pool-factor", metavar="FACTOR", help="Schedules searched for each that is timed.", panel=_SAMPLING),
+        Option(
+            "--pool-factor", metavar="FACTOR", help="Schedules to search per schedule that is timed.", panel=_SAMPLING
+        ),
     ] = 2.0
     random_share: Annotated[
         float,
@@ -305,7 +306,7 @@ class SearchOptions:
         Option(
             "--random-share",
             metavar="SHARE",
-            help="Share of a round that is drawn at random, whatever the cost model says.",
+            help="Share of a round that is chosen at random, not by the cost model.",
             panel=_SAMPLING,
         ),
     ] = 0.15
@@ -315,14 +316,14 @@ class SearchOptions:
         Option(
             "--diversity",
             metavar="WEIGHT",
-            help="Weight of being different against being predicted fast.",
+            help="Weight of variety against predicted speed.",
             panel=_SAMPLING,
         ),
     ] = 0.5
     seed: Annotated[
         int,
         whole_number(0, _HIGHEST_SEED),
-        Option("--seed", metavar="NUMBER", help="Seed of everything random.", panel=_SAMPLING, is_fixed=True),
+        Option("--seed", metavar="NUMBER", help="Seed of all random choices.", panel=_SAMPLING, is_fixed=True),
     ] = 0
 
 
@@ -336,8 +337,8 @@ class LearnOptions:
             "--weights",
             "-w",
             metavar="WEIGHTS",
-            help="Weights to start from: a file that ends in .weights, a name of `sdk weights`, or baseline (Halide's)."
-            " By default the profile's, else the nearest that are known.",
+            help="Weights to start from: a .weights file, a name from `sdk weights`, or baseline (Halide's). Default:"
+            " the profile's, else those of the most similar target.",
             panel=_LEARNING,
             complete="weights",
             is_fixed=True,
@@ -348,7 +349,7 @@ class LearnOptions:
         Option(
             "--loss",
             metavar="NAME",
-            help="relative_throughput (Halide's) or rank (AutoTVM's).",
+            help="Loss function: relative_throughput (Halide's) or rank (AutoTVM's).",
             panel=_LEARNING,
             is_fixed=True,
         ),
@@ -356,7 +357,7 @@ class LearnOptions:
     epochs: Annotated[
         int,
         whole_number(1),
-        Option("--epochs", metavar="COUNT", help="Passes over all samples after a round.", panel=_LEARNING),
+        Option("--epochs", metavar="COUNT", help="Passes over all samples after each round.", panel=_LEARNING),
     ] = 300
     learning_rate: Annotated[
         float,
@@ -366,13 +367,18 @@ class LearnOptions:
     held_out_share: Annotated[
         float,
         number(0, 0.9),
-        Option("--held-out-share", metavar="SHARE", help="Share of the samples that only score.", panel=_LEARNING),
+        Option(
+            "--held-out-share",
+            metavar="SHARE",
+            help="Share of the samples that validate the model, and do not train it.",
+            panel=_LEARNING,
+        ),
     ] = 0.2
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Everything that may be asked of a run beside the generators."""
+    """All options of a run, except its generators."""
 
     devices: DeviceOptions = field(default_factory=DeviceOptions)
     farm: FarmOptions = field(default_factory=FarmOptions)

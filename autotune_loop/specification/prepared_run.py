@@ -1,4 +1,4 @@
-"""A run that can start: what is asked, with what that is on this machine."""
+"""A run that can start: its specification, and its devices and files on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ReportHealth = Callable[[str, DeviceTrouble | None], None]
 
 
 def _ignore_health(device: str, trouble: DeviceTrouble | None) -> None:
-    """For those who keep no record."""
+    """For callers that keep no record."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class PreparedRun:
     Attributes:
         devices: at least one; all have one clock.
         inputs: those of the specification, with files as the runner reads them.
-        weights: weights to start from; None takes the profile's, or those inside the plug-in.
-        is_transferred: nobody asked for `weights`; they come from other runs and must prove themselves.
-        resume: go on with the run in `folder`.
-        farm: the farm that the devices are of; None where this machine reaches them itself.
-        report_health: told a device's name and why it is unhealthy, or None when it is well again.
+        weights: the weights to start from; None for the profile's, or those inside the plug-in.
+        is_transferred: the weights are from other runs and were not asked for, so they are checked against Halide's.
+        resume: whether to continue the run in `folder`.
+        farm: the devices' farm; None if this machine reaches them itself.
+        report_health: called with a device's name and why it is unhealthy, or None when it is healthy again.
     """
 
     spec: RunSpec
@@ -48,30 +48,30 @@ class PreparedRun:
 
     @property
     def options(self) -> RunOptions:
-        """What the run is asked."""
+        """The options of the run."""
         return self.spec.options
 
     @property
     def clock(self) -> Clock:
-        """What the devices' times are measured with."""
+        """The clock of all the devices."""
         return self.devices[0].clock
 
     @property
     def hexagon_sdk(self) -> HexagonSdk | None:
-        """The SDK whose tools build what the devices run; None where the profile's own toolchain does."""
+        """The SDK that builds for the devices; None if the profile's own toolchain does."""
         return self.devices[0].hexagon_sdk
 
     @property
     def runs_here(self) -> bool:
-        """Whether kernels run on this machine, natively or emulated, if only some of them."""
+        """Whether any device is this machine or an emulator on it."""
         return any(device.uses_host_cores for device in self.devices)
 
     @property
     def generator_names(self) -> str:
-        """The generators, for people."""
+        """The names of the generators, as shown to users."""
         return generator_names(self.spec.tasks)
 
     @property
     def device_names(self) -> str:
-        """The devices, for people."""
+        """The names of the devices, as shown to users."""
         return ", ".join(device.name for device in self.devices)

@@ -1,4 +1,4 @@
-"""What a worker needs to know to build and measure for one run."""
+"""What a worker needs to build and measure for a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weights.network import Network
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """What one candidate may use.
+    """The limits of one candidate.
 
     Attributes:
         search_s: of a random search with code generation.
@@ -38,9 +38,9 @@ class RunContext:
     """The unchanging part of a run on one machine.
 
     Attributes:
-        spec: what the run is asked; its tasks' generators lie on this machine.
-        devices: those that this machine reaches.
-        inputs: what kernels are called with, with files as the runner reads them.
+        spec: the run; its tasks' generators are files on this machine.
+        devices: the devices that this machine reaches.
+        inputs: the kernels' inputs, with files as the runner reads them.
         limits: of one candidate.
         workspace: this machine; its work folder is the run's.
     """
@@ -53,12 +53,12 @@ class RunContext:
 
     @property
     def tasks(self) -> tuple[TuningTask, ...]:
-        """What is tuned, at least one."""
+        """The tasks of the run, at least one."""
         return self.spec.tasks
 
     @property
     def profile(self) -> TargetProfile:
-        """What it is tuned for."""
+        """The target profile."""
         return self.spec.profile
 
     @property
@@ -68,7 +68,7 @@ class RunContext:
 
     @property
     def sample_file_name(self) -> str:
-        """What the files of samples are called, without their suffixes."""
+        """The name of sample files, without suffix."""
         return sample_file_name(self.tasks)
 
     def device(self, name: str) -> Device:
@@ -77,7 +77,7 @@ class RunContext:
 
     @property
     def hexagon_sdk(self) -> HexagonSdk | None:
-        """The SDK whose tools build what the devices run; None where the profile's own toolchain does."""
+        """The SDK that builds for the devices; None if the profile's own toolchain does."""
         return self.devices[0].hexagon_sdk if self.devices else None
 
     @property
@@ -87,5 +87,5 @@ class RunContext:
 
     @property
     def kernel_target(self) -> str:
-        """Halide target of the kernels: the runtime is linked once, beside them."""
+        """The Halide target of the kernels, without the runtime, which is linked once."""
         return self.profile.halide_target + "-no_runtime"

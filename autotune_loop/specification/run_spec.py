@@ -1,4 +1,4 @@
-"""What a run is asked: written to `run.toml`, read back when it is resumed, and sent to a farm's workers."""
+"""The specification of a run: written to `run.toml`, read when it is resumed, and sent to a farm's workers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from targets.values.checks import whole_number
 
 @dataclass(frozen=True)
 class RunSpec:
-    """A run, whichever machine it runs on: plain values and paths alone.
+    """A run on any machine: plain values and paths.
 
     Attributes:
-        tasks: what is tuned, at least one.
-        profile: what it is tuned for, with the machine parameters of the devices.
-        parallelism: threads of a device, or multiprocessors of its card, that schedules are made for.
-        options: everything else that was asked.
+        tasks: at least one.
+        profile: the target profile, with the machine parameters of the devices.
+        parallelism: threads of a device (on a GPU, multiprocessors) that schedules are made for.
+        options: everything else.
     """
 
     tasks: tuple[TuningTask, ...]

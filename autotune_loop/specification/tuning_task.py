@@ -9,19 +9,19 @@ from pathlib import Path
 
 from targets.generator.reference import GeneratorReference
 
-# What files of samples are called in a run of several generators.
+# The name of sample files in a run of several generators.
 _SHARED_FILE_NAME = "kernel"
 
 
 @dataclass(frozen=True)
 class TuningTask:
-    """What is tuned.
+    """A generator with its parameters.
 
     Attributes:
         reference: the generator, its name resolved, without parameters.
-        function_name: the name the tuned function is built under, and best.<name>.schedule.h is called by.
-        parameters: of the generator, the user's `-p` included.
-        incumbent: the header that is in use today; None where there is none.
+        function_name: the name of the tuned function, and of best.<name>.schedule.h.
+        parameters: of the generator, including the user's `-p`.
+        incumbent: the header in use today; None if there is none.
     """
 
     reference: GeneratorReference
@@ -37,7 +37,7 @@ class TuningTask:
 
 
 def published_names(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
-    """The names of the tasks' best headers: the function's, with _argset<k> from a function's second set on."""
+    """The names of the tasks' best headers: the function's, with _argset<k> after the first set of parameters."""
     seen: Counter[str] = Counter()
     names = []
     for task in tasks:
@@ -48,11 +48,11 @@ def published_names(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
 
 
 def sample_file_name(tasks: Sequence[TuningTask]) -> str:
-    """What the files of a run's samples are called: as the function, where there is but one."""
+    """The name of a run's sample files: the function's, if there is only one."""
     functions = {task.function_name for task in tasks}
     return functions.pop() if len(functions) == 1 else _SHARED_FILE_NAME
 
 
 def generator_names(tasks: Sequence[TuningTask]) -> str:
-    """The generators of a run, each once, for people."""
+    """The names of a run's generators, each once, as shown to users."""
     return ", ".join(dict.fromkeys(task.generator_name for task in tasks))

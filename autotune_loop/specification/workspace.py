@@ -1,4 +1,4 @@
-"""What of its machine a run, a worker or a command works with."""
+"""The folders, cores and connections of a machine that a run, a worker or a command uses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Workspace:
 
     Attributes:
         cache_folder: content-addressed files kept across runs.
-        lock_folder: where building and measuring take turns.
+        lock_folder: has the locks with which building and measuring take turns.
         environment: of every child process.
-        work_folder: scratch space; of a run, or with a folder for each run.
+        work_folder: scratch space of a run, or with a folder for each run.
         cores: which cores build, and which measure on this machine.
-        connections: what of this machine SSH and ADB connections are made with; None where there are none.
-        memory_bytes: what one build may use at most; None leaves that to the run.
-        ndk_root: the Android NDK to link with; None where there is none, or where its programs would not run.
+        connections: settings of SSH and ADB connections; None if none are made.
+        memory_bytes: the most that one build may use; None leaves that to the run.
+        ndk_root: the Android NDK to link with; None if there is none, or its programs would not run.
     """
 
     cache_folder: Path

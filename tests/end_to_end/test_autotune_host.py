@@ -232,7 +232,7 @@ def test_failures_at_first_are_no_end_until_they_are_many(
     if failing < rounds:
         assert tune(str(examples / "separable_filter.py"), **arguments).totals.samples_timed == batches[-1]
     else:
-        with pytest.raises(GeneratorError, match="None of the first schedules could be timed for separable_filter"):
+        with pytest.raises(GeneratorError, match="None of the first schedules of separable_filter"):
             tune(str(examples / "separable_filter.py"), **arguments)
     assert len(batches) == tried
 
@@ -320,7 +320,7 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
     assert (run / "samples" / "incumbent" / "0" / "kernel.schedule.h").is_file()
     tasks = read_run_record(run).spec.tasks
     assert list(published_names(tasks)) == ["separable_filter", "product"]
-    with pytest.raises(GeneratorError, match="incumbent .*shipped.schedule.h cannot be applied to this generator"):
+    with pytest.raises(GeneratorError, match="incumbent .*shipped.schedule.h does not fit this generator"):
         tune(generators, incumbents={"product": incumbent}, run_folder=tmp_path / "wrong")
     with pytest.raises(UsageError, match="could be for any of separable_filter, product"):
         tune(generators, incumbents={"": incumbent}, run_folder=tmp_path / "unsaid")

@@ -117,9 +117,9 @@ def test_a_rival_with_right_outputs_competes_where_all_vectors_are_wrong(tune: T
             told.append(event.text)
 
     run = tmp_path / "run"
-    with pytest.raises(GeneratorError, match=r"None of the first schedules could be timed.* × measure: wrong output\)"):
+    with pytest.raises(GeneratorError, match=r"None of the first schedules .* × measure: wrong output\)"):
         tune(str(tmp_path / "average.py"), target="hexagon-v66", rounds=1, run_folder=run, listen=listen)
-    assert any(text.startswith("Mullapudi2016's schedule does not compete: ") for text in told)
+    assert any(text.startswith("Mullapudi2016's schedule is left out: ") for text in told)
     assert any(text.startswith("Li2018's schedule takes ") for text in told)
     timed = dict(rows(run, "SELECT symbol, output_checked FROM measurements"))
     assert timed == {"average_reference_a0": 0, "average_rival_a0": 1}

@@ -92,7 +92,7 @@ def test_a_board_that_no_factor_describes_is_named_every_time(database: RunDatab
     calibration = Calibration(database)
     calibration.factor(0, timing("a", SCALE_MS))
     for one in (calibration, Calibration(database)):
-        with pytest.raises(DeviceTrouble, match=r"odd does not fit a, which set .* random's is \d+% off") as caught:
+        with pytest.raises(DeviceTrouble, match=r"odd cannot be compared with a: .* random deviates by \d+%") as caught:
             one.factor(0, timing("odd", small_cache))
         assert caught.value.kind is TroubleKind.OUTLIER and caught.value.kind.needs_a_person
     assert calibration.factor(0, timing("b", {name: 3 * ms for name, ms in SCALE_MS.items()})) < 0.34

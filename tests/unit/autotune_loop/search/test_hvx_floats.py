@@ -32,7 +32,7 @@ def failed(reason: str) -> GeneratorFailure:
     return GeneratorFailure(GeneratorFailureReason(reason), "It does not compile.", "", 1.0)
 
 
-NO_FLOATS = "blend computes with floating point, and hexagon-v66's vector unit has none"
+NO_FLOATS = "blend does not compile.* floating point, .* hexagon-v66"
 
 
 @pytest.mark.parametrize("reason", ["failed", "crashed"])
@@ -48,7 +48,7 @@ def test_what_takes_too_much_to_compile_there_may_have_none(reason: str) -> None
 
 def test_vectors_of_floats_are_for_a_dsp_that_has_them() -> None:
     for found in (True, failed("timed out"), failed("crashed")):
-        with pytest.raises(GeneratorError, match="which QEMU's Hexagon cannot run"):
+        with pytest.raises(GeneratorError, match="blend .*vectors of floats, .*QEMU"):
             check("hexagon-v68", found)
         check("hexagon-v68", found, device="hexagon-sim")
     check("hexagon-v68", failed("stopped"))
