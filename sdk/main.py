@@ -12,19 +12,26 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
-from sdk.commands import autotune, bench, build, doctor, report, retrain, ship, targets, weights
+from sdk.commands import targets, weights
+from sdk.commands.autotune import autotune
+from sdk.commands.bench import bench
+from sdk.commands.build import build
 from sdk.commands.devices import devices
+from sdk.commands.doctor import doctor
 from sdk.commands.farm import farm
+from sdk.commands.report import report
+from sdk.commands.retrain import retrain
+from sdk.commands.ship import ship
 from targets.errors import SdkError
 
-# A command is a module with `register(application)`. It imports what it needs inside its functions, so that
-# `sdk --help` stays instant.
-_COMMANDS = (autotune, targets, devices, farm, build, bench, ship, retrain, weights, report, doctor)
+# Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
+_COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor)
+_GROUPS = (targets.group, devices.group, farm.group, weights.group)
 
 _DONE = 0
 _FAILED = 1
@@ -71,7 +78,9 @@ def make_application() -> typer.Typer:
     )
     application.callback(invoke_without_command=True)(_without_command)
     for command in _COMMANDS:
-        command.register(application)
+        application.command()(command)
+    for group in _GROUPS:
+        application.add_typer(group)
     return application
 
 

@@ -13,6 +13,10 @@ import typer
 from autotune_loop.specification.options import RunOptions
 from sdk.options.autotune_options import CommandOptions, GeneratorOptions
 from sdk.options.with_options import Given, Takes, with_options
+from sdk.project.file import find_project
+from sdk.service.interrupts import stop_on_interrupt
+from targets.errors import DeviceError, GeneratorError
+from targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from autotune_loop.run.result import TuneResult
@@ -21,11 +25,7 @@ _INTERRUPTED = 130
 _Tune: TypeAlias = "Callable[..., TuneResult]"
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("autotune")(with_options(autotune))
-
-
+@with_options
 def autotune(given: Annotated[Given, Takes(GeneratorOptions, RunOptions)], command: CommandOptions) -> None:
     """Tune a generator for a device: sample schedules, time them, learn from the times, keep the best.
 
@@ -46,9 +46,6 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     from sdk.commands.autotune_follow_up import follow_up
     from sdk.display.display import choose_display
     from sdk.display.guarded_display import GuardedDisplay
-    from sdk.service.interrupts import stop_on_interrupt
-    from targets.errors import DeviceError, GeneratorError
-    from targets.process.stop_signal import StopSignal
 
     tune = _prepare(values, command)
     display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain)
@@ -77,7 +74,6 @@ def _prepare(values: Mapping[str, object], command: CommandOptions) -> _Tune:
     from sdk.api import autotune as api
     from sdk.options.autotune_options import given_generators, run_options
     from sdk.options.resume_options import resumed_folder
-    from sdk.project.file import find_project
 
     project = find_project(Path.cwd())
     if command.resume:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from sdk.display.quantities import count_text, duration_text, time_text
 from sdk.options.autotune_options import CommandOptions
+from sdk.output import print_json, show_progress
+from sdk.project.file import find_project
+from sdk.service.interrupts import stop_on_interrupt
 from targets.errors import UsageError
+from targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from autotune_loop.report.replay import Replay, ReplayedRound
@@ -25,12 +31,7 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
         SdkError: one of its children.
     """
     from sdk.api.replay import replay
-    from sdk.display.quantities import count_text, duration_text
     from sdk.options.autotune_options import run_options
-    from sdk.output import print_json, show_progress
-    from sdk.project.file import find_project
-    from sdk.service.interrupts import stop_on_interrupt
-    from targets.process.stop_signal import StopSignal
 
     if values.get("generator"):
         raise UsageError("--replay takes its schedules from the run; leave the generator out.")
@@ -62,16 +63,12 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
 
 
 def _round_text(done: ReplayedRound) -> str:
-    from sdk.display.quantities import time_text
-
     correlation = "" if done.correlation is None else f", rank correlation {done.correlation:.2f}"
     best, shuffled = time_text(done.best_ms), time_text(done.shuffled_best_ms)
     return f"round {done.round_index + 1}: {done.timed} looked up, best {best} (at random {shuffled}){correlation}"
 
 
 def _print(result: Replay) -> None:
-    from sdk.display.quantities import count_text, time_text
-
     found = result.rounds[-1].best_ms if result.rounds else result.best_ms
     typer.echo(
         f"argument set {result.task_index + 1}: best {time_text(found)} of {count_text(result.recorded, 'schedule')}"
@@ -84,8 +81,6 @@ def _print(result: Replay) -> None:
 
 
 def _as_dict(result: Replay) -> dict[str, object]:
-    from dataclasses import asdict
-
     fields = asdict(result)
     del fields["order_ms"]
     return {**fields, "samples_until": {str(share): result.samples_until(share) for share in _NEAR_SHARES}}

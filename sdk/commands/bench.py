@@ -10,6 +10,8 @@ import typer
 from autotune_loop.specification.options import RunOptions
 from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption
 from sdk.options.with_options import Takes, with_options
+from sdk.output import make_console, plain_table, print_json, show_progress
+from sdk.project.file import find_project
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
@@ -20,11 +22,7 @@ _DEVICES = ("target", "device", "inventory", "clock", "hexagon_sdk_root", "paral
 _DECIDED_BY = ("objective", "device_weights", "worst_tolerance", "seed")
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("bench")(with_options(bench))
-
-
+@with_options
 def bench(
     *,
     generator: GeneratorArgument = None,
@@ -64,8 +62,6 @@ def bench(
     """
     from sdk.api import bench as api
     from sdk.options.generator_spec import GeneratorSpec
-    from sdk.output import show_progress
-    from sdk.project.file import find_project
 
     if budget is not None:
         options = options.with_values({"budget_s": budget})
@@ -83,8 +79,6 @@ def bench(
 
 
 def _show(results: list[ComparedSchedule], as_json: bool) -> None:
-    from sdk.output import print_json
-
     if as_json:
         print_json([_as_dict(result) for result in results])
     else:
@@ -120,8 +114,6 @@ def _print_table(results: list[ComparedSchedule]) -> None:
 
 
 def _print_device(device: str, results: list[ComparedSchedule]) -> None:
-    from sdk.output import make_console, plain_table
-
     label = next((r.turns[0].clock.label for r in results if r.turns), "")
     numbers = ("median ms", "spread", "minimum ms", "repetitions", "against the first")
     table = plain_table("schedule", *numbers, "output", numbers=numbers)
@@ -151,8 +143,6 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
 
 def _show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
     """Print the verdict and the times of every schedule; the exit code is 1 if nothing was decided."""
-    from sdk.output import print_json
-
     if as_json:
         print_json(_play_off_fields(result))
     else:
@@ -186,7 +176,6 @@ def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
 
 def _print_times(result: HeaderPlayOff) -> None:
     from devices.device import Clock
-    from sdk.output import make_console, plain_table
 
     label = Clock(result.clock).label if result.clock else ""
     numbers = ("median ms", "fastest to slowest", "turns")

@@ -8,11 +8,8 @@ from typing import Annotated
 import typer
 
 from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, TargetOption
-
-
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("build")(build)
+from sdk.output import print_json, show_progress
+from sdk.project.file import find_project
 
 
 def build(
@@ -41,8 +38,6 @@ def build(
     """
     from sdk.api.build import build as build_files
     from sdk.options.generator_spec import GeneratorSpec
-    from sdk.output import print_json, show_progress
-    from sdk.project.file import find_project
 
     named = find_project(Path.cwd()).resolve(generator)
     with show_progress(f"building {named} for {target}", quiet=as_json):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sdk.options.devices_options import complete_device_names
 from sdk.options.shared_options import HexagonSdkOption, JsonOption, complete_target_names
+from sdk.output import make_console, plain_table, print_json
+from sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,11 +18,6 @@ if TYPE_CHECKING:
     from devices.health.probe import DeviceProbe
     from sdk.checks.check import Check
     from sdk.settings import Settings
-
-
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("doctor")(doctor)
 
 
 def doctor(
@@ -50,11 +48,7 @@ def doctor(
 
     Example: sdk doctor --target arm64
     """
-    from dataclasses import asdict, replace
-
     from sdk.checks.machine_checks import check_machine
-    from sdk.output import print_json
-    from sdk.settings import read_settings
     from targets.profile.loader import list_profiles, load_profile
     from targets.profile.profile import ProfileListing
 
@@ -99,8 +93,6 @@ def print_checks(checks: Sequence[Check], good: str, bad: str) -> None:
         good, bad: the first word of a check that passed, and of one that failed.
     """
     from rich.text import Text
-
-    from sdk.output import make_console, plain_table
 
     table = plain_table()
     for check in checks:

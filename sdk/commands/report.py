@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sdk.display.quantities import count_text, speed_up_text, time_text
 from sdk.options.shared_options import JsonOption
+from sdk.output import make_console, plain_table, print_json, show_progress
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from autotune_loop.report.recorded_run import RecordedRun
     from autotune_loop.report.run_page import PageOptions
 
 _FASTEST_SHOWN = 5
-
-
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("report")(report)
 
 
 def report(
@@ -43,7 +41,6 @@ def report(
     """
     from autotune_loop.report.run_page import PageOptions
     from sdk.project.run_folders import latest_run_folder
-    from targets.errors import UsageError
 
     if serve and output is not None:
         raise UsageError("--serve writes no file.", next_step="Leave --output out.")
@@ -56,8 +53,6 @@ def report(
 
 
 def _lines_ms(texts: list[str]) -> dict[str, float]:
-    from targets.errors import UsageError
-
     lines_ms = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
@@ -82,7 +77,6 @@ def _serve(folder: Path, options: PageOptions, port: int) -> None:
 def _write(folder: Path, output: Path | None, options: PageOptions, as_json: bool) -> None:
     from autotune_loop.report.recorded_run import read_recorded_run
     from sdk.api.report import write_report
-    from sdk.output import print_json, show_progress
 
     with show_progress("drawing", quiet=as_json):
         found = read_recorded_run(folder)
@@ -135,8 +129,6 @@ def _print_tables(run: RecordedRun) -> None:
     from autotune_loop.report.run_page import summarise
     from autotune_loop.specification.tuning_task import generator_names
     from devices.device import Clock
-    from sdk.display.quantities import count_text, speed_up_text, time_text
-    from sdk.output import make_console, plain_table
 
     console = make_console()
     label = Clock(run.clock).label

@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from autotune_loop.specification.options import LearnOptions
+from sdk.display.quantities import count_text
 from sdk.options.shared_options import JsonOption, complete_target_names
 from sdk.options.with_options import with_options
+from sdk.output import print_json, show_progress
+from targets.errors import UsageError
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("retrain")(with_options(retrain))
-
-
+@with_options
 def retrain(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders, or folders of .sample files.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
@@ -43,9 +42,6 @@ def retrain(
     from autotune_loop.cost_model.training_report import report_fields
     from autotune_loop.events import Event, Notice
     from sdk.api.retrain import retrain as train_from_runs
-    from sdk.display.quantities import count_text
-    from sdk.output import print_json, show_progress
-    from targets.errors import UsageError
 
     if output.suffix != ".weights":
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")

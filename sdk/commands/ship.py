@@ -10,17 +10,15 @@ import typer
 from sdk.options.shared_options import JsonOption, ParameterOption
 from sdk.options.ship_options import ShipOptions
 from sdk.options.with_options import with_options
+from sdk.output import print_json, show_progress
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from autotune_loop.shipping.check_folder import CheckedFolder
     from autotune_loop.shipping.ship_manifest import ShipManifest
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    application.command("ship")(with_options(ship))
-
-
+@with_options
 def ship(
     *,
     folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; with --check, a shipped folder.")],
@@ -38,8 +36,6 @@ def ship(
     In CI: sdk ship --check schedules --generator blur.cpp
     """
     from sdk.api.ship import ship as ship_runs
-    from sdk.output import print_json, show_progress
-    from targets.errors import UsageError
 
     if check:
         if len(folders) != 1 or output is not None:
@@ -93,7 +89,6 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
 
 def _check(folder: Path, generators: tuple[str, ...], parameters: list[str], as_json: bool) -> None:
     from sdk.api.ship import check_shipped
-    from sdk.output import print_json, show_progress
 
     with show_progress("checking", quiet=as_json):
         checked = check_shipped(folder, generators=generators, parameters=parameters)

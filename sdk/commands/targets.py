@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.output import make_console, plain_table, print_fields, print_json
+from sdk.settings import read_settings
+from targets.errors import ToolchainError
 
 if TYPE_CHECKING:
     from sdk.settings import Settings
     from targets.profile.profile import ProfileListing, TargetProfile
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    group = typer.Typer()
-    group.callback(invoke_without_command=True)(targets)
-    group.command("show")(show)
-    application.add_typer(group, name="targets")
+group = typer.Typer(name="targets")
 
 
+@group.callback(invoke_without_command=True)
 def targets(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the target profiles.
 
@@ -29,8 +28,6 @@ def targets(context: typer.Context, as_json: JsonOption = False) -> None:
     context.obj = as_json
     if context.invoked_subcommand is not None:
         return
-    from sdk.output import print_json
-    from sdk.settings import read_settings
     from targets.profile.loader import list_profiles
 
     folder = read_settings().profile_folder
@@ -42,6 +39,7 @@ def targets(context: typer.Context, as_json: JsonOption = False) -> None:
         _print_table(listings, str(folder))
 
 
+@group.command()
 def show(
     context: typer.Context,
     name: Annotated[
@@ -58,8 +56,6 @@ def show(
 
     Example: sdk targets show arm64
     """
-    from sdk.output import print_fields, print_json
-    from sdk.settings import read_settings
     from targets.profile.loader import load_profile
 
     settings = read_settings()
@@ -73,7 +69,6 @@ def show(
 
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
     """Return what depends on this machine: the toolchain in use, or the card and the assembler."""
-    from targets.errors import ToolchainError
     from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
@@ -100,8 +95,6 @@ def _listing_dict(listing: ProfileListing) -> dict[str, object]:
 
 def _print_table(listings: list[ProfileListing], folder: str) -> None:
     from rich.text import Text
-
-    from sdk.output import make_console, plain_table
 
     table = plain_table("profile", "device", "cores", "Halide target", "description", numbers=["cores"])
     for listing in listings:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sdk.display.quantities import count_text, share_text
 from sdk.options.shared_options import JsonOption, complete_target_names, complete_weights_names
+from sdk.output import make_console, plain_table, print_json, show_progress
+from sdk.settings import read_settings
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from autotune_loop.cost_model.weights_evaluation import WeightsScore
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
     from weights.registry import RegisteredWeights
 
 _DIGITS_OF_HASH = 12
+group = typer.Typer(name="weights")
 _WeightsArgument = Annotated[
     str,
     typer.Argument(
@@ -25,19 +32,7 @@ _WeightsArgument = Annotated[
 ]
 
 
-def register(application: typer.Typer) -> None:
-    """Add the commands to the application."""
-    group = typer.Typer()
-    group.callback(invoke_without_command=True)(weights)
-    group.command("list")(list_)
-    group.command("show")(show)
-    group.command("diff")(diff)
-    group.command("evaluate")(evaluate)
-    group.command("import")(import_weights)
-    group.command("export")(export_weights)
-    application.add_typer(group, name="weights")
-
-
+@group.callback(invoke_without_command=True)
 def weights(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the weights that have a name; show, compare, evaluate, import and export them.
 
@@ -49,6 +44,7 @@ def weights(context: typer.Context, as_json: JsonOption = False) -> None:
     _list(as_json)
 
 
+@group.command("list")
 def list_(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the weights that have a name, as `sdk weights` does.
 
@@ -58,9 +54,7 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from sdk.output import print_json
     from sdk.select.named_weights import open_registry
-    from sdk.settings import read_settings
 
     registry = open_registry(read_settings())
     sound, damaged = registry.entries()
@@ -82,8 +76,6 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
     from rich.text import Text
 
     from devices.device import Clock
-    from sdk.display.quantities import share_text
-    from sdk.output import make_console, plain_table
 
     console = make_console()
     if not entries:
@@ -106,14 +98,13 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
     console.print(table)
 
 
+@group.command()
 def show(weights: _WeightsArgument, as_json: JsonOption = False) -> None:
     """Show what weights were trained on, what they started from, and how well they rank.
 
     Example: sdk weights show x86-64
     """
-    from sdk.output import print_json
     from sdk.select.named_weights import find_weights
-    from sdk.settings import read_settings
 
     found = find_weights(weights, read_settings())
     fields = {"name": found.label, "path": str(found.source), "sha256": found.sha256, "shipped": found.is_shipped}
@@ -125,14 +116,13 @@ def show(weights: _WeightsArgument, as_json: JsonOption = False) -> None:
         typer.echo(f"{label:16} {text}")
 
 
+@group.command()
 def diff(first: _WeightsArgument, second: _WeightsArgument, as_json: JsonOption = False) -> None:
     """Compare two sets of weights: the change of each layer, and where each set comes from.
 
     Example: sdk weights diff baseline x86-64
     """
-    from sdk.output import print_json
     from sdk.select.named_weights import find_weights
-    from sdk.settings import read_settings
     from weights.arithmetic import relative_changes
 
     settings = read_settings()
@@ -156,8 +146,6 @@ def diff(first: _WeightsArgument, second: _WeightsArgument, as_json: JsonOption 
 
 def lineage_facts(lineage: Lineage) -> dict[str, str]:
     """Return what is known about weights, for people, by a label of at most 15 letters."""
-    from sdk.display.quantities import count_text, share_text
-
     held_out = lineage.training.held_out_samples
     accuracy, best = lineage.training.pairwise_accuracy, lineage.training.best_in_top_8
     facts = {
@@ -177,7 +165,6 @@ def lineage_facts(lineage: Lineage) -> dict[str, str]:
 
 def _timed_on(lineage: Lineage) -> str:
     from devices.device import Clock
-    from sdk.display.quantities import count_text
 
     cores = count_text(lineage.parallelism, "core") if lineage.parallelism else ""
     clock = Clock.words_of(lineage.clock) if lineage.clock else ""
@@ -186,14 +173,13 @@ def _timed_on(lineage: Lineage) -> str:
 
 
 def _trained_on(training: Training) -> str:
-    from sdk.display.quantities import count_text
-
     samples = f"{training.samples:,} schedule{'' if training.samples == 1 else 's'}" if training.samples else ""
     pipelines = count_text(training.pipelines, "pipeline") if training.pipelines else ""
     counts = " of ".join(text for text in (samples, pipelines) if text)
     return f"{counts}, in {count_text(training.rounds, 'round')}" if counts and training.rounds else counts
 
 
+@group.command()
 def evaluate(
     weights: Annotated[
         list[str],
@@ -213,10 +199,7 @@ def evaluate(
 
     Example: sdk weights evaluate x86-64 --on tuned/blur-x86-64-1
     """
-    from dataclasses import asdict
-
     from sdk.api.retrain import evaluate_weights
-    from sdk.output import print_json, show_progress
 
     with show_progress("reading samples", quiet=as_json) as progress:
         scores = evaluate_weights(weights, runs, parallelism=parallelism, progress=progress)
@@ -238,9 +221,6 @@ def evaluate(
 def _print_scores(scores: list[WeightsScore]) -> None:
     from rich.text import Text
 
-    from sdk.display.quantities import count_text, share_text
-    from sdk.output import make_console, plain_table
-
     numbers = ("pairs in order", "best in first 8", "best is first", "rank correlation")
     table = plain_table("weights", *numbers, numbers=numbers)
     for score in scores:
@@ -259,6 +239,7 @@ def _print_scores(scores: list[WeightsScore]) -> None:
     )
 
 
+@group.command("import")
 def import_weights(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .weights file; a .toml beside it has its lineage.")],
     target: Annotated[
@@ -273,11 +254,7 @@ def import_weights(
 
     Example: sdk weights import tuned/blur-arm64-1/samples/updated.weights --target arm64 --device pi4
     """
-    from dataclasses import replace as changed
-
     from sdk.select.named_weights import open_registry
-    from sdk.settings import read_settings
-    from targets.errors import UsageError
     from targets.profile.loader import load_profile
     from weights.lineage import Lineage, read_lineage
     from weights.registry import entry_name
@@ -298,6 +275,7 @@ def import_weights(
     typer.echo(f"{name}: {entry.path}")
 
 
+@group.command("export")
 def export_weights(
     weights: _WeightsArgument,
     output: Annotated[
@@ -309,7 +287,6 @@ def export_weights(
     Example: sdk weights export arm64@pi4 -o pi4.weights
     """
     from sdk.select.named_weights import find_weights
-    from sdk.settings import read_settings
     from weights.lineage import write_lineage
     from weights.weights_file import write_weights
 

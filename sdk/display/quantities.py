@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 
-from autotune_loop.run.result import TunedSchedule
-
 _ROUNDED_TO_ONE_SECOND_S = 10.0
 
 
@@ -54,13 +52,6 @@ def count_text(count: int, singular: str, plural: str = "") -> str:
 def share_text(share: float | None) -> str:
     """'73 %', or 'unknown'."""
     return "unknown" if share is None else f"{100 * share:.0f} %"
-
-
-def within_spread(tuned: TunedSchedule) -> bool:
-    """Say whether the default and the winner differ by less than the sum of their spreads."""
-    if tuned.default is None or tuned.tuned is None:
-        return False
-    return abs(tuned.default.median_ms - tuned.tuned.median_ms) < tuned.default.spread_ms + tuned.tuned.spread_ms
 
 
 def moment_text(unix_s: float, now: datetime.datetime | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from autotune_loop.run.result import DeviceUse, Outcome, ScheduleTime, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
-from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text, within_spread
+from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -100,9 +100,16 @@ def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
     if tuned.speed_up is None:
         return f"unknown: the default was not timed{unconfirmed}", "bold yellow"
     text = speed_up_text(tuned.speed_up)
-    if not tuned.confirmed and within_spread(tuned):
+    if not tuned.confirmed and _within_spread(tuned):
         return f"{text}, within the spread of the times{unconfirmed}", "bold yellow"
     return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
+
+
+def _within_spread(tuned: TunedSchedule) -> bool:
+    """Say whether the default and the winner differ by less than the sum of their spreads."""
+    if tuned.default is None or tuned.tuned is None:
+        return False
+    return abs(tuned.default.median_ms - tuned.tuned.median_ms) < tuned.default.spread_ms + tuned.tuned.spread_ms
 
 
 def _timed(time: ScheduleTime, label: str) -> str:

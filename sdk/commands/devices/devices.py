@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.devices import entry, examine, lease
+from sdk.commands.devices.entry import add, password, remove
+from sdk.commands.devices.examine import check, probe
+from sdk.commands.devices.lease import lease, release
+from sdk.display.quantities import count_text, iso_text, moment_text, short_duration_text
 from sdk.options.devices_options import InventoryOption, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
+from sdk.output import make_console, plain_table, print_json, show_progress
+from sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,15 +23,12 @@ if TYPE_CHECKING:
     from sdk.inventory.device_listing import DeviceState
 
 
-def register(application: typer.Typer) -> None:
-    """Add the command to the application."""
-    group = typer.Typer()
-    group.callback(invoke_without_command=True)(devices)
-    for module in (entry, examine, lease):
-        module.register(group)
-    application.add_typer(group, name="devices")
+group = typer.Typer(name="devices")
+for command in (add, remove, password, probe, check, lease, release):
+    group.command()(command)
 
 
+@group.callback(invoke_without_command=True)
 def devices(
     context: typer.Context,
     offline: Annotated[bool, typer.Option("--offline", help="Do not connect to the devices.")] = False,
@@ -40,7 +42,6 @@ def devices(
     if context.invoked_subcommand is not None:
         context.obj = (inventory, as_json)
         return
-    from sdk.output import print_json
 
     found, _, as_json = open_chosen_inventory(context, inventory, as_json)
     states = _states(found, offline, as_json)
@@ -52,11 +53,8 @@ def devices(
 
 def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceState]:
     from devices.health.health import read_health
-    from sdk.display.quantities import count_text
     from sdk.inventory.connections import health_folder
     from sdk.inventory.device_listing import ask_devices
-    from sdk.output import show_progress
-    from sdk.settings import read_settings
 
     settings = read_settings()
     folder = health_folder(settings)
@@ -76,7 +74,6 @@ def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceStat
 
 def _state_dict(state: DeviceState) -> dict[str, object]:
     from devices.inventory.fields import device_fields
-    from sdk.display.quantities import iso_text
 
     health = state.health
     return {
@@ -104,8 +101,6 @@ def _state_dict(state: DeviceState) -> dict[str, object]:
 def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
     from rich.text import Text
 
-    from sdk.output import make_console, plain_table
-
     console = make_console()
     if not states:
         console.print(f"No devices yet in {inventory.file}. Add one with `sdk devices add`.")
@@ -127,7 +122,6 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
 def _state_text(state: DeviceState) -> Text:
     from rich.text import Text
 
-    from sdk.display.quantities import moment_text, short_duration_text
     from sdk.inventory.device_listing import DeviceStatus
 
     styles = {DeviceStatus.FREE: "green", DeviceStatus.LEASED: "yellow", DeviceStatus.NOT_ASKED: "dim"}

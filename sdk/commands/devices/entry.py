@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sdk.display.quantities import iso_text
 from sdk.options.devices_options import (
     InventoryOption,
     NameArgument,
@@ -16,6 +18,8 @@ from sdk.options.devices_options import (
     open_chosen_inventory,
 )
 from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.output import print_json
+from sdk.settings import read_settings
 from targets.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
@@ -60,13 +64,6 @@ _Folder = Annotated[str | None, typer.Option("--folder", metavar="PATH", help="T
 _Probe = Annotated[bool, typer.Option("--probe/--no-probe", help="Connect and probe it first.")]
 
 
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    group.command("add")(add)
-    group.command("remove")(remove)
-    group.command("password")(password)
-
-
 def add(
     context: typer.Context,
     name: _NewName,
@@ -90,8 +87,6 @@ def add(
 
     Example: sdk devices add pi5 --ssh pi@192.168.1.20 --label kitchen
     """
-    from sdk.settings import read_settings
-
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
     fields: dict[str, object] = {
@@ -153,9 +148,6 @@ def _probe(device: InventoryDevice, settings: Settings, quiet: bool) -> DevicePr
 
 
 def _with_probe(device: InventoryDevice, found: DeviceProbe, target: str | None, settings: Settings) -> InventoryDevice:
-    import time
-
-    from sdk.display.quantities import iso_text
     from sdk.inventory.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
     from targets.profile.loader import load_profile, profile_names
 
@@ -175,7 +167,6 @@ def _write(file: Path, device: InventoryDevice, found: DeviceProbe | None, as_js
     from devices.inventory.fields import device_fields
     from devices.inventory.file import add_device
     from sdk.commands.devices.examine import print_probe, probe_dict
-    from sdk.output import print_json
 
     add_device(file, device)
     if as_json:
@@ -198,7 +189,6 @@ def remove(
     from devices.health.health import clear_health
     from devices.inventory.file import remove_device
     from sdk.inventory.connections import health_folder
-    from sdk.output import print_json
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)
@@ -220,7 +210,6 @@ def password(
     from devices.remote_place import PasswordSource, SshAddress
     from devices.ssh.secrets import keyring_account, write_keyring
     from sdk.inventory.connections import ask_on_terminal, connection_settings
-    from sdk.output import print_json
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sdk.commands.doctor import print_checks
+from sdk.display.quantities import iso_text
 from sdk.options.devices_options import InventoryOption, NamesArgument, device_progress, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
+from sdk.output import print_fields, print_json
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,12 +22,6 @@ if TYPE_CHECKING:
     from devices.inventory.inventory import InventoryDevice
     from sdk.checks.check import Check
     from sdk.settings import Settings
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    group.command("probe")(probe)
-    group.command("check")(check)
 
 
 def probe(
@@ -38,12 +36,9 @@ def probe(
     Example: sdk devices probe pi5 --write
     """
     from devices.inventory.file import update_device
-    from sdk.display.quantities import iso_text
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.device_facts import facts_of, machine_of
-    from sdk.output import print_json
     from sdk.select.card_choice import describe_card
-    from targets.errors import UsageError
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     if not names:
@@ -69,8 +64,6 @@ def probe(
 
 def probe_dict(device: InventoryDevice, probed: DeviceProbe) -> dict[str, object]:
     """Return everything that was found, JSON-ready."""
-    from dataclasses import asdict
-
     from sdk.inventory.device_facts import fast_cores, machine_of
 
     machine = machine_of(probed, device.place.cores).known()
@@ -85,7 +78,6 @@ def probe_dict(device: InventoryDevice, probed: DeviceProbe) -> dict[str, object
 def print_probe(device: InventoryDevice, probed: DeviceProbe) -> None:
     """Print what was found as a table, and which cores are worth timing on."""
     from sdk.inventory.device_facts import cores_text, fast_cores
-    from sdk.output import print_fields
 
     typer.echo(device.name)
     print_fields(_probe_fields(device, probed))
@@ -135,9 +127,6 @@ def check(
 
     Example: sdk devices check pi5
     """
-    from sdk.output import print_json
-    from targets.errors import UsageError
-
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     if every and names:
         raise UsageError("--all cannot be combined with names.", next_step="Leave one of them out.")

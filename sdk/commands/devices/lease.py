@@ -7,14 +7,10 @@ from typing import Annotated
 
 import typer
 
+from sdk.display.quantities import iso_text, moment_text
 from sdk.options.devices_options import InventoryOption, NameArgument, device_progress, open_chosen_inventory
 from sdk.options.shared_options import JsonOption
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    group.command("lease")(lease)
-    group.command("release")(release)
+from sdk.output import print_json
 
 
 def lease(
@@ -29,11 +25,9 @@ def lease(
 
     Example: sdk devices lease pi5 --for 2h
     """
-    from sdk.display.quantities import iso_text, moment_text
     from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import parse_lease_s, take_leases
-    from sdk.output import print_json
 
     ttl_s = parse_lease_s(duration)
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
@@ -63,7 +57,6 @@ def release(
     from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import release_leases
-    from sdk.output import print_json
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device, places = found.find_slots(name)

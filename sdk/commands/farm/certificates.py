@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.options.shared_options import JsonOption
+from sdk.output import make_console, print_json
+from sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from autotune_loop.farm.certificates import FarmCertificate
 
 _SOON_DAYS = 30
-
-
-def register(group: typer.Typer) -> None:
-    """Add the command to the group."""
-    group.command("certificates")(certificates)
 
 
 def certificates(
@@ -47,9 +44,7 @@ def certificates(
     Example: sdk farm certificates --host lab1,192.168.1.5 --host lab2 --user ana
     """
     from autotune_loop.farm.certificates import make_certificates
-    from sdk.output import print_json
     from sdk.select.farm_choice import certificates_folder
-    from sdk.settings import read_settings
 
     place = certificates_folder(folder, read_settings())
     found = make_certificates(place, hosts or (), users or (), renew=renew)
@@ -74,8 +69,6 @@ def _fields(one: FarmCertificate) -> dict[str, object]:
 def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from sdk.output import make_console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("certificate", "of", "made out for", "expires", "folder"):

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from sdk.options.farm_options import CertificatesOption, PlainOption
-
-
-def register(group: typer.Typer) -> None:
-    """Add the command to the group."""
-    group.command("scheduler")(scheduler)
+from sdk.service.interrupts import stop_on_interrupt
+from sdk.settings import read_settings
+from targets.process.stop_signal import StopSignal
 
 
 def scheduler(
@@ -30,10 +28,7 @@ def scheduler(
     from autotune_loop.farm.address import farm_address
     from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import tls_files
-    from sdk.service.interrupts import stop_on_interrupt
     from sdk.service.service_log import log_to_stderr
-    from sdk.settings import read_settings
-    from targets.process.stop_signal import StopSignal
 
     address = farm_address(listen, tls_files(certificates, read_settings()), allow_plain=plain)
     stop = StopSignal()

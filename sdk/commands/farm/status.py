@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
 from sdk.options.shared_options import JsonOption
+from sdk.output import make_console, print_json
+from sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,11 +20,6 @@ if TYPE_CHECKING:
     from autotune_loop.farm.state import FarmState
 
 _REFRESH_S = 2.0
-
-
-def register(group: typer.Typer) -> None:
-    """Add the command to the group."""
-    group.command("status")(status)
 
 
 def status(
@@ -34,7 +34,6 @@ def status(
     Example: sdk farm status --scheduler tls://lab1:8786
     """
     from sdk.select.farm_choice import choose_farm
-    from sdk.settings import read_settings
 
     address = choose_farm(scheduler, certificates, read_settings(), allow_plain=plain)
     # Imported here: Dask costs half a second that a wrong argument need not pay.
@@ -50,7 +49,6 @@ def status(
 
 def _show(address: str, state: FarmState, as_json: bool) -> None:
     from sdk.display.farm_view import farm_fields, farm_text
-    from sdk.output import make_console, print_json
 
     if as_json:
         print_json(farm_fields(address, state))
@@ -60,12 +58,7 @@ def _show(address: str, state: FarmState, as_json: bool) -> None:
 
 def _watch(address: str, ask: Callable[[], FarmState], as_json: bool) -> None:
     """On a terminal in place; else one after the other, JSON a line each."""
-    import json
-    import sys
-    import time
-
     from sdk.display.farm_view import farm_fields, farm_text
-    from sdk.output import make_console
 
     console = make_console()
     if as_json or not console.is_terminal:

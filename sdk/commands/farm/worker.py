@@ -8,11 +8,9 @@ import typer
 
 from sdk.options.devices_options import InventoryOption
 from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
-
-
-def register(group: typer.Typer) -> None:
-    """Add the command to the group."""
-    group.command("worker")(worker)
+from sdk.service.interrupts import stop_on_interrupt
+from sdk.settings import read_settings
+from targets.process.stop_signal import StopSignal
 
 
 def worker(
@@ -39,10 +37,7 @@ def worker(
     from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import choose_farm
     from sdk.service.farm_worker import open_farm_worker
-    from sdk.service.interrupts import stop_on_interrupt
     from sdk.service.service_log import log_to_stderr
-    from sdk.settings import read_settings
-    from targets.process.stop_signal import StopSignal
 
     settings = read_settings()
     address = choose_farm(scheduler, certificates, settings, allow_plain=plain)

@@ -28,21 +28,6 @@ def run(*arguments: str, cache: Path, **variables: str) -> subprocess.CompletedP
     )
 
 
-class Command:
-    """A command that does what a test wants."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-    def register(self, application: typer.Typer) -> None:
-        application.command("work")(self.work)
-
-    def work(self) -> None:
-        """Work."""
-        if self.error is not None:
-            raise self.error
-
-
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDK_CACHE_DIR", str(tmp_path / "cache"))
@@ -52,7 +37,11 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def outcome(
     error: BaseException | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str]:
-    monkeypatch.setattr(sdk.main, "_COMMANDS", (Command(error),))
+    def work() -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(sdk.main, "_COMMANDS", (work,))
     code = sdk.main.main(["work"])
     captured = capsys.readouterr()
     assert captured.out == ""
