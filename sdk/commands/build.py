@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, TargetOption
+from autotune_loop.specification.options import DeviceOptions
+from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, declared
 from sdk.output import print_json, show_progress
 from sdk.project.file import find_project
 
 
 def build(
     generator: GeneratorArgument = None,
-    target: TargetOption = "host",
+    target: Annotated[
+        str, declared(DeviceOptions, "target", help="Name or path of a target profile; `sdk targets` lists them.")
+    ] = "host",
     schedule: Annotated[
         str,
         typer.Option(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.devices_options import complete_device_names
-from sdk.options.shared_options import HexagonSdkOption, JsonOption, complete_target_names
+from autotune_loop.specification.options import DeviceOptions
+from sdk.options.completion import COMPLETIONS
+from sdk.options.shared_options import HexagonSdkOption, JsonOption, declared
 from sdk.output import make_console, plain_table, print_json
 from sdk.settings import read_settings
 
@@ -23,23 +24,16 @@ if TYPE_CHECKING:
 def doctor(
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="PROFILE",
-            help="Check only what this target profile needs.",
-            autocompletion=complete_target_names,
-        ),
+        declared(DeviceOptions, "target", help="Check only what this target profile needs."),
     ] = None,
     hexagon_sdk_root: HexagonSdkOption = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device",
-            "-r",
-            metavar="DEVICE",
+        declared(
+            DeviceOptions,
+            "device",
             help="Also check the DSP of this phone of the inventory.",
-            autocompletion=complete_device_names,
+            autocompletion=COMPLETIONS["inventory"],
         ),
     ] = None,
     as_json: JsonOption = False,

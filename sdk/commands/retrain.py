@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from autotune_loop.specification.options import LearnOptions
+from autotune_loop.specification.options import DeviceOptions, LearnOptions
 from sdk.display.quantities import count_text
-from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.options.shared_options import JsonOption, declared
 from sdk.options.with_options import with_options
 from sdk.output import print_json, show_progress
 from targets.errors import UsageError
@@ -21,13 +21,7 @@ def retrain(
     output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="PROFILE",
-            help="The profile of the runs.",
-            autocompletion=complete_target_names,
-        ),
+        declared(DeviceOptions, "target", help="The profile of the runs."),
     ] = None,
     *,
     learn: LearnOptions,

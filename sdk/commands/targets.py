@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.options.completion import COMPLETIONS
+from sdk.options.shared_options import JsonOption
 from sdk.output import make_console, plain_table, print_fields, print_json
 from sdk.settings import read_settings
 from targets.errors import ToolchainError
@@ -47,7 +48,7 @@ def show(
         typer.Argument(
             metavar="PROFILE",
             help="Name or path of a target profile.",
-            autocompletion=complete_target_names,
+            autocompletion=COMPLETIONS["targets"],
         ),
     ],
     as_json: JsonOption = False,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune_loop.specification.options import DeviceOptions
 from sdk.display.quantities import count_text, share_text
-from sdk.options.shared_options import JsonOption, complete_target_names, complete_weights_names
+from sdk.options.completion import COMPLETIONS
+from sdk.options.shared_options import JsonOption, declared
 from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.settings import read_settings
 from targets.errors import UsageError
@@ -27,7 +29,7 @@ _WeightsArgument = Annotated[
     typer.Argument(
         metavar="WEIGHTS",
         help="A name that `sdk weights` lists, a path that ends in .weights, or baseline.",
-        autocompletion=complete_weights_names,
+        autocompletion=COMPLETIONS["weights"],
     ),
 ]
 
@@ -186,7 +188,7 @@ def evaluate(
         typer.Argument(
             metavar="WEIGHTS…",
             help="Names, paths that end in .weights, or baseline.",
-            autocompletion=complete_weights_names,
+            autocompletion=COMPLETIONS["weights"],
         ),
     ],
     runs: Annotated[
@@ -244,7 +246,7 @@ def import_weights(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .weights file; a .toml beside it has its lineage.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", metavar="PROFILE", help="Its profile.", autocompletion=complete_target_names),
+        declared(DeviceOptions, "target", help="Its profile."),
     ] = None,
     device: Annotated[str, typer.Option("--device", help="The device that it was trained on.")] = "",
     note: Annotated[str, typer.Option("--note", help="A note, one line.")] = "",

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
-from sdk.options.devices_options import complete_device_names
-from sdk.options.farm_options import complete_scheduler
-from sdk.options.shared_options import complete_target_names, complete_weights_names
+from sdk.settings import read_settings
+from targets.errors import SdkError
 from targets.values.options import DeclaredOption
 
+Completion = Callable[[typer.Context, str], list[str]]
 
-def completion_of(option: DeclaredOption) -> Callable[..., list[str]] | None:
+
+def completion_of(option: DeclaredOption) -> Completion | None:
     """Return the completion of an option: the one that it names, else the words that its type allows."""
-    named = _COMPLETIONS.get(option.facts.complete)
     words = _words(option.hint)
-    if named is not None or not words:
-        return named
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+    return COMPLETIONS.get(option.facts.complete) or (_offer(lambda context: words) if words else None)
+
+
+def _offer(find: Callable[[typer.Context], Iterable[str]]) -> Completion:
+    """Return what offers the words that start with the text so far; none where they cannot be found."""
+
+    def offered(context: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [word for word in find(context) if word.startswith(incomplete)]
+        except (SdkError, OSError):
+            return []
+
+    return offered
 
 
 def _words(hint: Any) -> list[str]:
@@ -29,23 +39,52 @@ def _words(hint: Any) -> list[str]:
     return [str(member.value) for member in hint] if isinstance(hint, type) and issubclass(hint, Enum) else []
 
 
-def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
+def _targets(context: typer.Context) -> Iterable[str]:
+    from targets.profile.loader import profile_names
+
+    return profile_names(read_settings().profile_folder)
+
+
+def _weights(context: typer.Context) -> Iterable[str]:
+    from sdk.select.named_weights import open_registry
+
+    return ["baseline", *open_registry(read_settings()).names()]
+
+
+def _inventory(context: typer.Context) -> Iterable[str]:
+    from sdk.inventory.lookup import open_inventory
+
+    return [device.name for device in open_inventory(context.params.get("inventory"), read_settings()).devices]
+
+
+def _kinds(context: typer.Context) -> Iterable[str]:
     from devices.local.open_device import DEVICE_KINDS
 
-    kinds = [kind for kind in DEVICE_KINDS if kind.startswith(incomplete)]
-    return [*kinds, *complete_device_names(context, incomplete)]
+    return DEVICE_KINDS
 
 
-def _complete_clocks(incomplete: str) -> list[str]:
+def _clocks(context: typer.Context) -> Iterable[str]:
     from sdk.select.clock_choice import EMULATOR_CLOCKS
 
-    return [clock for clock in EMULATOR_CLOCKS if clock.startswith(incomplete)]
+    return EMULATOR_CLOCKS
 
 
-_COMPLETIONS: dict[str, Callable[..., list[str]]] = {
-    "targets": complete_target_names,
-    "weights": complete_weights_names,
+def _scheduler(context: typer.Context) -> Iterable[str]:
+    from sdk.select.farm_choice import named_scheduler
+
+    known = named_scheduler(None, read_settings())
+    return [] if known is None else [known]
+
+
+def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
+    return [*_offer(_kinds)(context, incomplete), *COMPLETIONS["inventory"](context, incomplete)]
+
+
+COMPLETIONS: dict[str, Completion] = {
+    "targets": _offer(_targets),
+    "weights": _offer(_weights),
+    "inventory": _offer(_inventory),
     "devices": _complete_devices,
-    "clocks": _complete_clocks,
-    "scheduler": complete_scheduler,
+    "clocks": _offer(_clocks),
+    "scheduler": _offer(_scheduler),
 }

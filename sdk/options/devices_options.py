@@ -1,4 +1,4 @@
-"""Arguments and options that the commands about devices share, with their shell completion."""
+"""Arguments and options that the commands about devices share."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sdk.options.completion import COMPLETIONS
+from sdk.output import show_progress
+from sdk.settings import Settings, read_settings
+
 if TYPE_CHECKING:
     from devices.inventory.inventory import Inventory, InventoryDevice
-    from sdk.settings import Settings
-
-
-def complete_device_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the names of the devices that start with `incomplete`, for the shell; never an error."""
-    from sdk.inventory.lookup import open_inventory
-    from sdk.settings import read_settings
-    from targets.errors import SdkError
-
-    try:
-        devices = open_inventory(context.params.get("inventory"), read_settings()).devices
-    except (SdkError, OSError):
-        return []
-    return [device.name for device in devices if device.name.startswith(incomplete)]
 
 
 def chosen_options(context: typer.Context, inventory: Path | None, as_json: bool) -> tuple[Path | None, bool]:
@@ -42,7 +32,6 @@ def open_chosen_inventory(
         UsageError, DeviceError, ProfileError: as `open_inventory`.
     """
     from sdk.inventory.lookup import open_inventory
-    from sdk.settings import read_settings
 
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
@@ -54,7 +43,6 @@ def device_progress(
 ) -> contextlib.AbstractContextManager[Callable[[str], None]]:
     """Show progress with a device; show nothing if its password will be asked for."""
     from devices.remote_place import PasswordSource, SshAddress
-    from sdk.output import show_progress
 
     address = device.place.address
     asks = isinstance(address, SshAddress) and address.password_source is PasswordSource.PROMPT
@@ -71,11 +59,11 @@ InventoryOption = Annotated[
 ]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="A device of the inventory.", autocompletion=complete_device_names),
+    typer.Argument(metavar="NAME", help="A device of the inventory.", autocompletion=COMPLETIONS["inventory"]),
 ]
 NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="NAME...", help="Devices of the inventory, or label:LABEL.", autocompletion=complete_device_names
+        metavar="NAME...", help="Devices of the inventory, or label:LABEL.", autocompletion=COMPLETIONS["inventory"]
     ),
 ]

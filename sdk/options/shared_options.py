@@ -1,53 +1,31 @@
-"""Options that several commands share, with their shell completion."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-
-def complete_target_names(incomplete: str) -> list[str]:
-    """Return the names of the profiles that start with `incomplete`, for the shell; never an error."""
-    from sdk.settings import read_settings
-    from targets.errors import SdkError
-    from targets.profile.loader import profile_names
-
-    try:
-        return [name for name in profile_names(read_settings().profile_folder) if name.startswith(incomplete)]
-    except SdkError:
-        return []
+from autotune_loop.specification.options import DeviceOptions, FarmOptions
+from sdk.options.autotune_options import GeneratorOptions
+from sdk.options.completion import COMPLETIONS
+from targets.values.options import option_of
 
 
-def complete_weights_names(incomplete: str) -> list[str]:
-    """Return the names of the weights that start with `incomplete`, for the shell; never an error."""
-    from sdk.select.named_weights import open_registry
-    from sdk.settings import read_settings
-    from targets.errors import SdkError
+def declared(kind: type[Any], keyword: str, **changes: Any) -> Any:
+    """Return an option of `sdk autotune` as one of another command.
 
-    try:
-        names = ["baseline", *open_registry(read_settings()).names()]
-    except (SdkError, OSError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    Args:
+        kind: the dataclass that declares it.
+        changes: what differs, as for `typer.Option`.
+    """
+    facts = option_of(kind, keyword).facts
+    details = {"metavar": facts.metavar, "help": facts.help, "autocompletion": COMPLETIONS.get(facts.complete)}
+    return typer.Option(*facts.flags, **{**details, **changes})
 
-
-HEXAGON_SDK_HELP = (
-    "Qualcomm's Hexagon SDK, for its compiler, its simulator and phones' DSPs; HEXAGON_SDK_ROOT by default."
-)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-TargetOption = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="PROFILE",
-        help="Name or path of a target profile; `sdk targets` lists them.",
-        autocompletion=complete_target_names,
-    ),
-]
 GeneratorArgument = Annotated[
     str | None,
     typer.Argument(
@@ -55,11 +33,18 @@ GeneratorArgument = Annotated[
         help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml.",
     ),
 ]
-ParameterOption = Annotated[
-    list[str] | None,
-    typer.Option("--parameter", "-p", metavar="KEY=VALUE", help="A generator parameter; repeat for more."),
+ParameterOption = Annotated[list[str] | None, declared(GeneratorOptions, "parameters")]
+HexagonSdkOption = Annotated[Path | None, declared(DeviceOptions, "hexagon_sdk_root")]
+SchedulerOption = Annotated[
+    str | None,
+    declared(
+        FarmOptions,
+        "scheduler",
+        help="The farm: tls://HOST:8786; without it SDK_SCHEDULER, or the one that sdk.toml names.",
+    ),
 ]
-HexagonSdkOption = Annotated[
-    Path | None,
-    typer.Option("--hexagon-sdk-root", metavar="FOLDER", help=HEXAGON_SDK_HELP),
+CertificatesOption = Annotated[Path | None, declared(FarmOptions, "farm_certificates")]
+PlainOption = Annotated[
+    bool,
+    typer.Option("--plain", help="Allow tcp:// beyond this machine: anyone who reaches a port can run programs there."),
 ]

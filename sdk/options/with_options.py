@@ -44,7 +44,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of its parameters that are dataclasses of options, or `Annotated[Given, Takes(…)]`."""
     parameters = inspect.signature(command, eval_str=True).parameters
     taken = {name: list(_taken(parameter.annotation)) for name, parameter in parameters.items()}
-    shown = [inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    own_context = next((name for name, each in parameters.items() if each.annotation is typer.Context), None)
+    shown = []
+    if own_context is None:
+        shown.append(inspect.Parameter(_CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     for name, parameter in parameters.items():
         if taken[name]:
             shown += [_typer_parameter(option) for option in taken[name]]
@@ -53,7 +56,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**typed: Any) -> None:
-        context = typed.pop(_CONTEXT)
+        context = typed[own_context or _CONTEXT]
         explicit = {name for name in typed if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
         arguments: dict[str, Any] = {}
         for name, parameter in parameters.items():

@@ -1,4 +1,4 @@
-"""The messages of libraries while a service runs: one line each, on standard error."""
+"""The log of a service on standard output, and the messages of libraries on standard error: one line each."""
 
 from __future__ import annotations
 
@@ -50,3 +50,8 @@ def log_to_stderr() -> None:
         logger.handlers[:] = [handler]
         logger.setLevel(logging.WARNING)
         logger.propagate = False
+
+
+def log_line(text: str) -> None:
+    """Print one line of a service's log at once."""
+    print(f"{text}\n", end="", flush=True)

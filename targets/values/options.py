@@ -128,7 +128,6 @@ def options_of(kind: type[Any]) -> tuple[DeclaredOption, ...]:
     return tuple(_walk(kind, ()))
 
 
-@cache
 def option_of(kind: type[Any], keyword: str) -> DeclaredOption:
     """Return the option with a keyword; raises KeyError where there is none."""
     return {option.keyword: option for option in options_of(kind)}[keyword]

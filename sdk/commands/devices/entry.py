@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,10 +18,13 @@ from sdk.options.devices_options import (
     device_progress,
     open_chosen_inventory,
 )
-from sdk.options.shared_options import JsonOption, complete_target_names
+from sdk.options.shared_options import JsonOption
+from sdk.options.with_options import Given, Takes, with_options
 from sdk.output import print_json
 from sdk.settings import read_settings
 from targets.errors import DeviceError, UsageError
+from targets.values.options import Option
+from targets.values.records import plain
 
 if TYPE_CHECKING:
     from devices.health.probe import DeviceProbe
@@ -28,58 +32,60 @@ if TYPE_CHECKING:
     from sdk.settings import Settings
 
 
-_NewName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the new device.")]
-_Ssh = Annotated[
-    str | None, typer.Option("--ssh", metavar="ADDRESS", help="user@host:port, or a Host of ~/.ssh/config.")
-]
-_Adb = Annotated[str | None, typer.Option("--adb", metavar="ADDRESS", help="host:port of an Android device.")]
-_Usb = Annotated[bool, typer.Option("--usb", help="An Android device on a USB cable.")]
-_Serial = Annotated[str | None, typer.Option("--serial", help="Serial number of the Android device.")]
-_Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="PROFILE",
-        help="Its target profile. [default: from the probe]",
-        autocompletion=complete_target_names,
-    ),
-]
-_Labels = Annotated[list[str] | None, typer.Option("--label", help="A label. Repeatable.")]
-_IdentityFile = Annotated[
-    str | None, typer.Option("--identity-file", metavar="FILE", help="The private key to log in with.")
-]
-_Jumps = Annotated[
-    list[str] | None,
-    typer.Option("--jump", metavar="HOST", help="An SSH host to connect through. Repeatable, outermost first."),
-]
-_Password = Annotated[
-    str | None, typer.Option("--password", metavar="SOURCE", help="prompt or keyring, if keys are not enough.")
-]
-_Cores = Annotated[
-    str | None, typer.Option("--cores", metavar="LIST", help="Cores to time on, such as 2-3,6. [default: all]")
-]
-_Slots = Annotated[int | None, typer.Option("--slots", help="Kernels timed at once, each on its share of the cores.")]
-_Folder = Annotated[str | None, typer.Option("--folder", metavar="PATH", help="The folder to work in on the device.")]
-_Probe = Annotated[bool, typer.Option("--probe/--no-probe", help="Connect and probe it first.")]
+def _key_path(text: str) -> str:
+    """Return a key's path that is valid in every folder."""
+    return text if text.startswith("~/") else str(Path(text).absolute())
 
 
+@dataclass(frozen=True)
+class NewDevice:
+    """How a new device is reached, and the keys of its entry, by their names."""
+
+    ssh: Annotated[
+        str | None, Option("--ssh", metavar="ADDRESS", help="user@host:port, or a Host of ~/.ssh/config.")
+    ] = None
+    adb: Annotated[str | None, Option("--adb", metavar="ADDRESS", help="host:port of an Android device.")] = None
+    usb: Annotated[bool, Option("--usb", help="An Android device on a USB cable.")] = False
+    serial: Annotated[str | None, Option("--serial", help="Serial number of the Android device.")] = None
+    profile: Annotated[
+        str | None,
+        Option(
+            "--target",
+            "-t",
+            metavar="PROFILE",
+            help="Its target profile. [default: from the probe]",
+            complete="targets",
+        ),
+    ] = None
+    labels: Annotated[tuple[str, ...], Option("--label", help="A label. Repeatable.")] = ()
+    identity_file: Annotated[
+        str | None,
+        Option("--identity-file", metavar="FILE", help="The private key to log in with.", parse=_key_path),
+    ] = None
+    jump: Annotated[
+        tuple[str, ...],
+        Option("--jump", metavar="HOST", help="An SSH host to connect through. Repeatable, outermost first."),
+    ] = ()
+    password: Annotated[
+        str | None, Option("--password", metavar="SOURCE", help="prompt or keyring, if keys are not enough.")
+    ] = None
+    cores: Annotated[
+        str | None, Option("--cores", metavar="LIST", help="Cores to time on, such as 2-3,6. [default: all]")
+    ] = None
+    slots: Annotated[int | None, Option("--slots", help="Kernels timed at once, each on its share of the cores.")] = (
+        None
+    )
+    folder: Annotated[str | None, Option("--folder", metavar="PATH", help="The folder to work in on the device.")] = (
+        None
+    )
+
+
+@with_options
 def add(
     context: typer.Context,
-    name: _NewName,
-    ssh: _Ssh = None,
-    adb: _Adb = None,
-    usb: _Usb = False,
-    serial: _Serial = None,
-    target: _Target = None,
-    label: _Labels = None,
-    identity_file: _IdentityFile = None,
-    jump: _Jumps = None,
-    password: _Password = None,
-    cores: _Cores = None,
-    slots: _Slots = None,
-    folder: _Folder = None,
-    probe: _Probe = True,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new device.")],
+    typed: Annotated[Given, Takes(NewDevice)],
+    probe: Annotated[bool, typer.Option("--probe/--no-probe", help="Connect and probe it first.")] = True,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,35 +95,23 @@ def add(
     """
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
-    fields: dict[str, object] = {
-        "profile": target,
-        **_transport_fields(ssh, adb, usb, serial),
-        "identity_file": _key_path(identity_file),
-        "jump": jump,
-        "password": password,
-        "labels": label,
-        "slots": slots,
-        "cores": cores,
-        "folder": folder,
-    }
-    file, device = _checked(name, {key: value for key, value in fields.items() if value is not None}, given, settings)
-    if target is None and not probe:
+    file, device = _checked(name, _fields(typed.values), given, settings)
+    if "profile" not in typed.values and not probe:
         raise UsageError("Without a probe the device's profile is not known.", next_step="Name it with --target.")
     found = _probe(device, settings, as_json) if probe else None
-    device = device if found is None else _with_probe(device, found, target, settings)
+    device = device if found is None else _with_probe(device, found, "profile" in typed.values, settings)
     _write(file, device, found, as_json)
 
 
-def _transport_fields(ssh: str | None, adb: str | None, usb: bool, serial: str | None) -> dict[str, object]:
-    if sum((ssh is not None, adb is not None, usb)) != 1:
+def _fields(typed: Mapping[str, Any]) -> dict[str, object]:
+    """The keys of the entry."""
+    ways = [way for way in ("ssh", "adb", "usb") if way in typed]
+    if len(ways) != 1:
         raise UsageError("A device is reached in one way.", next_step="Give one of --ssh, --adb and --usb.")
-    fields: dict[str, object] = {"transport": "adb" if ssh is None else "ssh", "address": ssh or adb, "serial": serial}
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _key_path(text: str | None) -> str | None:
-    """Return a key's path that is valid in every folder."""
-    return text if text is None or text.startswith("~/") else str(Path(text).absolute())
+    (way,) = ways
+    fields = {key: plain(value) for key, value in typed.items() if key != way}
+    fields["transport"] = "ssh" if way == "ssh" else "adb"
+    return fields if way == "usb" else {**fields, "address": typed[way]}
 
 
 def _checked(
@@ -147,16 +141,19 @@ def _probe(device: InventoryDevice, settings: Settings, quiet: bool) -> DevicePr
         return reached.probe()
 
 
-def _with_probe(device: InventoryDevice, found: DeviceProbe, target: str | None, settings: Settings) -> InventoryDevice:
+def _with_probe(device: InventoryDevice, found: DeviceProbe, has_profile: bool, settings: Settings) -> InventoryDevice:
     from sdk.inventory.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
     from targets.profile.loader import load_profile, profile_names
 
     check_cores(device, found)
-    if target is not None:
-        check_profile(target, load_profile(target, settings.profile_folder).halide_target, found)
+    name = device.profile_name
+    if has_profile:
+        check_profile(name, load_profile(name, settings.profile_folder).halide_target, found)
+    else:
+        name = guess_profile(found, profile_names(settings.profile_folder))
     return replace(
         device,
-        profile_name=target or guess_profile(found, profile_names(settings.profile_folder)),
+        profile_name=name,
         emulated=found.emulated,
         machine=machine_of(found, device.place.cores),
         probed=facts_of(found, iso_text(time.time())),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.farm_options import CertificatesOption, PlainOption
+from sdk.options.shared_options import CertificatesOption, PlainOption
 from sdk.service.interrupts import stop_on_interrupt
 from sdk.settings import read_settings
 from targets.process.stop_signal import StopSignal
@@ -26,9 +26,8 @@ def scheduler(
     Example: sdk farm scheduler --listen tls://:8786
     """
     from autotune_loop.farm.address import farm_address
-    from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import tls_files
-    from sdk.service.service_log import log_to_stderr
+    from sdk.service.service_log import log_line, log_to_stderr
 
     address = farm_address(listen, tls_files(certificates, read_settings()), allow_plain=plain)
     stop = StopSignal()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
-from sdk.options.shared_options import JsonOption
+from sdk.options.shared_options import CertificatesOption, JsonOption, PlainOption, SchedulerOption
 from sdk.output import make_console, print_json
 from sdk.settings import read_settings
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sdk.options.devices_options import InventoryOption
-from sdk.options.farm_options import CertificatesOption, PlainOption, SchedulerOption
+from sdk.options.shared_options import CertificatesOption, PlainOption, SchedulerOption
 from sdk.service.interrupts import stop_on_interrupt
 from sdk.settings import read_settings
 from targets.process.stop_signal import StopSignal
@@ -34,10 +34,9 @@ def worker(
     Example: sdk farm worker --inventory devices.toml --scheduler tls://lab1:8786
     """
     from sdk.inventory.lookup import open_inventory
-    from sdk.options.farm_options import log_line
     from sdk.select.farm_choice import choose_farm
     from sdk.service.farm_worker import open_farm_worker
-    from sdk.service.service_log import log_to_stderr
+    from sdk.service.service_log import log_line, log_to_stderr
 
     settings = read_settings()
     address = choose_farm(scheduler, certificates, settings, allow_plain=plain)
