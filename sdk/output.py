@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ _WIDTH_WITHOUT_TERMINAL = 160
 def print_json(value: object) -> None:
     """Print one JSON document."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path, relative to the current folder if it is inside it."""
+    path, here = Path(path), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def make_console() -> Console:

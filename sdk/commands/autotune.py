@@ -44,14 +44,14 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
         return
     from autotune_loop.run.result import Outcome
     from sdk.commands.autotune_follow_up import follow_up
-    from sdk.display.display import choose_display
+    from sdk.display.display import STOPPING, choose_display
     from sdk.display.guarded_display import GuardedDisplay
 
     tune = _prepare(values, command)
     display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain)
     stop = StopSignal()
     guarded = GuardedDisplay(display, stop)
-    with stop_on_interrupt(stop, guarded.stopping), contextlib.closing(guarded):
+    with stop_on_interrupt(stop, lambda: guarded.listen(STOPPING)), contextlib.closing(guarded):
         result = tune(listen=guarded.listen, stop=stop)
     guarded.raise_trouble()
     display.finish(result, follow_up(result))

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Protocol
 
-from autotune_loop.events import Event
+from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
 from targets.errors import UsageError
 
-STOPPING_MESSAGE = "stopping; press Ctrl-C again to stop at once"
-
-
-@dataclass(frozen=True)
-class FollowUp:
-    """Command lines for a shell.
-
-    Attributes:
-        build: builds with the winner of each argument set, in their order; None for a set without a winner.
-        resume: continues the run; None if that would find nothing new.
-        look: shows the run; None if nothing was timed.
-        ship: writes the winners with their provenance; None if there are none.
-    """
-
-    build: tuple[str | None, ...]
-    resume: str | None
-    look: str | None = None
-    ship: str | None = None
+# Shown when the user has asked the run to end.
+STOPPING = Notice("stopping; press Ctrl-C again to stop at once")
+# Command lines for a shell, by what they are for.
+FollowUp = Mapping[str, str]
+RESUME_IT = "resume it"
 
 
 class Display(Protocol):
-    """Shows a run as it happens, then its result. `listen` and `stopping` are called from several threads."""
+    """Shows a run as it happens, then its result."""
 
     def listen(self, event: Event) -> None:
-        """Show one event."""
-
-    def stopping(self) -> None:
-        """Say that the run is stopping, and how to stop it at once."""
+        """Show one event; called from several threads."""
 
     def close(self) -> None:
         """Give the terminal back, so that other output prints cleanly; may be called again."""

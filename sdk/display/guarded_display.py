@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 
 from autotune_loop.events import Event
 from sdk.display.display import Display
@@ -20,7 +19,6 @@ class GuardedDisplay:
     def __init__(self, display: Display, stop: StopSignal) -> None:
         self._display = display
         self._stop = stop
-        self._lock = threading.Lock()
         self._trouble: OSError | None = None
 
     def listen(self, event: Event) -> None:
@@ -29,15 +27,8 @@ class GuardedDisplay:
             try:
                 self._display.listen(event)
             except OSError as error:
-                self._fail(error)
-
-    def stopping(self) -> None:
-        """See `Display.stopping`; never raises."""
-        if self._trouble is None:
-            try:
-                self._display.stopping()
-            except OSError as error:
-                self._fail(error)
+                self._trouble = error
+                self._stop.set()
 
     def close(self) -> None:
         """See `Display.close`; never raises."""
@@ -58,8 +49,3 @@ class GuardedDisplay:
                 f"Standard output cannot be written: {self._trouble.strerror}. The run was stopped.",
                 next_step="Everything measured is saved: continue with --resume.",
             ) from self._trouble
-
-    def _fail(self, error: OSError) -> None:
-        with self._lock:
-            self._trouble = self._trouble or error
-        self._stop.set()

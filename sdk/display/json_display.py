@@ -6,9 +6,9 @@ import json
 import sys
 import threading
 
-from autotune_loop.events import Event, Notice, event_to_dict
+from autotune_loop.events import Event, event_to_dict
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING_MESSAGE, FollowUp
+from sdk.display.display import RESUME_IT, FollowUp
 
 
 class JsonDisplay:
@@ -27,16 +27,12 @@ class JsonDisplay:
         if not self._result_only:
             self._write(event_to_dict(event))
 
-    def stopping(self) -> None:
-        """See `Display.stopping`."""
-        self.listen(Notice(STOPPING_MESSAGE))
-
     def close(self) -> None:
         """See `Display.close`."""
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """See `Display.finish`."""
-        self._write({"event": "result", **result.to_dict(), "resume_command": follow_up.resume})
+        self._write({"event": "result", **result.to_dict(), "resume_command": follow_up.get(RESUME_IT)})
 
     def _write(self, value: dict[str, object]) -> None:
         line = json.dumps(value) + "\n"

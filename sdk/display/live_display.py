@@ -17,7 +17,7 @@ from rich.live import Live
 
 from autotune_loop.events import Event, Notice, RunStarted
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING_MESSAGE, FollowUp
+from sdk.display.display import STOPPING, FollowUp
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
 from sdk.display.summary import print_summary
@@ -55,6 +55,8 @@ class LiveDisplay:
         """See `Display.listen`."""
         with self._lock:
             self._progress.add(event)
+            if event == STOPPING and self._progress.started is None:
+                self._console.print(STOPPING.text)
             if isinstance(event, Notice) and event.warning:
                 self._warnings.append(event.text)
             if isinstance(event, RunStarted) and event.resumed:
@@ -62,14 +64,6 @@ class LiveDisplay:
         if isinstance(event, RunStarted):
             self._drawing.enter_context(no_keyboard_echo())
             self._drawing.enter_context(self._live)
-
-    def stopping(self) -> None:
-        """See `Display.stopping`."""
-        with self._lock:
-            self._progress.stopping = True
-            drawn = self._progress.started is not None
-        if not drawn:
-            self._console.print(STOPPING_MESSAGE)
 
     def close(self) -> None:
         """See `Display.close`; the warnings stay on the screen."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -11,12 +9,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune_loop.events import RunStarted, Trained
+from autotune_loop.events import Notice, RunStarted, Trained
 from devices.device import Clock
-from sdk.display.display import STOPPING_MESSAGE
+from sdk.display.display import STOPPING
 from sdk.display.event_lines import clock_message
 from sdk.display.quantities import clock_text, count_text, share_text, speed_up_text, time_text
-from sdk.display.run_progress import BatchRecord, RunProgress, ShownNotice, StageProgress, Standing
+from sdk.display.run_progress import BatchRecord, RunProgress, StageProgress, Standing
+from sdk.output import shown_path
 
 _LABEL_WIDTH = 10
 _BAR_NOTE_WIDTH = 26
@@ -63,7 +62,7 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
 
 def _subtitle(progress: RunProgress) -> Text:
     if progress.stopping:
-        return Text(STOPPING_MESSAGE, style="bold yellow")
+        return Text(STOPPING.text, style="bold yellow")
     return Text("Ctrl-C stops the run and keeps the best")
 
 
@@ -72,7 +71,7 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
     clock = Text(f" {clock_message(started.clock)} ", "bold black on yellow" if emulated else "")
     threads = count_text(started.parallelism, started.parallel_unit)
     device = _line("device", f"{started.device}, {threads},").append_text(clock)
-    folder = _line("folder", _shortened(_shown(started.run_folder), width - _LABEL_WIDTH))
+    folder = _line("folder", _shortened(shown_path(started.run_folder), width - _LABEL_WIDTH))
     stage = progress.stages.get("play-off") or progress.stages.get("measure")
     round_index = stage.round_index if stage is not None else 0
     round_text = _line("round", str(_shown_round(progress, round_index)), "bold")
@@ -85,7 +84,7 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
 
 
 def _shown_round(progress: RunProgress, round_index: int) -> int:
-    newest = progress.batches[-1].round_index if progress.batches else 0
+    newest = progress.batches[-1].done.round_index if progress.batches else 0
     return max(round_index, newest) + 1
 
 
@@ -202,25 +201,25 @@ def _history(progress: RunProgress, started: RunStarted, rows: int) -> Renderabl
 
 
 def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
-    name = f"{batch.round_index + 1}"
+    name = f"{batch.done.round_index + 1}"
     if started.length.tasks > 1:
-        name += f" set {batch.task_index + 1}"
+        name += f" set {batch.done.task_index + 1}"
     best, median = ("" if value is None else time_text(value) for value in (batch.best_ms, batch.median_ms))
     correlation = "" if batch.rank_correlation is None else f"{batch.rank_correlation:.2f}"
-    counts = [str(batch.measured), str(batch.failed)]
+    counts = [str(batch.done.measured), str(batch.done.failed)]
     return [name, *counts, best, median, correlation, clock_text(batch.duration_s)]
 
 
 def _notices(progress: RunProgress, rows: int, width: int) -> list[RenderableType]:
     shown: list[RenderableType] = []
-    for notice in list(progress.notices)[-rows:] if rows else []:
-        shown.append(_notice(notice, width))
+    for at_s, notice in list(progress.notices)[-rows:] if rows else []:
+        shown.append(_notice(at_s, notice, width))
     return shown + [Text()] * (rows - len(shown))
 
 
-def _notice(notice: ShownNotice, width: int) -> Text:
+def _notice(at_s: float, notice: Notice, width: int) -> Text:
     line = Text.assemble(
-        (f"{clock_text(notice.at_s):{_LABEL_WIDTH}}", "dim"),
+        (f"{clock_text(at_s):{_LABEL_WIDTH}}", "dim"),
         (" ".join(notice.text.split()), "yellow" if notice.warning else ""),
     )
     line.truncate(width, overflow="ellipsis")
@@ -238,11 +237,6 @@ def _sides(left: Text, right: Text) -> Table:
     table.add_column(no_wrap=True, justify="right")
     table.add_row(left, right)
     return table
-
-
-def _shown(folder: str) -> str:
-    path, here = Path(folder), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else folder
 
 
 def _shortened(text: str, width: int) -> str:

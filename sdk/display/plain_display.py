@@ -8,7 +8,7 @@ import time
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING_MESSAGE, FollowUp
+from sdk.display.display import STOPPING, FollowUp
 from sdk.display.event_lines import event_lines
 from sdk.display.quantities import clock_text
 from sdk.display.run_progress import RunProgress
@@ -35,16 +35,8 @@ class PlainDisplay:
             self._progress.add(event)
             if not self._quiet:
                 self._write(event_lines(event, self._progress))
-            elif isinstance(event, Notice) and event.warning:
-                sys.stderr.write(f"warning: {event.text}\n")
-
-    def stopping(self) -> None:
-        """See `Display.stopping`."""
-        with self._lock:
-            if self._quiet:
-                sys.stderr.write(f"{STOPPING_MESSAGE}\n")
-            else:
-                self._write([STOPPING_MESSAGE])
+            elif event == STOPPING or (isinstance(event, Notice) and event.warning):
+                sys.stderr.writelines(f"{line}\n" for line in event_lines(event, self._progress))
 
     def close(self) -> None:
         """See `Display.close`."""

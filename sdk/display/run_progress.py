@@ -23,6 +23,7 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
+from sdk.display.display import STOPPING
 
 
 @dataclass(frozen=True)
@@ -56,27 +57,16 @@ class BatchRecord:
     """A batch that is done.
 
     Attributes:
+        done: what the run says of it.
         rank_correlation: Spearman's, of predicted with measured times; None with too few samples.
         duration_s: since the batch before it was done, or since the run started.
     """
 
-    round_index: int
-    task_index: int
-    measured: int
-    failed: int
+    done: BatchDone
     best_ms: float | None
     median_ms: float | None
     rank_correlation: float | None
     duration_s: float
-
-
-@dataclass(frozen=True)
-class ShownNotice:
-    """A notice, and when it came in seconds since the start."""
-
-    at_s: float
-    text: str
-    warning: bool
 
 
 _NOTICES_KEPT = 50
@@ -104,6 +94,7 @@ class RunProgress:
         standings: by argument set.
         batches: those that are done, in order.
         training: the newest.
+        notices: the newest, each with the seconds since the start at which it came.
         failures: count by 'stage: reason'.
         timed: schedules timed since the start; `timed_before` were already in a resumed folder.
         stopping: the user has asked the run to end.
@@ -120,7 +111,7 @@ class RunProgress:
         self.batches: list[BatchRecord] = []
         self.training: Trained | None = None
         self.failures: Counter[str] = Counter()
-        self.notices: deque[ShownNotice] = deque(maxlen=_NOTICES_KEPT)
+        self.notices: deque[tuple[float, Notice]] = deque(maxlen=_NOTICES_KEPT)
         self.timed = 0
         self.timed_before = 0
         self.stopping = False
@@ -140,8 +131,10 @@ class RunProgress:
         match event:
             case RunStarted():
                 self.started = event
+            case Notice() if event == STOPPING:
+                self.stopping = True
             case Notice():
-                self.add_notice(event.text, event.warning)
+                self._add_notice(event)
             case SearchProgress():
                 note = f"{event.duplicates} seen before" if event.duplicates else ""
                 self._set("search", event.round_index, event.task_index, event.sampled, event.wanted, note)
@@ -160,16 +153,12 @@ class RunProgress:
             case BatchDone():
                 self._batch_done(event)
             case DeviceChanged():
-                self.add_notice(event.text, warning=event.state != "in service")
+                self._add_notice(Notice(event.text, warning=event.state != "in service"))
             case FarmQueue():
-                self.add_notice(event.text)
+                self._add_notice(Notice(event.text))
             case PlayOff():
                 note = f"{event.contenders} schedules in turns"
                 self._set("play-off", 0, event.task_index, event.turn - 1, event.turns, note)
-
-    def add_notice(self, text: str, warning: bool = False) -> None:
-        """Add a message for the user."""
-        self.notices.append(ShownNotice(self.elapsed_s, text, warning))
 
     def add_earlier(self, rows: Sequence[Measured]) -> None:
         """Add what was timed in the folder before this run resumed it."""
@@ -207,8 +196,11 @@ class RunProgress:
         first, last = self._batch_ends_s[0], self._batch_ends_s[-1]
         count = len(self._batch_ends_s)
         pace_s = (last - first) / (count - 1) if count > 1 else first
-        total = (started.length.rounds - self.batches[0].round_index) * started.length.tasks
+        total = (started.length.rounds - self.batches[0].done.round_index) * started.length.tasks
         return max(0.0, pace_s * (total - count) - (self.elapsed_s - last))
+
+    def _add_notice(self, notice: Notice) -> None:
+        self.notices.append((self.elapsed_s, notice))
 
     def _set(self, stage: str, round_index: int, task_index: int, done: int, wanted: int, note: str = "") -> None:
         self.stages[stage] = StageProgress(round_index, task_index, done, wanted, note)
@@ -258,10 +250,7 @@ class RunProgress:
         batch = self._batch(event.round_index, event.task_index)
         measured_ms = batch.measured_ms
         record = BatchRecord(
-            round_index=event.round_index,
-            task_index=event.task_index,
-            measured=event.measured,
-            failed=event.failed,
+            done=event,
             best_ms=min(measured_ms, default=None),
             median_ms=statistics.median(measured_ms) if measured_ms else None,
             rank_correlation=_spearman(batch),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune_loop.run.result import DeviceUse, Outcome, ScheduleTime, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
+from sdk.output import make_console, shown_path
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,8 +33,6 @@ def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: f
     Raises:
         OSError: standard output cannot be written.
     """
-    from sdk.output import make_console
-
     console = make_console()
     for line in _lines(result, follow_up, samples_per_minute):
         # Never wrapped, so that paths and commands can be copied.
@@ -59,12 +57,8 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
             yield Text(f"{name}: {values or 'the defaults'}", style="bold")
         yield from _tuned_lines(tuned, Clock(result.clock).label)
     yield from _run_lines(result, samples_per_minute)
-    for index, command in enumerate(follow_up.build):
-        if command is not None:
-            yield _row("use it" if len(follow_up.build) == 1 else f"use set {index + 1}", command, "cyan")
-    for label, then in (("look at it", follow_up.look), ("ship it", follow_up.ship), ("resume it", follow_up.resume)):
-        if then is not None:
-            yield _row(label, then, "cyan")
+    for label, command in follow_up.items():
+        yield _row(label, command, "cyan")
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
@@ -84,7 +78,7 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     if tuned.verdict is not None:
         yield _row("play-off", tuned.verdict.message)
     yield from _device_lines(tuned, label)
-    yield _row("header", _shown(tuned.header))
+    yield _row("header", shown_path(tuned.header))
 
 
 def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
@@ -117,7 +111,7 @@ def _timed(time: ScheduleTime, label: str) -> str:
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
-    yield _row("weights", _shown(result.weights))
+    yield _row("weights", shown_path(result.weights))
     rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
     rounds, timed = count_text(result.totals.rounds, "round"), count_text(result.totals.samples_timed, "schedule")
     yield _row("timed", f"{timed} in {rounds}{rate}")
@@ -145,9 +139,3 @@ def _row(label: str, text: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text.assemble((f"  {label:{_LABEL_WIDTH}}", "dim"), (text, style))
-
-
-def _shown(path: Path) -> str:
-    """Return the path, relative to the current folder if it is inside it."""
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

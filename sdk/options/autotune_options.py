@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
 from sdk.options.argument_sets import parse_argument_sets
+from sdk.output import shown_path
 from sdk.project.file import FILE_NAME, Project
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
@@ -187,7 +187,7 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
     for entry in wanted:
         text = entry.argument_sets if sets is None else sets
         spec = GeneratorSpec(
-            generator=_from_here(entry.generator),
+            generator=shown_path(entry.generator),
             parameters=(*entry.parameters, *parameters),
             argsets=((),) if text is None else parse_argument_sets(text),
             function_name=name or entry.function_name,
@@ -195,9 +195,3 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
         )
         specs.append(spec)
     return tuple(specs)
-
-
-def _from_here(generator: str) -> str:
-    """A path below the current folder, or beside it, as a user would write it."""
-    here = Path.cwd()
-    return os.path.relpath(generator, here) if Path(generator).is_relative_to(here) else generator

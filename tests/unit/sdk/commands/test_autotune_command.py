@@ -373,7 +373,7 @@ def test_a_run_of_an_older_version_is_refused_in_one_message(run: Path, capsys: 
 
 def next_lines(folder: Path, **changes: Any) -> tuple[str | None, str | None]:
     lines = follow_up(replace(RESULT, run_folder=folder, **changes))
-    return lines.build[0], lines.resume
+    return lines.get("use it"), lines.get("resume it")
 
 
 def test_how_to_go_on(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

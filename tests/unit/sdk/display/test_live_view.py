@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from autotune_loop.events import Event, Notice, SampleMeasured
+from sdk.display.display import STOPPING
 from sdk.display.live_display import LiveDisplay
 from sdk.display.live_view import live_view
 from sdk.display.run_progress import RunProgress
@@ -80,7 +81,7 @@ def test_a_default_that_leads() -> None:
 
 def test_stopping_is_said_in_the_frame() -> None:
     progress = progress_after(run_events())
-    progress.stopping = True
+    progress.add(STOPPING)
     assert "stopping; press Ctrl-C again to stop at once" in picture(progress)[-1]
 
 
@@ -112,10 +113,10 @@ def test_a_display_draws_and_leaves_only_the_warnings() -> None:
     out = io.StringIO()
     display = LiveDisplay(Console(file=out, force_terminal=True, width=80, height=24))
     display.close()
-    display.stopping()
+    display.listen(STOPPING)
     for event in run_events():
         display.listen(event)
-    display.stopping()
+    display.listen(STOPPING)
     display.close()
     display.close()
     text = out.getvalue()

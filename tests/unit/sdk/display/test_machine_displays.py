@@ -9,7 +9,7 @@ import pytest
 
 from autotune_loop.events import Event, event_to_dict
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import FollowUp, choose_display
+from sdk.display.display import STOPPING, FollowUp, choose_display
 from sdk.display.guarded_display import GuardedDisplay
 from sdk.display.json_display import JsonDisplay
 from sdk.display.live_display import LiveDisplay
@@ -18,14 +18,14 @@ from targets.errors import SdkError, UsageError
 from targets.process.stop_signal import StopSignal
 from tests.unit.sdk.display.recorded_run import RESULT, STARTED, run_events
 
-NEXT = FollowUp(build=(None,), resume=None)
+NEXT: FollowUp = {}
 
 
 def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     display = JsonDisplay(result_only=False)
     for event in run_events():
         display.listen(event)
-    display.stopping()
+    display.listen(STOPPING)
     display.close()
     display.finish(RESULT, NEXT)
     *events, result = (json.loads(line) for line in capsys.readouterr().out.splitlines())
@@ -41,7 +41,7 @@ def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_json_result_alone(capsys: pytest.CaptureFixture[str]) -> None:
     display = JsonDisplay(result_only=True)
     display.listen(STARTED)
-    display.stopping()
+    display.listen(STOPPING)
     display.finish(RESULT, NEXT)
     assert json.loads(capsys.readouterr().out)["event"] == "result"
 
@@ -50,7 +50,7 @@ def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     display = PlainDisplay(quiet=True)
     for event in run_events():
         display.listen(event)
-    display.stopping()
+    display.listen(STOPPING)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert [line.split(":")[0] for line in captured.err.splitlines()] == [
@@ -101,10 +101,6 @@ class Broken:
         self.calls += 1
         raise self.error
 
-    def stopping(self) -> None:
-        self.calls += 1
-        raise self.error
-
     def close(self) -> None:
         raise self.error
 
@@ -119,7 +115,7 @@ def test_a_reader_that_goes_away_ends_the_run_in_order() -> None:
     guarded.listen(STARTED)
     assert stop.is_set()
     guarded.listen(STARTED)
-    guarded.stopping()
+    guarded.listen(STOPPING)
     guarded.close()
     assert broken.calls == 1
     with pytest.raises(BrokenPipeError):
@@ -128,6 +124,6 @@ def test_a_reader_that_goes_away_ends_the_run_in_order() -> None:
 
 def test_a_full_disk_is_told_in_one_message() -> None:
     guarded = GuardedDisplay(Broken(OSError(28, "No space left on device")), StopSignal())
-    guarded.stopping()
+    guarded.listen(STOPPING)
     with pytest.raises(SdkError, match="cannot be written: No space left on device.*--resume"):
         guarded.raise_trouble()

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from autotune_loop.events import BatchDone, BestImproved, Notice, SampleMeasured
+from sdk.display.display import STOPPING
 from sdk.display.event_lines import event_lines
 from sdk.display.plain_display import PlainDisplay
 from sdk.display.run_progress import RunProgress
@@ -73,7 +74,7 @@ def test_every_line_has_the_time_in_front(capsys: pytest.CaptureFixture[str]) ->
     display = PlainDisplay()
     for event in [*run_events(), Notice("one\ntwo")]:
         display.listen(event)
-    display.stopping()
+    display.listen(STOPPING)
     display.close()
     lines = capsys.readouterr().out.splitlines()
     assert all(re.fullmatch(r" +\d:\d\d  \S.*", line) for line in lines)

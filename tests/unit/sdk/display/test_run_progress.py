@@ -24,13 +24,13 @@ def test_stages_standings_and_failures() -> None:
     assert progress.failures == {"search: timed out": 2, "measure: crashed": 1}
     assert progress.timed == 3
     assert progress.training is not None and not progress.training.accepted
-    (notice,) = progress.notices
-    assert (notice.at_s, notice.warning) == (2.0, True)
+    ((at_s, notice),) = progress.notices
+    assert (at_s, notice.warning) == (2.0, True)
 
 
 def test_the_record_of_a_batch() -> None:
     (record,) = progress_after(run_events()).batches
-    assert (record.measured, record.failed, record.best_ms, record.median_ms) == (3, 1, 4.0, 8.0)
+    assert (record.done.measured, record.done.failed, record.best_ms, record.median_ms) == (3, 1, 4.0, 8.0)
     assert record.duration_s == 16.0
     # Predicted 3, 1, 2 against 8, 4, 16: one of three ranks agrees.
     assert record.rank_correlation == pytest.approx(0.5)

@@ -9,13 +9,16 @@ import pytest
 
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.run.result import Outcome, ScheduleTime, TunedSchedule, TuneResult
-from sdk.display.display import FollowUp
+from sdk.display.display import RESUME_IT
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
-NEXT = FollowUp(
-    build=("sdk build blur.py",), resume="sdk autotune blur.py --resume", look="sdk report r", ship="sdk ship r -o s"
-)
+NEXT = {
+    "use it": "sdk build blur.py",
+    "look at it": "sdk report r",
+    "ship it": "sdk ship r -o s",
+    RESUME_IT: "sdk autotune blur.py --resume",
+}
 
 VERDICT = Verdict("batch_0_0/1", "batch_0_0/1", "default", VerdictReason.FASTER, "It is faster.")
 LABEL = " (emulated time, not a device's)"
