@@ -11,7 +11,7 @@ lines, files and keyword arguments are read by the functions below, which all gi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -23,24 +23,12 @@ from targets.values.records import check_of_type, plain
 T = TypeVar("T")
 
 
-class Option:
-    """In an annotation: what a command line, a file and the documentation need to know of a field.
-
-    Args:
-        flags: the long one first; none for an option that the command line does not have, or for an argument.
-        details: further attributes of `OptionFacts`.
-    """
-
-    def __init__(self, *flags: str, **details: Any) -> None:
-        self.facts = OptionFacts(flags, **details)
-
-
 @dataclass(frozen=True)
 class OptionFacts:
-    """What is known of an option beside its type, its check and its default.
+    """In an annotation: what is known of an option beside its type, its check and its default.
 
     Attributes:
-        flags: of the command line, the long one first.
+        flags: the long one first; none for an argument, or for an option that the command line does not have.
         metavar: what stands for its value.
         panel: where the help shows it.
         name: its keyword; the field's name if empty.
@@ -62,6 +50,11 @@ class OptionFacts:
     complete: str = ""
     is_argument: bool = False
     is_fixed: bool = False
+
+
+def Option(*flags: str, **details: Any) -> OptionFacts:
+    """Return the facts for an annotation; the long flag comes first. An argument has no flag."""
+    return OptionFacts(flags, **details)
 
 
 @dataclass(frozen=True)
@@ -123,9 +116,10 @@ class DeclaredOption:
             raise UsageError(message, next_step=error.next_step) from error
 
 
-def options_of(kind: type[Any]) -> tuple[DeclaredOption, ...]:
+@cache
+def options_of(kind: Any) -> tuple[DeclaredOption, ...]:
     """Return the options of a dataclass, and of the dataclasses that are its fields."""
-    return tuple(_walk(kind, ()))
+    return tuple(each for each in _walk(kind, ()) if isinstance(each, DeclaredOption))
 
 
 def option_of(kind: type[Any], keyword: str) -> DeclaredOption:
@@ -140,7 +134,7 @@ def with_values(record: T, values: Mapping[str, object]) -> T:
         UsageError: there is no such option, or its value is wrong.
     """
     known = {option.keyword: option for option in options_of(type(record))}
-    groups = {path[-1]: path for path in _groups(type(record), ())}
+    groups = {path[-1]: path for path in _walk(type(record), ()) if isinstance(path, tuple)}
     for keyword, value in values.items():
         path = groups.get(keyword, ())
         if is_dataclass(value) and path:
@@ -206,30 +200,16 @@ def _put(record: Any, path: tuple[str, ...], value: object) -> Any:
     return replace(record, **{path[0]: value})
 
 
-def _groups(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for field, hint, facts in _fields(kind):
-        if facts is None and is_dataclass(hint):
-            yield (*path, field.name)
-            yield from _groups(hint, (*path, field.name))
-
-
-@cache
-def _fields(kind: Any) -> list[tuple[Field[Any], Any, OptionFacts | None]]:
+def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption | tuple[str, ...]]:
+    """Yield the options of a dataclass, and the path of each group before the options in it."""
     hints = get_type_hints(kind, include_extras=True)
-    found: list[tuple[Field[Any], Any, OptionFacts | None]] = []
     for field in fields(kind):
-        hint = hints[field.name]
-        declared = [item.facts for item in get_args(hint) if isinstance(item, Option)]
-        found.append((field, hint, declared[0] if declared else None))
-    return found
-
-
-def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption]:
-    for field, hint, facts in _fields(kind):
-        here = (*path, field.name)
+        hint, here = hints[field.name], (*path, field.name)
+        facts = next((item for item in get_args(hint) if isinstance(item, OptionFacts)), None)
         if facts is not None:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
             yield DeclaredOption(here, facts, bare, check_of_type(hint), default)
         elif is_dataclass(hint):
+            yield here
             yield from _walk(hint, here)

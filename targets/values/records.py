@@ -11,16 +11,15 @@
 
 A field's name is the key; without a default it must be there. Its check is the one it is annotated with, else the one
 that its type has: text, numbers, truth values, paths, an Enum of strings, a Literal, `X | None`, `tuple[X, ...]`,
-`tuple[X, Y]`, `Mapping[str, X]` and other dataclasses, which are tables; those of a union have a key `kind`.
+`tuple[X, Y]`, `Mapping[str, X]` and other dataclasses, which are tables.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -51,7 +50,6 @@ from targets.values.checks import (
 T = TypeVar("T")
 
 LARGEST_FILE_BYTES = 2**20
-_KIND = "kind"
 _MISSING = "the key '{0}' is missing; expected {text}."
 _UNKNOWN = "unknown key '{0}'; expected one of {text}."
 _UNKNOWN_BUT_NEAR = "unknown key '{0}'; the nearest is '{1}'."
@@ -171,19 +169,14 @@ def part_of(kind: type[Any]) -> Check[Mapping[str, object]]:
     return _Record(kind, is_part=True)
 
 
-def plain(value: object, *, tagged: Collection[type] = ()) -> Any:
-    """Return a value as JSON has it; `record` reads it back. A dataclass becomes a table, None stays.
-
-    Args:
-        tagged: dataclasses that stand for each other, whose tables get the key `kind`.
-    """
+def plain(value: object) -> Any:
+    """Return a value as JSON has it; `record` reads it back. A dataclass becomes a table, None stays."""
     if is_dataclass(value) and not isinstance(value, type):
-        table = {field.name: plain(getattr(value, field.name), tagged=tagged) for field in fields(value) if field.init}
-        return {_KIND: _tag(type(value)), **table} if type(value) in tagged else table
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, Mapping):
-        return {str(key): plain(item, tagged=tagged) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(item, tagged=tagged) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Path) else value
@@ -299,9 +292,8 @@ def _check_of(hint: Any, reader: _Record) -> Check[Any]:
         if own is None:
             return _check_of(inner[0], reader)
         return optional(own) if types.NoneType in get_args(inner[0]) else own
-    if origin in (Union, types.UnionType):
-        check = _check_of_several([item for item in inner if item is not types.NoneType], reader)
-        return optional(check) if types.NoneType in inner else check
+    if origin in (Union, types.UnionType) and types.NoneType in inner and len(inner) == 2:
+        return optional(_check_of(next(item for item in inner if item is not types.NoneType), reader))
     if origin is Literal:
         return one_of(inner)
     if origin is tuple and inner[1:] == (...,):
@@ -317,28 +309,3 @@ def _check_of(hint: Any, reader: _Record) -> Check[Any]:
     if hint not in _CHECKS:
         raise TypeError(f"no check is known for {hint}; annotate it with one")
     return _CHECKS[hint]
-
-
-def _check_of_several(hints: list[Any], reader: _Record) -> Check[Any]:
-    """The check of a union: tables told apart by their key `kind`, and at most one other type."""
-    tables = {_tag(hint): replace(reader, kind=hint) for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
-    others = [hint for hint in hints if not is_dataclass(hint)]
-    if len(others) > 1:
-        raise TypeError(f"no check is known for the union of {others}; annotate it with one")
-    if not others and len(tables) == 1:
-        return _check_of(hints[0], reader)
-
-    def check(value: object) -> Any:
-        if isinstance(value, Mapping):
-            kind = check_at(_KIND, one_of(tables), value.get(_KIND))
-            return tables[kind]({key: item for key, item in value.items() if key != _KIND})
-        if not others:
-            raise Unfit("a table", kind_of(value))
-        return _check_of(others[0], reader)(value)
-
-    return check if tables else _check_of(others[0], reader)
-
-
-def _tag(kind: Any) -> str:
-    """The class's name as a value of `kind`, such as `by_index` for ByIndex."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()

@@ -119,41 +119,6 @@ def test_refusals_name_the_key_and_what_is_expected(change: tuple[str, str], exp
     assert caught.value.next_step == ("Leave it out." if "secret" in expected else "Correct the file.")
 
 
-@dataclass(frozen=True)
-class ByIndex:
-    index: int
-
-
-@dataclass(frozen=True)
-class ByName:
-    name: str
-
-
-@dataclass(frozen=True)
-class Places:
-    places: tuple[ByIndex | ByName, ...]
-    other: str | ByName | None = None
-
-
-def test_tables_that_stand_for_each_other_have_a_kind() -> None:
-    places = Places((ByIndex(3), ByName("x")), "text")
-    table = plain(places, tagged=(ByIndex, ByName))
-    assert table == {"places": [{"kind": "by_index", "index": 3}, {"kind": "by_name", "name": "x"}], "other": "text"}
-    assert SOURCE.check(record(Places), table) == places
-    assert SOURCE.check(record(Places), {"places": [], "other": None}) == Places(())
-    wrong: list[tuple[object, str]] = [
-        ({"kind": "by_nam", "name": "x"}, r"'places\[0\]\.kind' must be one of .*; the nearest is 'by_name'"),
-        ({"index": 3}, r"'places\[0\]\.kind' must be one of by_index, by_name"),
-        ({"kind": "by_index", "index": "x"}, r"'places\[0\]\.index' must be an integer"),
-        (3, r"'places\[0\]' must be a table, not an integer"),
-    ]
-    for value, expected in wrong:
-        with pytest.raises(ProfileError, match=expected):
-            SOURCE.check(record(Places), {"places": [value]})
-    with pytest.raises(ProfileError, match="'other' must be a string, not an integer"):
-        SOURCE.check(record(Places), {"places": [], "other": 3})
-
-
 def test_null_is_none_where_a_field_may_be_none() -> None:
     fields = plain(SERVER) | {"pairs": None}
     assert SOURCE.check(record(Server), fields) == replace(SERVER, pairs=None)
