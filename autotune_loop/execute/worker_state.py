@@ -18,10 +18,11 @@ from targets.errors import ToolchainError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
 from targets.schedule.plugins import build_search_plugin
-from targets.toolchain.c_toolchain import CToolchain, open_toolchain
+from targets.toolchain.c_toolchain import open_toolchain
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # From a device's name to the device and a function that makes its transport, not yet connected where it is remote.

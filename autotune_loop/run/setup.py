@@ -21,11 +21,12 @@ from targets.build.simulated_clock_plugin import clock_model_sha256
 from targets.cuda.ptxas import INSTALL_HINT, find_ptxas
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
+from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import file_sha256
 from targets.process.stop_signal import StopSignal
 from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import BASELINE_WEIGHTS
-from targets.toolchain.c_toolchain import CToolchain, fallback_notice, open_toolchain
+from targets.toolchain.c_toolchain import fallback_notice, open_toolchain
 from targets.values.records import plain
 from weights.baseline import baseline_weights
 from weights.network import Network

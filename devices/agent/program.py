@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
-from targets.toolchain.c_toolchain import CToolchain
 from targets.toolchain.zig import ZigToolchain
 
 _SOURCES = Path(__file__).parent / "source"

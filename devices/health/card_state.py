@@ -13,9 +13,9 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure import read_events
 from devices.transport import Transport
 from targets.errors import DeviceError
+from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache
 from targets.profile.cuda_card import CudaCard
-from targets.toolchain.c_toolchain import CToolchain
 from targets.values.checks import whole_number
 
 _SOURCE = Path(__file__).parent / "card_probe.c"

@@ -87,7 +87,7 @@ def _taken(annotation: Any) -> Iterator[DeclaredOption]:
         return
     takes = next((item for item in get_args(annotation) if isinstance(item, Takes)), Takes())
     for each in takes.kinds or (kind,):
-        for option in options_of(each):  # type: ignore[arg-type]
+        for option in options_of(each):
             has_place = option.facts.flags or option.facts.is_argument
             if has_place and (not takes.only or option.keyword in takes.only):
                 yield option

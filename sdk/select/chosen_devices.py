@@ -27,8 +27,9 @@ from sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_de
 from sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
 from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
+from targets.process.c_toolchain import CToolchain
 from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import CToolchain, open_toolchain
+from targets.toolchain.c_toolchain import open_toolchain
 
 _DEFAULT_TARGET = "host"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.halide_install import HalideInstall
+from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
-from targets.toolchain.c_toolchain import CToolchain
 
 RUNNER_DIR = Path(__file__).parent / "runner"
 RUNNER_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra")

@@ -8,15 +8,9 @@ from pathlib import Path
 
 from targets.errors import ToolchainError
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
-from targets.process.compiler_run import (
-    compile_arguments,
-    compiler_environment,
-    link_arguments,
-    program_version,
-    run_compiler,
-)
+from targets.process.c_toolchain import CToolchain
+from targets.process.compiler_run import program_version
 from targets.process.content_cache import file_sha256
-from targets.process.stop_signal import StopSignal
 
 # As in Halide's program for the simulator (src/runtime/hexagon_remote/Makefile): no small-data section. Without -mhvx,
 # because the compiler would vectorise the runner's loops, and only kernels lock the vector unit.
@@ -36,12 +30,11 @@ _LIBRARIES = ("-lhexagon", "-lm")
 
 
 @dataclass(frozen=True)
-class HexagonToolchain:
-    """The hexagon-clang of an SDK, for one DSP version; its methods raise as those of `CToolchain`.
+class HexagonToolchain(CToolchain):
+    """The hexagon-clang of an SDK, for one DSP version.
 
     Attributes:
         dsp_version: such as 'v66'.
-        cache_dir: the compiler's home folder.
         for_devices: links shared objects for QuRT, the system of devices' DSPs; else programs without a system.
     """
 
@@ -49,6 +42,11 @@ class HexagonToolchain:
     dsp_version: str
     cache_dir: Path
     for_devices: bool = False
+    _name = "hexagon-clang"
+
+    @property
+    def _target(self) -> str:
+        return f"Hexagon {self.dsp_version}"
 
     @property
     def shim_sources(self) -> tuple[Path, ...]:
@@ -56,14 +54,6 @@ class HexagonToolchain:
         standalone = ("memory_shims.c", "standalone_shims.c")
         of_system = ("qurt_shims.c",) if self.for_devices else standalone
         return tuple(Path(__file__).parent / name for name in ("shims.c", *of_system))
-
-    @property
-    def is_prepared(self) -> bool:
-        """True: an SDK comes with its libraries."""
-        return True
-
-    def prepare(self, stop: StopSignal | None = None) -> None:
-        """Do nothing."""
 
     def version(self) -> str:
         """Return the version of the SDK's tools, after checking that their compiler runs."""
@@ -87,25 +77,20 @@ class HexagonToolchain:
         system = "for QuRT" if self.for_devices else "standalone"
         return f"Hexagon SDK {sdk}, tools {self.version()} for {self.dsp_version}, {system}"
 
-    def compile_c(
-        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
-    ) -> None:
-        """Compile one C source into an object file."""
-        of_system: list[str] = []
-        if self.for_devices:
-            headers = [f"-I{self.sdk.root.absolute() / folder}" for folder in _HEADER_FOLDERS]
-            of_system = [*_SHARED_COMPILE_FLAGS, *headers]
-        arguments = compile_arguments(source, object_path, include_dirs, [*_COMPILE_FLAGS, *of_system, *flags])
-        self._run(arguments, f"{source.name} does not compile for Hexagon {self.dsp_version}")
+    def _command(self) -> list[str]:
+        return [str(self.sdk.compiler.absolute()), *self._target_flags]
 
-    def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and the SDK's libraries into an executable, or into a shared object for a device's DSP."""
-        paths = link_arguments(objects, output)
-        arguments = [*_LINK_FLAGS, *paths, *_LIBRARIES]
-        if self.for_devices:
-            places = [f"-Wl,-soname,{output.name}", f"-Wl,-L{self._shared_libraries.absolute()}"]
-            arguments = [*_LINK_FLAGS, *_SHARED_LINK_FLAGS, *places, *paths, *_SHARED_LIBRARIES]
-        self._run(arguments, f"{output.name} does not link for Hexagon {self.dsp_version}")
+    def _compile_flags(self) -> Sequence[str]:
+        if not self.for_devices:
+            return _COMPILE_FLAGS
+        headers = [f"-I{self.sdk.root.absolute() / folder}" for folder in _HEADER_FOLDERS]
+        return [*_COMPILE_FLAGS, *_SHARED_COMPILE_FLAGS, *headers]
+
+    def _link_arguments(self, files: Sequence[str], output: Path) -> Sequence[str]:
+        if not self.for_devices:
+            return [*_LINK_FLAGS, *files, *_LIBRARIES]
+        places = [f"-Wl,-soname,{output.name}", f"-Wl,-L{self._shared_libraries.absolute()}"]
+        return [*_LINK_FLAGS, *_SHARED_LINK_FLAGS, *places, *files, *_SHARED_LIBRARIES]
 
     @property
     def _target_flags(self) -> tuple[str, ...]:
@@ -128,11 +113,6 @@ class HexagonToolchain:
     def _header_hashes(self) -> tuple[str, ...]:
         """Hash the headers that the shims include: the version of the tools does not tell them apart."""
         return tuple(file_sha256(self.sdk.root / header) for header in _HEADERS)
-
-    def _run(self, arguments: Sequence[str], failure: str) -> None:
-        command = [str(self.sdk.compiler.absolute()), *self._target_flags, *arguments]
-        compiler = f"hexagon-clang {self.version()}"
-        run_compiler(command, compiler_environment(self.cache_dir), failure, compiler, folder=self.cache_dir)
 
 
 def compiler_words(compiler: Path) -> str:

@@ -67,19 +67,6 @@ def find_compiler(names: Sequence[str], environment: Mapping[str, str], purpose:
     raise ToolchainError(f"{purpose}: none of {', '.join(names)} is installed.", next_step=next_step)
 
 
-def compile_arguments(
-    source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
-) -> list[str]:
-    """Return the arguments that compile one C source, with absolute paths."""
-    includes = [f"-I{folder.absolute()}" for folder in include_dirs]
-    return [*flags, *includes, "-c", str(source.absolute()), "-o", str(object_path.absolute())]
-
-
-def link_arguments(objects: Sequence[Path], output: Path) -> list[str]:
-    """Return the arguments that name the objects and the output of a link, with absolute paths."""
-    return [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
-
-
 def compiler_environment(home: Path) -> dict[str, str]:
     """Return an environment that does not depend on the user's; vendors' compilers may be shell scripts."""
     return {"PATH": os.defpath, "HOME": str(home.absolute()), "LC_ALL": "C"}

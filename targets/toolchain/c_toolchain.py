@@ -1,58 +1,15 @@
-"""The C compiler and linker of a target: the protocol, and the toolchain of each profile."""
+"""The C toolchain of each profile."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from targets.hexagon.sdk import HexagonSdk, dsp_version_of, runs_on_devices
 from targets.hexagon.toolchain import HexagonToolchain
-from targets.process.stop_signal import StopSignal
+from targets.process.c_toolchain import CToolchain
 from targets.profile.profile import ANDROID_TRIPLES, TargetProfile
 from targets.toolchain.ndk import NDK_VARIABLES, NdkToolchain
 from targets.toolchain.zig import ZigToolchain
-
-
-class CToolchain(Protocol):
-    """Compiles and links C for one target. Every method raises ToolchainError if the tools are missing or fail."""
-
-    @property
-    def shim_sources(self) -> tuple[Path, ...]:
-        """C sources to link with Halide's runtime: functions that it calls and this toolchain's C library lacks."""
-        ...
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether the first use is over, where it takes long."""
-        ...
-
-    def prepare(self, stop: StopSignal | None = None) -> None:
-        """Do now what makes the first use slow. Returns early, without an error, once `stop` is set."""
-        ...
-
-    def version(self) -> str:
-        """Return the compiler's version."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return everything of this toolchain that an object depends on, for cache keys."""
-        ...
-
-    def describe(self) -> str:
-        """Return which compiler it is, for which C library, and how it links: for people and records, without paths."""
-        ...
-
-    def compile_c(
-        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
-    ) -> None:
-        """Compile one C source into an object file."""
-        ...
-
-    def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and the system's libraries into an executable."""
-        ...
-
 
 ANDROID_KIND = "android"
 _NO_NDK = f"{NDK_VARIABLES[0]} is not set"

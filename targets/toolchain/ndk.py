@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.compiler_run import (
-    compile_arguments,
-    compiler_environment,
-    link_arguments,
-    program_version,
-    run_compiler,
-)
-from targets.process.stop_signal import StopSignal
+from targets.process.c_toolchain import CToolchain
+from targets.process.compiler_run import program_version
 
 # The first that is set names the NDK; otherwise it is the newest in the folder `ndk` of the Android SDK.
 NDK_VARIABLES = ("ANDROID_NDK_ROOT", "ANDROID_NDK_HOME", "ANDROID_NDK")
@@ -32,35 +26,24 @@ _LARGEST_PROPERTIES_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class NdkToolchain:
+class NdkToolchain(CToolchain):
     """The NDK's clang for one architecture and API level; makes dynamic position-independent executables.
-
-    Its methods raise as those of `CToolchain`.
 
     Attributes:
         root: the NDK's folder.
         triple: Android's name of the target without the API level, such as 'aarch64-linux-android'.
         api_level: the API level of the oldest Android that programs run on.
-        cache_dir: clang's home folder.
     """
 
     root: Path
     triple: str
     api_level: int
     cache_dir: Path
+    _name = "Android NDK"
 
     @property
-    def shim_sources(self) -> tuple[Path, ...]:
-        """None: bionic has everything that Halide's Android runtime calls."""
-        return ()
-
-    @property
-    def is_prepared(self) -> bool:
-        """True: an NDK comes with its libraries."""
-        return True
-
-    def prepare(self, stop: StopSignal | None = None) -> None:
-        """Do nothing."""
+    def _target(self) -> str:
+        return self.triple
 
     @property
     def compiler(self) -> Path:
@@ -95,22 +78,14 @@ class NdkToolchain:
         """Return a phrase such as 'Android NDK 26.1, clang 17.0.2 for aarch64-linux-android28, bionic, dynamic'."""
         return f"Android NDK {self.version()} for {self.triple}{self.api_level}, bionic, dynamic"
 
-    def compile_c(
-        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
-    ) -> None:
-        """Compile one C source into an object file."""
-        arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
-        self._run(arguments, f"{source.name} does not compile for {self.triple}")
+    def _command(self) -> list[str]:
+        return [str(self.compiler.absolute())]
 
-    def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and Android's libraries into an executable."""
-        arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_LIBRARIES]
-        self._run(arguments, f"{output.name} does not link for {self.triple}")
+    def _compile_flags(self) -> Sequence[str]:
+        return _COMPILE_FLAGS
 
-    def _run(self, arguments: Sequence[str], failure: str) -> None:
-        command = [str(self.compiler.absolute()), *arguments]
-        environment, ndk = compiler_environment(self.cache_dir), f"Android NDK {self.version()}"
-        run_compiler(command, environment, failure, ndk, folder=self.cache_dir)
+    def _link_arguments(self, files: Sequence[str], output: Path) -> Sequence[str]:
+        return [*_LINK_FLAGS, *files, *_LIBRARIES]
 
 
 def _revision(root: Path) -> str:

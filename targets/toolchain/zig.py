@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
-from targets.process.compiler_run import compile_arguments, link_arguments, run_compiler
+from targets.process.c_toolchain import CToolchain
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
@@ -24,24 +24,27 @@ _HEXAGON_SHIMS = tuple(
 # Without optimisation zig cc turns the undefined-behaviour sanitizer on.
 _COMPILE_FLAGS = ("-std=c11", "-O2", "-g0", "-fno-sanitize=all")
 _LINK_FLAGS = ("-O2", "-s")
-_LIBRARIES = ("m", "pthread", "dl")
+_LIBRARIES = ("-lm", "-lpthread", "-ldl")
 
 
 @dataclass(frozen=True)
-class ZigToolchain:
-    """`zig cc` for one target; its methods raise as those of `CToolchain`.
+class ZigToolchain(CToolchain):
+    """`zig cc` for one target, from the wheel in this Python.
 
     Attributes:
         triple: zig's name of the target, such as 'aarch64-linux-gnu.2.28'.
         cache_dir: the only place where zig keeps the C libraries it builds.
-        python: an interpreter that has `ziglang` installed.
         extra_flags: passed to every compilation and link, such as ('-mcpu=hexagonv67',).
     """
 
     triple: str
     cache_dir: Path
-    python: Path = field(default_factory=lambda: Path(sys.executable))
     extra_flags: tuple[str, ...] = ()
+    _name = "zig"
+
+    @property
+    def _target(self) -> str:
+        return self.triple
 
     @property
     def shim_sources(self) -> tuple[Path, ...]:
@@ -69,8 +72,8 @@ class ZigToolchain:
             with tempfile.TemporaryDirectory(prefix=".preparing-", dir=self.cache_dir) as folder:
                 source = Path(folder).absolute() / "empty.c"
                 source.write_text("int main(void) { return 0; }\n")
-                arguments = [*_COMPILE_FLAGS, *_LINK_FLAGS, str(source), "-o", str(source.with_suffix(""))]
-                self._run([*arguments, *_library_flags(_LIBRARIES)], failure, stop)
+                files = [*_COMPILE_FLAGS, str(source), "-o", str(source.with_suffix(""))]
+                self._run(self._link_arguments(files, source), failure, stop)
             if stop is None or not stop.is_set():
                 self._mark.touch()
         except OSError as error:
@@ -82,7 +85,7 @@ class ZigToolchain:
 
     def version(self) -> str:
         """Return zig's version."""
-        return _zig_version(self.python)
+        return _zig_version(sys.executable)
 
     def fingerprint(self) -> str:
         """Return everything of this toolchain that an object depends on, for cache keys."""
@@ -92,43 +95,28 @@ class ZigToolchain:
         """Return a phrase such as 'zig 0.15.1 for aarch64-linux-musl, static'."""
         return f"zig {self.version()} for {self.triple}" + (", static" if self._is_musl else "")
 
-    def compile_c(
-        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
-    ) -> None:
-        """Compile one C source into an object file."""
-        arguments = compile_arguments(source, object_path, include_dirs, (*_COMPILE_FLAGS, *flags))
-        self._run(arguments, f"{source.name} does not compile for {self.triple}")
+    def _command(self) -> list[str]:
+        return [*_zig(), "cc", "-target", self.triple, *self.extra_flags]
 
-    def link(self, objects: Sequence[Path], output: Path, libraries: Sequence[str] = _LIBRARIES) -> None:
-        """Link objects and system libraries into an executable."""
-        arguments = [*_LINK_FLAGS, *link_arguments(objects, output), *_library_flags(libraries)]
-        self._run(arguments, f"{output.name} does not link for {self.triple}")
+    def _compile_flags(self) -> Sequence[str]:
+        return _COMPILE_FLAGS
 
-    def _run(self, arguments: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
-        version = self.version()
-        command = [*_zig(self.python), "cc", "-target", self.triple, *self.extra_flags, *arguments]
-        # If zig lay below the working directory, its cache for musl would depend on that, and musl be built again.
-        folder = self.cache_dir
-        run_compiler(command, _environment(folder), failure, f"zig {version}", folder=folder, stop=stop)
+    def _link_arguments(self, files: Sequence[str], output: Path) -> Sequence[str]:
+        return [*_LINK_FLAGS, *files, *_LIBRARIES]
+
+    def _environment(self) -> Mapping[str, str]:
+        folder = str(self.cache_dir.absolute())
+        return {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder, "HOME": folder, "LC_ALL": "C"}
 
 
-def _zig(python: Path) -> list[str]:
-    return [str(python), "-P", "-m", "ziglang"]  # -P ignores a ziglang.py in the working directory
-
-
-def _library_flags(libraries: Sequence[str]) -> list[str]:
-    return [f"-l{library}" for library in libraries]
-
-
-def _environment(cache_dir: Path) -> dict[str, str]:
-    folder = str(cache_dir.absolute())
-    return {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder, "HOME": folder, "LC_ALL": "C"}
+def _zig() -> list[str]:
+    return [sys.executable, "-P", "-m", "ziglang"]  # -P ignores a ziglang.py in the working directory
 
 
 @lru_cache(maxsize=8)
-def _zig_version(python: Path) -> str:
+def _zig_version(python: str) -> str:
     next_step = f"Install it with: {python} -m pip install ziglang"
-    command = [*_zig(python), "version"]
+    command = [*_zig(), "version"]
     try:
         outcome = run_limited(command, _VERSION_LIMITS, environment={"LC_ALL": "C"})
     except OSError as error:

@@ -116,13 +116,12 @@ class DeclaredOption:
             raise UsageError(message, next_step=error.next_step) from error
 
 
-@cache
 def options_of(kind: Any) -> tuple[DeclaredOption, ...]:
     """Return the options of a dataclass, and of the dataclasses that are its fields."""
-    return tuple(each for each in _walk(kind, ()) if isinstance(each, DeclaredOption))
+    return tuple(each for each in _members(kind) if isinstance(each, DeclaredOption))
 
 
-def option_of(kind: type[Any], keyword: str) -> DeclaredOption:
+def option_of(kind: Any, keyword: str) -> DeclaredOption:
     """Return the option with a keyword; raises KeyError where there is none."""
     return {option.keyword: option for option in options_of(kind)}[keyword]
 
@@ -133,8 +132,9 @@ def with_values(record: T, values: Mapping[str, object]) -> T:
     Raises:
         UsageError: there is no such option, or its value is wrong.
     """
-    known = {option.keyword: option for option in options_of(type(record))}
-    groups = {path[-1]: path for path in _walk(type(record), ()) if isinstance(path, tuple)}
+    kind: Any = type(record)
+    known = {option.keyword: option for option in options_of(kind)}
+    groups = {path[-1]: path for path in _members(kind) if isinstance(path, tuple)}
     for keyword, value in values.items():
         path = groups.get(keyword, ())
         if is_dataclass(value) and path:
@@ -200,8 +200,13 @@ def _put(record: Any, path: tuple[str, ...], value: object) -> Any:
     return replace(record, **{path[0]: value})
 
 
+@cache
+def _members(kind: Any) -> list[DeclaredOption | tuple[str, ...]]:
+    """Return the options of a dataclass, and the path of each group before the options in it."""
+    return list(_walk(kind, ()))
+
+
 def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption | tuple[str, ...]]:
-    """Yield the options of a dataclass, and the path of each group before the options in it."""
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
         hint, here = hints[field.name], (*path, field.name)

@@ -16,8 +16,9 @@ import pytest
 
 from targets.build.executable import BuildTools, Executable, build_runtime_object, link_executable
 from targets.errors import ToolchainError
+from targets.process.c_toolchain import CToolchain
 from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import CToolchain, describe_toolchains, fallback_notice, open_toolchain
+from targets.toolchain.c_toolchain import describe_toolchains, fallback_notice, open_toolchain
 from targets.toolchain.ndk import NdkToolchain
 from targets.toolchain.zig import ZigToolchain
 from tests.stand_in_ndk import API_LEVEL, EMULATOR, REVISION, TRIPLE, make_stand_in_ndk

@@ -105,11 +105,11 @@ def test_the_fingerprint_tells_toolchains_apart(tmp_path: Path) -> None:
     tuned = ZigToolchain("x86_64-linux-musl", tmp_path, extra_flags=("-mcpu=haswell",))
     assert len({plain.fingerprint(), other.fingerprint(), tuned.fingerprint()}) == 3
     assert plain.version() in plain.fingerprint()
-    assert plain.python == Path(sys.executable)
 
 
 @pytest.mark.parametrize("python", ["/usr/bin/false", "/nowhere/python"])
-def test_a_missing_toolchain_says_how_to_install(tmp_path: Path, python: str) -> None:
-    toolchain = ZigToolchain("x86_64-linux-musl", tmp_path, python=Path(python))
+def test_a_missing_toolchain_says_how_to_install(tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    toolchain = ZigToolchain("x86_64-linux-musl", tmp_path)
     with pytest.raises(ToolchainError, match=f"Install it with: {python} -m pip install ziglang"):
         toolchain.compile_c(tmp_path / "a.c", tmp_path / "a.o", [])
