@@ -1,15 +1,17 @@
 """The child that runs a Python generator: `python -m targets.generator.python_server FILE`.
 
 It imports halide and the user's file once and forks for every request, so that the start of the interpreter and the
-imports are paid once. Requests and answers are JSON lines on file descriptor 0 (a socket):
+imports are paid once. File descriptor 0 is a socket that keeps messages apart; each message is JSON:
 
-    → {"id": 1, "arguments": ["-g", "blur", …], "log": "/tmp/…", "memory_bytes": …, "cpu_s": …,
-       "cores": [0, 1] or null}
-    ← {"event": "ready", "names": ["blur"]}  or  {"event": "failed", "message": "…"}
-    ← {"event": "started", "id": 1, "pid": 123}
-    ← {"event": "ended", "id": 1, "exit_code": 0, "peak_memory_bytes": …}
+    ← {"names": ["blur"]}  or  {"failure": "…"}
+    → {"arguments": ["-g", "blur", …], "limits": {"time_s": …, "memory_bytes": …, "cores": [0, 1] or null}}
 
-When the socket closes, it ends with its children.
+With each request come two files: a socket for the answers about its run, and the run's log.
+
+    ← {"pid": 123}
+    ← {"exit_code": 0, "peak_memory_bytes": …}
+
+When the first socket closes, the server ends with its children.
 """
 
 from __future__ import annotations
@@ -18,18 +20,29 @@ import contextlib
 import importlib.util
 import json
 import os
-import resource
 import select
-import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+from targets.process.limited_process import ProcessLimits, kill_group, limit_process
 
 _TRUE_WORDS = ("true", "1", "yes", "on")
 _FALSE_WORDS = ("false", "0", "no", "off", "")
 _MODULE_NAME = "sdk_user_generator"
+# More than the kernel lets a socket of this kind carry at once.
+LONGEST_MESSAGE_BYTES = 2**18
+_LONGEST_TRACEBACK = 20_000
+
+
+class _Child(NamedTuple):
+    """A child, and where the client waits for its end."""
+
+    pid: int
+    answers: socket.socket
 
 
 def main() -> None:
@@ -40,9 +53,9 @@ def main() -> None:
     try:
         names = _load(Path(sys.argv[1]), [Path(p) for p in sys.argv[2:]])
     except BaseException as error:
-        _send(connection, {"event": "failed", "message": _user_traceback(error, sys.argv[0])})
+        _send(connection, {"failure": _user_traceback(error, sys.argv[0])[-_LONGEST_TRACEBACK:]})
         return
-    _send(connection, {"event": "ready", "names": names})
+    _send(connection, {"names": names})
     _serve(connection)
 
 
@@ -116,63 +129,53 @@ def _name_like_a_script() -> None:
 
 
 def _serve(connection: socket.socket) -> None:
-    children: dict[int, tuple[int, int]] = {}
-    try:
-        _serve_requests(connection, children)
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # the client is gone, as when the socket closes
-    finally:
-        for _, pid in children.values():
-            _kill(pid)
-
-
-def _serve_requests(connection: socket.socket, children: dict[int, tuple[int, int]]) -> None:
+    runs: dict[int, _Child] = {}
     poller = select.poll()
     poller.register(connection, select.POLLIN)
-    pending = b""
-    while True:
-        for ready, _ in poller.poll():
-            if ready != connection.fileno():
-                _reap(connection, poller, ready, *children.pop(ready))
-                continue
-            data = connection.recv(65536)
-            if not data:
-                return
-            *lines, pending = (pending + data).split(b"\n")
-            for line in lines:
-                request = json.loads(line)
-                pid = _start(connection, request)
-                pid_fd = os.pidfd_open(pid)
-                children[pid_fd] = (request["id"], pid)
+    try:
+        while True:
+            for ready, _ in poller.poll():
+                if ready != connection.fileno():
+                    poller.unregister(ready)
+                    _reap(ready, runs.pop(ready))
+                    continue
+                message, files, _, _ = socket.recv_fds(connection, LONGEST_MESSAGE_BYTES, 2)
+                if not message:
+                    return
+                run = _start(json.loads(message), files, [connection, *(run.answers for run in runs.values())])
+                pid_fd = os.pidfd_open(run.pid)
+                runs[pid_fd] = run
                 poller.register(pid_fd, select.POLLIN)
                 # Before the end can be sent, so that the client can kill what it started.
-                _send(connection, {"event": "started", "id": request["id"], "pid": pid})
+                _send(run.answers, {"pid": run.pid})
+    except ConnectionResetError:
+        pass  # the client is gone, as when the socket closes
+    finally:
+        for run in runs.values():
+            kill_group(run.pid)
 
 
-def _start(connection: socket.socket, request: dict[str, Any]) -> int:
+def _start(request: dict[str, Any], files: list[int], of_server: Iterable[socket.socket]) -> _Child:
+    answers, log = socket.socket(fileno=files[0]), files[1]
     pid = os.fork()
     if pid == 0:
-        connection.close()
-        _run(request)
+        for each in (answers, *of_server):
+            each.close()
+        _run(request, log)
+    os.close(log)
     # Here, too, before the client knows the pid: it kills the group, which the child may not have made yet.
     with contextlib.suppress(ProcessLookupError):
         os.setpgid(pid, pid)
-    return pid
+    return _Child(pid, answers)
 
 
-def _run(request: dict[str, Any]) -> NoReturn:
+def _run(request: dict[str, Any], log: int) -> NoReturn:
     exit_code = 1
     try:
         os.setpgid(0, 0)
-        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        if request["cores"] is not None:
-            os.sched_setaffinity(0, request["cores"])
-        memory_bytes, cpu_s = request["memory_bytes"], request["cpu_s"]
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limit_process(0, ProcessLimits(**request["limits"]))
         import halide
 
         sys.argv[1:] = request["arguments"]
@@ -186,27 +189,18 @@ def _run(request: dict[str, Any]) -> NoReturn:
         os._exit(exit_code)
 
 
-def _reap(connection: socket.socket, poller: select.poll, pid_fd: int, request_id: int, pid: int) -> None:
-    poller.unregister(pid_fd)
+def _reap(pid_fd: int, run: _Child) -> None:
     os.close(pid_fd)
-    _, status, usage = os.wait4(pid, 0)
-    _kill(pid)
-    answer = {
-        "event": "ended",
-        "id": request_id,
-        "exit_code": os.waitstatus_to_exitcode(status),
-        "peak_memory_bytes": usage.ru_maxrss * 1024,
-    }
-    _send(connection, answer)
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(run.pid, 0)
+    kill_group(run.pid)
+    exit_code = os.waitstatus_to_exitcode(status)
+    _send(run.answers, {"exit_code": exit_code, "peak_memory_bytes": usage.ru_maxrss * 1024})
+    run.answers.close()
 
 
 def _send(connection: socket.socket, message: dict[str, Any]) -> None:
-    connection.sendall(json.dumps(message).encode() + b"\n")
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits for it
+        connection.send(json.dumps(message).encode())
 
 
 if __name__ == "__main__":

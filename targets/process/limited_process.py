@@ -130,14 +130,14 @@ def run_limited(
             cwd=folder,
             start_new_session=True,
         )
+        ended = os.pidfd_open(child.pid)
         try:
-            _limit(child.pid, limits)
-            timed_out, stopped = _wait(child.pid, limits.time_s, stop)
-            kill_group(child.pid)
-        except BaseException:
-            kill_group(child.pid)
-            raise
+            with contextlib.suppress(ProcessLookupError):  # it has already ended
+                limit_process(child.pid, limits)
+            timed_out, stopped = await_readable(ended, limits.time_s, stop)
         finally:
+            os.close(ended)
+            kill_group(child.pid)
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         return ProcessOutcome(
@@ -151,21 +151,19 @@ def run_limited(
         )
 
 
-def _limit(pid: int, limits: ProcessLimits) -> None:
-    cpu_s = cpu_limit_s(limits)
-    try:
-        if limits.cores is not None:
-            os.sched_setaffinity(pid, limits.cores)
-        resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
-        resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-    except ProcessLookupError:
-        pass  # it has already ended
+def limit_process(pid: int, limits: ProcessLimits) -> None:
+    """Limit a process, or this one if `pid` is 0: all but its wall-clock time.
 
-
-def cpu_limit_s(limits: ProcessLimits) -> int:
-    """Return a limit of CPU time that the wall-clock limit always reaches first, with any number of threads."""
-    return int(limits.time_s * (os.cpu_count() or 1)) + 10
+    Raises:
+        ProcessLookupError: it has ended.
+    """
+    # Of CPU time so much that the wall-clock limit is always reached first, with any number of threads.
+    cpu_s = int(limits.time_s * (os.cpu_count() or 1)) + 10
+    if limits.cores is not None:
+        os.sched_setaffinity(pid, limits.cores)
+    resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
+    resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
 def _own_peak_bytes(usage: resource.struct_rusage) -> int:
@@ -174,20 +172,14 @@ def _own_peak_bytes(usage: resource.struct_rusage) -> int:
     return usage.ru_maxrss * 1024 if usage.ru_maxrss > parent_kib else 0
 
 
-def _wait(pid: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:
-    """Wait until `pid` ends; return (timed out, stopped)."""
-    pid_fd = os.pidfd_open(pid)
-    try:
-        poller = select.poll()
-        poller.register(pid_fd, select.POLLIN)
-        if stop is not None:
-            poller.register(stop.fileno(), select.POLLIN)
-        ready = [fd for fd, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))]
-        if pid_fd in ready:
-            return False, False
-        return not ready, bool(ready)
-    finally:
-        os.close(pid_fd)
+def await_readable(file: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:
+    """Wait until a file descriptor is readable; return (timed out, stopped)."""
+    poller = select.poll()
+    poller.register(file, select.POLLIN)
+    if stop is not None:
+        poller.register(stop.fileno(), select.POLLIN)
+    ready = [fd for fd, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))]
+    return not ready, bool(ready) and file not in ready
 
 
 def kill_group(pid: int) -> None:
