@@ -82,7 +82,7 @@ def confirm_winner(
     task = run.task
     plan = BenchPlan(
         recipe=KernelRecipe(
-            program, task.generator, task.function_name, task.parameters, place.profile, choices[0], place.ptxas
+            program, task.generator_name, task.function_name, task.parameters, place.profile, choices[0], place.ptxas
         ),
         schedules=choices,
         devices=place.devices,

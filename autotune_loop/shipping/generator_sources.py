@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from autotune_loop.shipping.tuned_task import TunedTask
+from autotune_loop.shipping.run_schedule import RunSchedule
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
@@ -30,29 +29,27 @@ class GeneratorSources:
     environment: Mapping[str, str]
 
     @contextlib.contextmanager
-    def open(self, task: TunedTask, folder: Path) -> Iterator[GeneratorProgram]:
-        """The generator of a run's task; closed afterwards.
+    def open(self, run: RunSchedule) -> Iterator[GeneratorProgram]:
+        """The generator of a run's schedule; closed afterwards.
 
         Raises:
             GeneratorError: it is missing, cannot be opened, or is not the file that was tuned.
             ToolchainError: a C++ source, and no compiler.
         """
-        with self.open_given(task.generator) as program:
+        name, file, folder = run.task.generator_name, run.task.reference.file, run.folder
+        with self.open_given(name) as program:
             if program is not None:
                 yield program
                 return
-        file = task.generator_file
         hint = "Pass it with --generator."
-        if file is None:
-            raise GeneratorError(f"{folder} does not record the file of generator {task.generator}.", next_step=hint)
         if not file.is_file():
             raise GeneratorError(f"{file} is missing. {folder} was tuned from it.", next_step=hint)
-        if file_sha256(file) != task.generator_sha256:
+        if file_sha256(file) != run.generator_sha256:
             raise GeneratorError(
                 f"{file} has changed since {folder} was tuned, so the schedule may no longer fit.",
                 next_step="Tune again. If the algorithm is the same, pass the file with --generator.",
             )
-        with self._open(f"{file}:{task.generator}") as program:
+        with self._open(f"{file}:{name}") as program:
             yield program
 
     @contextlib.contextmanager

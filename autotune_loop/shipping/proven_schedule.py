@@ -10,18 +10,16 @@ from pathlib import Path
 from autotune_loop.shipping.files.cpp_headers import print_cpp_header
 from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
 from autotune_loop.shipping.files.python_module import print_python_module
-from autotune_loop.shipping.provenance import make_provenance
+from autotune_loop.shipping.provenance import make_provenance, shipped_parameters
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.ship_folder import dispatch_target
 from autotune_loop.shipping.ship_manifest import ShippedSchedule
+from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
-from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.limited_process import ProcessLimits
+from targets.schedule.autoschedulers import ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
-
-_LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,10 @@ def prove_schedule(
         ToolchainError: no C++ compiler is installed.
     """
     task, target = run.task, run.record.spec.profile.halide_target
-    funcs = read_func_table(program, task.generator, task.parameters, target, compiler)
-    provenance = make_provenance(run.record, task, run.times, algorithm_hash(funcs), sdk_version)
+    funcs = read_func_table(program, task.generator_name, task.parameters, target, compiler)
+    provenance = make_provenance(run, algorithm_hash(funcs), sdk_version)
     # Functions and modules of several targets need different names.
-    function_name = f"{task.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
+    function_name = f"{run.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
     header_text = print_cpp_header(run.schedule, function_name, provenance, funcs)
     if _code(run, program, compiler, header_text) != _code(run, program, compiler, run.header_text):
         raise GeneratorError(
@@ -61,13 +59,13 @@ def prove_schedule(
             next_step="Report it and attach the header.",
         )
     shipped = ShippedSchedule(
-        name=task.name,
+        name=run.name,
         function_name=function_name,
         dispatch_target=dispatch_target(target),
-        header=f"{task.name}.{run.profile_name}.schedule.h",
+        header=f"{run.name}.{run.profile_name}.schedule.h",
         python_module=f"{function_name}_schedule.py",
-        provenance=provenance.constants(),
-        parameters=provenance.origin.parameters,
+        provenance=provenance,
+        parameters=shipped_parameters(task.parameters),
         funcs=funcs,
     )
     module_text = print_python_module(run.schedule, function_name, provenance, funcs)
@@ -76,18 +74,17 @@ def prove_schedule(
 
 def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler, header_text: str) -> bytes:
     """The object code that the generator gives with a header."""
+    task = run.task
+    recipe = KernelRecipe(
+        program,
+        task.generator_name,
+        task.function_name,
+        task.parameters,
+        run.record.spec.profile,
+        ScheduleChoice(run.header.name, schedule_autoscheduler(header_text, compiler)),
+    )
     with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
-        request = GeneratorRequest(
-            generator_name=run.task.generator,
-            function_name=run.task.function_name,
-            base_name="kernel",
-            output_folder=Path(folder),
-            emit=("object",),
-            halide_target=run.record.spec.profile.halide_target + "-no_runtime",
-            parameters=run.task.parameters,
-            autoscheduler=schedule_autoscheduler(header_text, compiler),
-        )
-        result = run_generator(program, request, _LIMITS)
-        if isinstance(result, GeneratorFailure):
-            raise GeneratorError(f"{run.header} cannot be applied to its generator. {result.message}")
-        return result.files["object"].read_bytes()
+        try:
+            return build_kernel(recipe, Path(folder)).object_path.read_bytes()
+        except GeneratorError as error:
+            raise GeneratorError(f"{run.header} cannot be applied to its generator. {error.message}") from error

@@ -7,7 +7,7 @@ import math
 import re
 import sqlite3
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,21 +110,11 @@ def read_recorded_times(folder: Path, name: str, function_name: str, task_index:
         raise RunFolderError(
             f"{note} is damaged: expected the time of a sample such as batch_0_0/3.", next_step="Tune again."
         )
-    sample: re.Match[str] = found
-
-    def read(database: sqlite3.Connection) -> RecordedTimes:
-        return _times(database, _symbol(database, sample, function_name, task_index), task_index)
-
-    return _read(folder / "tuning.db", read)
-
-
-def _read(path: Path, read: Callable[[sqlite3.Connection], RecordedTimes]) -> RecordedTimes:
-    """Read the database; raise RunFolderError if it is damaged."""
-    next_step = "Ship another run, or tune again."
+    path, next_step = folder / "tuning.db", "Ship another run, or tune again."
     if not path.is_file():
         raise RunFolderError(f"{path} is missing: it has the run's measurements.", next_step=next_step)
     try:
-        return read_database(path, read)
+        return read_database(path, lambda database: _times(database, found, function_name, task_index))
     except (
         sqlite3.Error,
         ValueError,
@@ -163,7 +153,8 @@ def _default_symbol(database: sqlite3.Connection, task_index: int) -> str | None
     return None if row is None else str(row[0])
 
 
-def _times(database: sqlite3.Connection, symbol: str, task_index: int) -> RecordedTimes:
+def _times(database: sqlite3.Connection, found: re.Match[str], function_name: str, task_index: int) -> RecordedTimes:
+    symbol = _symbol(database, found, function_name, task_index)
     rows = database.execute(
         "SELECT purpose, device, clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (symbol,)
     ).fetchall()
@@ -207,8 +198,6 @@ def _words(verdict: Mapping[str, Any], symbol: str, default_symbol: str | None) 
 
 def _verdict(database: sqlite3.Connection, task_index: int) -> dict[str, Any]:
     """The verdict of the newest play-off; empty without one."""
-    if not database.execute("SELECT 1 FROM sqlite_master WHERE name='verdicts'").fetchone():
-        return {}
     row = database.execute(
         "SELECT verdict FROM verdicts WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,)
     ).fetchone()

@@ -8,8 +8,8 @@ from pathlib import Path
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.shipping.recorded_times import RecordedTimes, read_recorded_times
-from autotune_loop.shipping.tuned_task import TunedTask, tuned_tasks
 from autotune_loop.specification.objective import Objective
+from autotune_loop.specification.tuning_task import TuningTask, published_names
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.timing.measure_settings import KernelInputs
 from targets.errors import GeneratorError, RunFolderError
@@ -22,17 +22,33 @@ class RunSchedule:
 
     Attributes:
         folder: of the run.
+        index: of its task among the run's.
         header: best.<name>.schedule.h.
         header_text: its content.
     """
 
     folder: Path
     record: RunRecord
-    task: TunedTask
+    index: int
     times: RecordedTimes
     schedule: Schedule
     header: Path
     header_text: str
+
+    @property
+    def task(self) -> TuningTask:
+        """What was tuned."""
+        return self.record.spec.tasks[self.index]
+
+    @property
+    def name(self) -> str:
+        """Of best.<name>.schedule.h; a C identifier."""
+        return published_names(self.record.spec.tasks)[self.index]
+
+    @property
+    def generator_sha256(self) -> str:
+        """Of the generator's file, as it was tuned."""
+        return self.record.made_with.generator_sha256[self.index]
 
     @property
     def profile_name(self) -> str:
@@ -57,11 +73,12 @@ def read_run_schedules(folder: Path) -> list[RunSchedule]:
         RunFolderError: it is not a run folder, or one of its files is missing or damaged.
     """
     record = read_run_record(folder)
-    return [_run_schedule(folder, record, task) for task in tuned_tasks(record)]
+    names = published_names(record.spec.tasks)
+    return [_run_schedule(folder, record, index, name) for index, name in enumerate(names)]
 
 
-def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedule:
-    header = folder / "samples" / f"best.{task.name}.schedule.h"
+def _run_schedule(folder: Path, record: RunRecord, index: int, name: str) -> RunSchedule:
+    header = folder / "samples" / f"best.{name}.schedule.h"
     if not header.is_file():
         raise RunFolderError(
             f"{folder} has no winner to ship: {header.name} is missing from its samples.",
@@ -75,13 +92,5 @@ def _run_schedule(folder: Path, record: RunRecord, task: TunedTask) -> RunSchedu
         raise RunFolderError(
             f"{where}{error.message}", next_step="The header was changed or damaged. Continue the run, or tune again."
         ) from error
-    times = read_recorded_times(folder, task.name, task.function_name, task.index)
-    return RunSchedule(
-        folder,
-        record,
-        task,
-        times,
-        schedule,
-        header,
-        text,
-    )
+    times = read_recorded_times(folder, name, record.spec.tasks[index].function_name, index)
+    return RunSchedule(folder, record, index, times, schedule, header, text)

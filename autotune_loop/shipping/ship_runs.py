@@ -52,8 +52,8 @@ def ship_runs(
     shipped: list[ShippedSchedule] = []
     texts: dict[str, str] = {}
     for run in found:
-        progress(f"checking {run.task.name} for {run.profile_name} against its generator")
-        with sources.open(run.task, run.folder) as program:
+        progress(f"checking {run.name} for {run.profile_name} against its generator")
+        with sources.open(run) as program:
             confirmed = run if confirm is None else confirm(run, program)
             proven = prove_schedule(confirmed, program, sources.compiler, sdk_version)
             schedule = proven.shipped
@@ -73,9 +73,9 @@ def ship_runs(
 def _check_different(found: Sequence[RunSchedule]) -> None:
     first: dict[tuple[str, str], RunSchedule] = {}
     for run in found:
-        other = first.setdefault((run.task.name, run.profile_name), run)
+        other = first.setdefault((run.name, run.profile_name), run)
         if other is not run:
             raise UsageError(
-                f"{other.folder} and {run.folder} are both runs of {run.task.name} for {run.profile_name}.",
+                f"{other.folder} and {run.folder} are both runs of {run.name} for {run.profile_name}.",
                 next_step="Ship one of them.",
             )

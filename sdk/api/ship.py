@@ -69,7 +69,7 @@ def ship(
         return confirm_winner(run, program, incumbent, place_for(run), budget_s, progress)
 
     def trial(proven: ProvenSchedule) -> TriedSizes:
-        sizes = [size for name, size in asked if name in ("", proven.run.task.name)]
+        sizes = [size for name, size in asked if name in ("", proven.run.name)]
         return try_sizes(proven, sizes, place_for(proven.run), progress, neighbours=neighbours)
 
     return ship_runs(
@@ -87,7 +87,7 @@ def ship(
 def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
     if not names:
         return
-    tuned = sorted({schedule.task.name for folder in runs for schedule in read_run_schedules(folder)})
+    tuned = sorted({schedule.name for folder in runs for schedule in read_run_schedules(folder)})
     if unknown := [name for name in names if name not in tuned]:
         raise UsageError(
             f"--accept-size names {unknown[0]!r}, which none of the runs tuned.",

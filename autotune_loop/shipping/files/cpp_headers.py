@@ -9,12 +9,12 @@ from pathlib import Path
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.provenance import ShippedProvenance
+from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
 
 _CHECK = Path(__file__).parent / "pipeline_check.h"
 
 
-def print_cpp_header(schedule: Schedule, name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow]) -> str:
+def print_cpp_header(schedule: Schedule, name: str, provenance: Provenance, funcs: Sequence[FuncRow]) -> str:
     """A header with `apply_schedule_<name>`, which first checks that the pipeline has these Funcs.
 
     It needs no other file. The namespace `<name>_provenance` has the provenance as constants.
@@ -26,7 +26,7 @@ def print_cpp_header(schedule: Schedule, name: str, provenance: ShippedProvenanc
     return print_header(
         replace(schedule, provenance=None),
         name,
-        comment=provenance.comment(),
+        comment=provenance_comment(provenance),
         before=f"{pipeline_check_text()}\n{_constants(name, provenance, funcs)}\n",
         checks=[check, f"                                {name}_provenance::funcs(), HALIDE_SDK_IS_STRICT);"],
     )
@@ -37,9 +37,9 @@ def pipeline_check_text() -> str:
     return _CHECK.read_text(encoding="utf-8").replace('#include "Halide.h"\n\n', "")
 
 
-def _constants(name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow]) -> str:
+def _constants(name: str, provenance: Provenance, funcs: Sequence[FuncRow]) -> str:
     rows = "".join(f'        {{"{row.name}", 0x{row.definition:016x}u, 0x{row.domains:016x}u}},\n' for row in funcs)
-    declarations = "".join(_constant(key, value) for key, value in provenance.constants().items())
+    declarations = "".join(_constant(key, value) for key, value in provenance.items())
     return (
         f"namespace {name}_provenance {{\n\n"
         f"{declarations}\n"
@@ -51,7 +51,7 @@ def _constants(name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow
     )
 
 
-def _constant(key: str, value: str | int | float | bool | None) -> str:
+def _constant(key: str, value: Fact) -> str:
     match value:
         case bool():
             return f"inline constexpr bool {key} = {'true' if value else 'false'};\n"

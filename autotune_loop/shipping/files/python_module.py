@@ -9,7 +9,7 @@ from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.print_python import print_python
 from autotune_loop.shipping.files.cpp_headers import DispatchedSchedule
 from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.provenance import ShippedProvenance
+from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
 
 PYTHON_CHECK = '''\
 def normal_names(text):
@@ -116,7 +116,7 @@ def check_definitions(funcs, names, strict):
 _IMPORTS = "import importlib.metadata\nimport re\nimport warnings\n\n"
 
 
-def print_python_module(schedule: Schedule, name: str, provenance: ShippedProvenance, funcs: Sequence[FuncRow]) -> str:
+def print_python_module(schedule: Schedule, name: str, provenance: Provenance, funcs: Sequence[FuncRow]) -> str:
     """A module with `apply_schedule(pipeline, target, strict=False)`, which first checks that the pipeline has these
     Funcs. It needs Halide and no other file; constants have the provenance.
 
@@ -124,10 +124,10 @@ def print_python_module(schedule: Schedule, name: str, provenance: ShippedProven
         GeneratorError: the schedule is inconsistent.
     """
     rows = "".join(f'    ("{row.name}", 0x{row.definition:016X}),\n' for row in funcs)
-    constants = "".join(f"{key.upper()} = {_literal(value)}\n" for key, value in provenance.constants().items())
+    constants = "".join(f"{key.upper()} = {_literal(value)}\n" for key, value in provenance.items())
     text = print_python(
         replace(schedule, provenance=None, function_name=name),
-        comment=provenance.comment(),
+        comment=provenance_comment(provenance),
         before=(
             f'NAME = "{name}"\n{constants}'
             "# The Funcs in the order of Pipeline.get_func, with hashes of their definitions.\n"
@@ -138,7 +138,7 @@ def print_python_module(schedule: Schedule, name: str, provenance: ShippedProven
     return text.replace("import halide as hl\n", f"{_IMPORTS}import halide as hl\n", 1)
 
 
-def _literal(value: str | float | bool | None) -> str:
+def _literal(value: Fact) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 

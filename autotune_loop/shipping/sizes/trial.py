@@ -125,7 +125,7 @@ def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Exe
     greedy = profile_autoscheduler(place.tools.halide, place.profile, threads, {"beam_size": "1"})
     recipe = KernelRecipe(
         proven.program,
-        task.generator,
+        task.generator_name,
         _TUNED,
         task.parameters,
         place.profile,

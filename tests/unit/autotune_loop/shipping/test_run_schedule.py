@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.provenance import make_provenance, without_folder
+from autotune_loop.shipping.provenance import make_provenance, provenance_comment, shipped_parameters
 from autotune_loop.shipping.run_schedule import read_run_schedules
-from autotune_loop.shipping.tuned_task import tuned_tasks
 from autotune_loop.specification.objective import Objective, ObjectiveKind
 from autotune_loop.specification.options import PlayOffOptions, RunOptions
+from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.timing.measure_settings import KernelInputs
@@ -53,13 +53,13 @@ def test_times_come_from_the_turns_that_decided(run: Path) -> None:
 
 def test_nothing_of_the_machine_is_told(run: Path) -> None:
     (found,) = read_run_schedules(run)
-    provenance = make_provenance(found.record, found.task, found.times, "0" * 16, '1.0"\\\n*/')
-    told = "\n".join([*provenance.comment(), *map(str, provenance.constants().values())])
+    provenance = make_provenance(found, "0" * 16, '1.0"\\\n*/')
+    told = "\n".join([*provenance_comment(provenance), *map(str, provenance.values())])
     assert "secret-board" not in told and str(run.parent) not in told
-    assert provenance.sdk_version == "1.0???*/"
-    assert provenance.timing.device.startswith("the machine that tuned it")
+    assert provenance["sdk_version"] == "1.0???*/"
+    assert str(provenance["device"]).startswith("the machine that tuned it")
     for value, kept in (("/home/me/net.bin", "net.bin"), ("C:\\me\\net.bin", "net.bin"), ("a/b/", ""), ("3", "3")):
-        assert without_folder(value) == kept
+        assert shipped_parameters({"file": value}) == {"file": kept}
 
 
 def test_a_run_of_several_generators(run: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_run_of_several_generators(run: Path) -> None:
     tasks = tuple(replace(task, reference=replace(task.reference, file=file)) for file in files)
     hashes = old.made_with.generator_sha256 * 2
     RunRecord(replace(old.spec, tasks=tasks), replace(old.made_with, generator_sha256=hashes)).write(run)
-    one, two = tuned_tasks(read_run_record(run))
-    assert (one.name, one.index, two.name, two.index) == ("product", 0, "product_argset1", 1)
-    assert (one.generator_file, two.generator_file) == files
+    read = read_run_record(run).spec.tasks
+    assert published_names(read) == ("product", "product_argset1")
+    assert tuple(task.reference.file for task in read) == files
     text = (run / "run.toml").read_text()
     for before, after in (
         ('function_name = "product"', 'function_name = "../x"'),

@@ -119,7 +119,7 @@ OTHER_RESULT = """\
 def proven(ship_product: Callable[[str], ShippedProduct], sources: GeneratorSources) -> Iterator[ProvenSchedule]:
     folder = ship_product("product.py").runs[0]
     (run,) = read_run_schedules(folder)
-    with sources.open(run.task, folder) as program:
+    with sources.open(run) as program:
         yield prove_schedule(run, program, sources.compiler, SDK_VERSION)
 
 
