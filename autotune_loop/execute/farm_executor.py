@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from autotune_loop.farm.use import FarmUse
 from autotune_loop.farm.worker_registry import QueueWatch, WorkerRegistry
 from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import FarmError, SdkError
+from targets.errors import FarmError
 
 R = TypeVar("R")
 
@@ -47,34 +47,6 @@ _GOODBYE_S = 40.0
 # How Dask says that a task's worker is gone, and how a connection does.
 _WORKER_DIED = (KilledWorker, NoValidWorkerError)
 _CONNECTION_LOST = (OSError, TimeoutError, CancelledError)
-
-
-@dataclass(eq=False)
-class _Flight:
-    """One task on its way.
-
-    Attributes:
-        inputs, message: the files that the task reads, and what its worker is sent.
-        answer: what the run waits for; a measurement's fails with DeviceTrouble when its worker is lost.
-        losses: workers that were lost with it.
-        deliveries: how often a worker lacked something for it.
-        charged_s: what the run was charged for it, until its time is known.
-        submitted: the newest Dask future.
-    """
-
-    task: Task[Any]
-    inputs: Mapping[Path, FileKey]
-    message: bytes
-    answer: Future[Any]
-    losses: int = 0
-    deliveries: int = 0
-    charged_s: float = 0.0
-    submitted: DaskFuture[Any] | None = None
-
-    @property
-    def device(self) -> str | None:
-        """The device that it is for; None for a build."""
-        return self.task.device_name if isinstance(self.task, MeasureTask) else None
 
 
 class FarmExecutor:
@@ -92,17 +64,19 @@ class FarmExecutor:
         self._is_open = True
         self._farm = farm
         self._run_id = secrets.token_hex(6)
-        self._flights: set[_Flight] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        # What Dask has been given, with the device that it is for; None for a build.
+        self._submitted: dict[DaskFuture[bytes], str | None] = {}
         self._building_here = 0
         self._lock = threading.Lock()
         self._share = FairShare(farm.priority.weight)
         self._build_share = FairShare(farm.priority.weight)
         with contextlib.ExitStack() as exits:
-            exits.callback(self._close_flights)
             self._here = exits.enter_context(
                 contextlib.closing(LocalExecutor(replace(context, devices=()), build_slots))
             )
             self._client: Client = exits.enter_context(farm_client(farm.address))
+            exits.callback(self._end_tasks)
             self._sender = FileSender(self._client, self._run_id, context)
             self._registry = WorkerRegistry(
                 self._client, self._run_id, farm, self._share, self._resources_left, QueueWatch(listen).stands_at
@@ -131,12 +105,13 @@ class FarmExecutor:
         if isinstance(task, BuildTask) and task.runs_here:
             return self._here.submit(task)
         inputs = task.inputs()
-        answer: Future[R] = Future()
-        flight = _Flight(task, inputs, encode_task(self._run_id, task, inputs), answer)
+        message = encode_task(self._run_id, task, inputs)
         with self._lock:
-            self._flights.add(flight)
-        self._launch(flight)
-        return answer
+            if self._is_open:
+                return self._on_loop(self._carry_out(task, inputs, message))
+        ended: Future[R] = Future()
+        ended.set_exception(_run_has_ended())
+        return ended
 
     def interrupt(self) -> None:
         """See `Executor.interrupt`."""
@@ -145,30 +120,69 @@ class FarmExecutor:
 
     def close(self) -> None:
         """See `Executor.close`."""
-        if not self._is_open:
+        with self._lock:
+            was_open, self._is_open = self._is_open, False
+        if not was_open:
             return
-        self._is_open = False
         try:
             self.interrupt()
         finally:
             self._exits.close()
 
-    def _launch(self, flight: _Flight) -> None:
-        device = flight.device
-        if device is not None and not self._registry.has(device):
-            self._land(flight, error=_worker_lost(device))
-            return
-        if device is None and (not self._registry.build_slots or self._building_here < self._farm.builds_here):
-            self._build_here(flight)
-            return
-        share = self._share_of(flight)
-        is_brief = isinstance(flight.task, MeasureTask) and flight.task.is_brief
-        start_s, flight.charged_s = share.submitted(is_brief=is_brief)
-        resource = BUILD_RESOURCE if device is None else device_resource(device)
+    def _on_loop(self, coroutine: Coroutine[Any, Any, R]) -> Future[R]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
+
+    async def _carry_out(self, task: Task[R], inputs: Mapping[Path, FileKey], message: bytes) -> R:
+        """Have a task done on Dask's loop, until the run ends.
+
+        Args:
+            inputs, message: the files that the task reads, and what its worker is sent.
+        """
+        this = asyncio.current_task()
+        assert this is not None
+        self._tasks.add(this)
         try:
-            flight.submitted = self._client.submit(
+            return await self._result_of(task, inputs, message)
+        except asyncio.CancelledError:
+            raise _run_has_ended() from None
+        finally:
+            self._tasks.discard(this)
+
+    async def _result_of(self, task: Task[R], inputs: Mapping[Path, FileKey], message: bytes) -> R:
+        device = task.device_name if isinstance(task, MeasureTask) else None
+        losses = deliveries = 0
+        while True:
+            if device is None and (not self._registry.build_slots or self._building_here < self._farm.builds_here):
+                return await self._built_here(task)
+            reply = await self._reply_to(task, device, message)
+            if isinstance(reply, TaskResult):
+                if reply.files:
+                    await asyncio.to_thread(reply.unpack, output_folder(task))
+                return reply.read_result(task, inputs)
+            deliveries += 1
+            if reply is not None and deliveries <= _MOST_DELIVERIES and await self._delivered(reply, inputs):
+                continue
+            # The worker is gone: a build is done again; who measures decides about a measurement.
+            if not self._is_open:
+                raise _run_has_ended()
+            if device is not None:
+                raise _worker_lost(device)
+            losses += 1
+            await self._check_farm(losses)
+
+    async def _reply_to(self, task: Task[Any], device: str | None, message: bytes) -> Reply | None:
+        """Give a task to Dask, and wait for its worker's reply; None when the worker was lost with it."""
+        if device is not None and not self._registry.has(device):
+            return None
+        share = self._build_share if device is None else self._share
+        start_s, charged_s = share.submitted(is_brief=isinstance(task, MeasureTask) and task.is_brief)
+        resource = BUILD_RESOURCE if device is None else device_resource(device)
+        submitted: DaskFuture[bytes] | None = None
+        reply: Reply | None = None
+        try:
+            submitted = self._client.submit(
                 perform,
-                flight.message,
+                message,
                 self._client.id,
                 key=task_key(self._run_id, resource),
                 pure=False,
@@ -176,92 +190,51 @@ class FarmExecutor:
                 resources={resource: 1},
                 priority=-start_s,
             )
-        except Exception as error:  # the client has been closed: its scheduler was away for too long
-            share.done(flight.charged_s, None)
-            self._land(flight, error=error if device is None else _worker_lost(device))
-        else:
-            self._on_loop(self._follow(flight, flight.submitted))
-
-    def _share_of(self, flight: _Flight) -> FairShare:
-        return self._build_share if flight.device is None else self._share
-
-    def _build_here(self, flight: _Flight) -> None:
-        with self._lock:
-            self._building_here += 1
-
-        def built(done: Future[Any]) -> None:
-            with self._lock:
-                self._building_here -= 1
-            error = done.exception()
-            self._land(flight, error=error) if error is not None else self._land(flight, result=done.result())
-
-        self._here.submit(flight.task).add_done_callback(built)
-
-    def _on_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
-
-    async def _follow(self, flight: _Flight, submitted: DaskFuture[Any]) -> None:
-        """Wait for a task's end, on Dask's loop, and pass its result on."""
-        reply: Reply | None = None
-        try:
+            self._submitted[submitted] = device
             reply = read_reply(await self._answers.of(submitted))
         except Exception as error:
-            is_raised = submitted.status == "error" and not isinstance(error, _WORKER_DIED)
-            if is_raised or isinstance(error, FarmError):
-                self._land(flight, error=error)
-                return
+            if submitted is None:  # the client has been closed: its scheduler was away for too long
+                is_lost = device is not None
+            else:
+                is_lost = submitted.status != "error" or isinstance(error, _WORKER_DIED)
+            if isinstance(error, FarmError) or not is_lost:
+                raise
         finally:
-            took_s = reply.took_s if isinstance(reply, TaskResult) else None
-            self._share_of(flight).done(flight.charged_s, took_s)
-            submitted.release()
-        if reply is None:
-            await self._lost(flight)
-        elif isinstance(reply, MissingInput):
-            await self._deliver(flight, reply)
-        else:
-            await self._received(flight, reply)
+            share.done(charged_s, reply.took_s if isinstance(reply, TaskResult) else None)
+            if submitted is not None:
+                self._submitted.pop(submitted, None)
+                submitted.release()
+        return reply
 
-    async def _received(self, flight: _Flight, result: TaskResult) -> None:
+    async def _built_here(self, task: Task[R]) -> R:
+        self._building_here += 1
         try:
-            if result.files:
-                await asyncio.to_thread(result.unpack, output_folder(flight.task))
-            answer = result.read_result(flight.task, flight.inputs)
-        except (OSError, SdkError) as error:
-            self._land(flight, error=error)
-        else:
-            self._land(flight, result=answer)
+            return await asyncio.wrap_future(self._here.submit(task))
+        finally:
+            self._building_here -= 1
 
-    async def _deliver(self, flight: _Flight, missing: MissingInput) -> None:
-        """Send a worker what it lacks, and the task again."""
-        flight.deliveries += 1
+    async def _delivered(self, missing: MissingInput, inputs: Mapping[Path, FileKey]) -> bool:
+        """Send a worker what it lacks; False when it has not got that, for whatever reason."""
         try:
-            if flight.deliveries > _MOST_DELIVERIES:
-                raise FarmError(f"The worker at {missing.address} takes no files.")
-            await self._sender.deliver(missing, flight.inputs)
-        except Exception:  # whatever it is, this worker has not got what it needs
-            await self._lost(flight)
-        else:
-            self._launch(flight)
+            await self._sender.deliver(missing, inputs)
+        except Exception:
+            return False
+        return True
 
-    async def _lost(self, flight: _Flight) -> None:
-        """A task's worker is gone: a build is done again; who measures decides about a measurement."""
-        if not self._is_open:
-            self._land(flight, error=FarmError("The run has ended."))
-            return
-        if flight.device is not None:
-            self._land(flight, error=_worker_lost(flight.device))
-            return
-        flight.losses += 1
+    async def _check_farm(self, losses: int) -> None:
+        """Before a build is done again, wait for a scheduler that is away.
+
+        Raises:
+            FarmError: the build has lost too many workers, or the scheduler does not come back.
+        """
         message = ""
-        if flight.losses >= _MOST_BUILD_LOSSES:
-            message = f"{flight.losses} workers of the farm were lost during the same build, one after the other."
+        if losses >= _MOST_BUILD_LOSSES:
+            message = f"{losses} workers of the farm were lost during the same build, one after the other."
         elif not await self._scheduler_is_back():
             message = "The farm's scheduler is gone."
         if message:
             step = "Read the log of the farm's scheduler, then continue the run with --resume."
-            self._land(flight, error=FarmError(message, next_step=step))
-        else:
-            self._launch(flight)
+            raise FarmError(message, next_step=step)
 
     async def _scheduler_is_back(self) -> bool:
         until_s = time.monotonic() + _PATIENCE_S
@@ -275,35 +248,28 @@ class FarmExecutor:
         Args:
             devices: None among them says that nobody builds any more.
         """
-        with self._lock:
-            flights = [flight for flight in self._flights if flight.device in devices]
-        submitted = [flight.submitted for flight in flights if flight.submitted is not None]
+        submitted = [future for future, device in self._submitted.items() if device in devices]
         await self._client.cancel(submitted, reason="device-gone", msg="No worker of the farm has the device.")
 
-    def _land(self, flight: _Flight, result: Any = None, error: BaseException | None = None) -> None:
-        with self._lock:
-            if flight not in self._flights:
-                return
-            self._flights.discard(flight)
-        if error is not None:
-            flight.answer.set_exception(error)
-        else:
-            flight.answer.set_result(result)
+    def _end_tasks(self) -> None:
+        async def end() -> None:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _close_flights(self) -> None:
-        with self._lock:
-            flights = list(self._flights)
-        for flight in flights:
-            self._land(flight, error=FarmError("The run has ended."))
+        self._on_loop(end()).result(_GOODBYE_S)
 
     def _say_goodbye(self) -> None:
         """Give the devices back, and have every worker forget the run."""
         self._registry.stop()
-        goodbye = self._sender.end_run(self._registry.dask_workers())
-        told = asyncio.run_coroutine_threadsafe(goodbye, self._client.loop.asyncio_loop)
+        told = self._on_loop(self._sender.end_run(self._registry.dask_workers()))
         # A worker that does not hear it ends the run by itself, once the scheduler has forgotten this client.
         with contextlib.suppress(*_CONNECTION_LOST):
             told.result(_GOODBYE_S)
+
+
+def _run_has_ended() -> FarmError:
+    return FarmError("The run has ended.")
 
 
 def _worker_lost(device: str) -> DeviceTrouble:
