@@ -122,10 +122,10 @@ def timed(
 ) -> Timing:
     """A schedule that was timed."""
     measurement = Measurement(symbol, device, Clock.WALL, (median_s,), "precision", True)
-    reference = None
-    if reference_s is not None:
-        reference = Measurement("reference", device, Clock.WALL, (reference_s,), "precision", False)
-    return Timing(measurement, median_s, epoch, reference)
+    if reference_s is None:
+        return Timing(measurement, median_s, epoch)
+    reference = Measurement("reference", device, Clock.WALL, (reference_s,), "precision", False)
+    return Timing(measurement, median_s, epoch, (reference,))
 
 
 def lost(device: str, symbol: str, *, under_way: bool = True, kind: TroubleKind = TroubleKind.LOST) -> Timing:

@@ -60,14 +60,51 @@ class BuiltReference:
 
 
 @dataclass(frozen=True)
-class _SearchTask(BuildTask[R_co]):
-    """Runs the autoscheduler's search.
+class _GeneratorTask(BuildTask[R_co]):
+    """Runs a generator.
 
     Attributes:
         task_index: the place of its pipeline among the run's tuning tasks.
     """
 
     task_index: int
+
+    def _apply(
+        self, state: WorkerState, choice: AutoschedulerRequest, symbol: str
+    ) -> GeneratedFiles | GeneratorFailure:
+        """Generate the code of a schedule that needs no search."""
+        with state.building() as stop:
+            return self._generate(state, choice, symbol, _FROM_HEADER, state.context.limits.reference_s, stop)
+
+    def _generate(
+        self,
+        state: WorkerState,
+        autoscheduler: AutoschedulerRequest,
+        symbol: str,
+        emit: tuple[str, ...],
+        time_s: float,
+        stop: StopSignal,
+    ) -> GeneratedFiles | GeneratorFailure:
+        context = state.context
+        task = context.tasks[self.task_index]
+        request = GeneratorRequest(
+            generator_name=task.generator_name,
+            function_name=symbol,
+            base_name=context.sample_file_name,
+            output_folder=self.output_folder,
+            emit=emit,
+            halide_target=context.kernel_target,
+            parameters=task.parameters,
+            autoscheduler=autoscheduler,
+        )
+        limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
+        return run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
+
+
+@dataclass(frozen=True)
+class _SearchTask(_GeneratorTask[R_co]):
+    """Runs the autoscheduler's search."""
+
     point: SearchPoint
 
     def inputs(self) -> dict[Path, FileKey]:
@@ -75,40 +112,54 @@ class _SearchTask(BuildTask[R_co]):
         return {self.point.weights_path: key_of(self.point.weights_path)}
 
     def _search(self, state: WorkerState, symbol: str, emit: tuple[str, ...]) -> GeneratedFiles | GeneratorFailure:
+        context, point, folder = state.context, self.point, self.output_folder
         with state.building() as stop:
-            return _run_search(state, self.point, self.task_index, self.output_folder, symbol, emit, stop)
+            folder.mkdir(parents=True, exist_ok=True)
+            weights_path = point.weights_path
+            if point.weights_noise > 0:
+                weights_path = folder / "noisy.weights"
+                noisy = perturb_weights(read_weights(point.weights_path), point.weights_noise, point.seed)
+                write_weights(noisy, weights_path)
+            limits = context.limits
+            time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
+            with plain_folder(weights_path.parent) as weights_folder, plain_folder(folder) as output_folder:
+                parameters = {
+                    "beam_size": str(point.beam_size),
+                    "random_dropout": str(point.random_dropout),
+                    "random_dropout_seed": str(point.seed),
+                    "weights_path": str(weights_folder / weights_path.name),
+                }
+                if point.origin is Origin.RANDOM and context.network is Network.ANDERSON2021:
+                    # Dropout alone gives the same few schedules again and again, at several times the cost.
+                    parameters["randomize_tilings"] = "1"
+                autoscheduler = profile_autoscheduler(state.halide, context.profile, context.parallelism, parameters)
+                if "object" not in emit and state.search_plugin is not None:
+                    path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
+                    autoscheduler = search_only(autoscheduler, state.search_plugin, path)
+                return self._generate(state, autoscheduler, symbol, emit, time_s, stop)
 
-    def _searched(
-        self, state: WorkerState, generated: GeneratedFiles | GeneratorFailure, built: BuiltObject | None
-    ) -> SearchedSchedule | SearchFailure:
+
+@dataclass(frozen=True)
+class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
+    """Sample one schedule.
+
+    Attributes:
+        symbol: its code is generated at once under this name, for a search that would be too dear to repeat; empty for
+            none.
+    """
+
+    symbol: str = ""
+
+    def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
+        """See `Task.run`."""
+        generated = self._search(state, self.symbol or "search", _WITH_CODE if self.symbol else ("featurization",))
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return SearchFailure(self.point, generated)
         path = generated.files["featurization"]
         sha256 = read_featurization(path, state.context.network).schedule_sha256
+        built = _built(self.symbol, generated) if self.symbol else None
         return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built)
-
-
-@dataclass(frozen=True)
-class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
-    """Sample one schedule; no code is generated for it."""
-
-    def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
-        """See `Task.run`."""
-        return self._searched(state, self._search(state, "search", ("featurization",)), None)
-
-
-@dataclass(frozen=True)
-class SearchAndBuild(_SearchTask[SearchedSchedule | SearchFailure], kind="search_and_build"):
-    """Sample one schedule and generate its code at once, for a search that would be too dear to repeat."""
-
-    symbol: str
-
-    def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
-        """See `Task.run`."""
-        generated = self._search(state, self.symbol, _WITH_CODE)
-        built = None if isinstance(generated, GeneratorFailure) else _built(self.symbol, generated)
-        return self._searched(state, generated, built)
 
 
 @dataclass(frozen=True)
@@ -149,17 +200,15 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
 
 
 @dataclass(frozen=True)
-class BuildReference(BuildTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
+class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
     """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
 
     All at root is the first where vectors are in doubt.
 
     Attributes:
-        task_index: the place of its pipeline among the run's tuning tasks.
         skip: leaves out so many of these; the result is None when that leaves none.
     """
 
-    task_index: int
     symbol: str
     skip: int = 0
 
@@ -171,7 +220,7 @@ class BuildReference(BuildTask[BuiltReference | GeneratorFailure | None], kind="
         for position, choice in enumerate(choices):
             if position < self.skip:
                 continue
-            generated = _apply(state, choice, self.task_index, self.output_folder, self.symbol)
+            generated = self._apply(state, choice, self.symbol)
             if isinstance(generated, GeneratedFiles):
                 kernel = KernelObject(self.symbol, generated.files["object"])
                 header = generated.files["schedule"]
@@ -183,14 +232,9 @@ class BuildReference(BuildTask[BuiltReference | GeneratorFailure | None], kind="
 
 
 @dataclass(frozen=True)
-class BuildWithHeader(BuildTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
-    """Generate the code that a schedule header gives.
+class BuildWithHeader(_GeneratorTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
+    """Generate the code that a schedule header gives."""
 
-    Attributes:
-        task_index: the place of its pipeline among the run's tuning tasks.
-    """
-
-    task_index: int
     symbol: str
     header_text: str
 
@@ -202,7 +246,7 @@ class BuildWithHeader(BuildTask[BuiltObject | GeneratorFailure | SdkError], kind
             )
         except SdkError as error:
             return error
-        generated = _apply(state, choice, self.task_index, self.output_folder, self.symbol)
+        generated = self._apply(state, choice, self.symbol)
         return generated if isinstance(generated, GeneratorFailure) else _built(self.symbol, generated)
 
 
@@ -228,76 +272,6 @@ class Link(BuildTask[Executable | SdkError], kind="link"):
 
 def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
     return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s)
-
-
-def _apply(
-    state: WorkerState, choice: AutoschedulerRequest, task_index: int, folder: Path, symbol: str
-) -> GeneratedFiles | GeneratorFailure:
-    """Generate the code of a schedule that needs no search."""
-    with state.building() as stop:
-        time_s = state.context.limits.reference_s
-        return _generate(state, choice, task_index, folder, symbol, _FROM_HEADER, time_s, stop)
-
-
-def _run_search(
-    state: WorkerState,
-    point: SearchPoint,
-    task_index: int,
-    folder: Path,
-    symbol: str,
-    emit: tuple[str, ...],
-    stop: StopSignal,
-) -> GeneratedFiles | GeneratorFailure:
-    folder.mkdir(parents=True, exist_ok=True)
-    weights_path = point.weights_path
-    if point.weights_noise > 0:
-        weights_path = folder / "noisy.weights"
-        noisy = perturb_weights(read_weights(point.weights_path), point.weights_noise, point.seed)
-        write_weights(noisy, weights_path)
-    limits = state.context.limits
-    time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
-    context = state.context
-    with plain_folder(weights_path.parent) as weights_folder, plain_folder(folder) as output_folder:
-        parameters = {
-            "beam_size": str(point.beam_size),
-            "random_dropout": str(point.random_dropout),
-            "random_dropout_seed": str(point.seed),
-            "weights_path": str(weights_folder / weights_path.name),
-        }
-        if point.origin is Origin.RANDOM and context.network is Network.ANDERSON2021:
-            # Dropout alone gives the same few schedules again and again, at several times the cost.
-            parameters["randomize_tilings"] = "1"
-        autoscheduler = profile_autoscheduler(state.halide, context.profile, context.parallelism, parameters)
-        if "object" not in emit and state.search_plugin is not None:
-            path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
-            autoscheduler = search_only(autoscheduler, state.search_plugin, path)
-        return _generate(state, autoscheduler, task_index, folder, symbol, emit, time_s, stop)
-
-
-def _generate(
-    state: WorkerState,
-    autoscheduler: AutoschedulerRequest,
-    task_index: int,
-    folder: Path,
-    symbol: str,
-    emit: tuple[str, ...],
-    time_s: float,
-    stop: StopSignal,
-) -> GeneratedFiles | GeneratorFailure:
-    context = state.context
-    task = context.tasks[task_index]
-    request = GeneratorRequest(
-        generator_name=task.generator_name,
-        function_name=symbol,
-        base_name=context.sample_file_name,
-        output_folder=folder,
-        emit=emit,
-        halide_target=context.kernel_target,
-        parameters=task.parameters,
-        autoscheduler=autoscheduler,
-    )
-    limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
-    return run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
 
 
 def _ships(state: WorkerState, header: Path) -> bool:

@@ -54,15 +54,14 @@ class Timing:
     Attributes:
         held_s: seconds that it held the device.
         epoch: names a stretch of the device's life in which its times can be compared with each other.
-        reference: the reference's own time in that epoch; None where there is none.
-        others: those of the kernels that boards are compared by beside it.
+        references: the reference's own time in that epoch, and those of the kernels that boards are compared by beside
+            it; empty where there are none.
     """
 
     result: Measurement | MeasureFailure
     held_s: float
     epoch: str = ""
-    reference: Measurement | None = None
-    others: tuple[Measurement, ...] = ()
+    references: tuple[Measurement, ...] = ()
 
 
 @dataclass
@@ -75,16 +74,17 @@ class DeviceSession:
     Attributes:
         open_transport: makes the transport, not yet connected where it is a remote one.
         inputs: what every kernel is called with.
+        epoch: names a stretch of the device's life in which it keeps its speed, as far as this run has seen.
     """
 
     device: Device
     open_transport: Callable[[], Transport]
     inputs: KernelInputs
+    epoch: str = ""
     _transport: Transport | None = None
     _ready: bool = False
     _watch: CanaryWatch | None = None
     _drifted: bool = False
-    _epoch: str = ""
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
@@ -92,14 +92,9 @@ class DeviceSession:
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
     @property
-    def epoch(self) -> str:
-        """Names a stretch of the device's life in which it keeps its speed, as far as this run has seen."""
-        return self._epoch
-
-    @property
     def boot(self) -> str:
         """Identifies the time since the device was switched on; empty where nothing tells."""
-        return self._epoch.partition("/")[0]
+        return self.epoch.partition("/")[0]
 
     def open(self) -> Transport:
         """Connect, take the lease, push the input files; at once when that is done already.
@@ -128,7 +123,7 @@ class DeviceSession:
 
     def _start_epoch(self, boot: str) -> None:
         """Times before and after are compared by what the reference takes, which is therefore timed again."""
-        self._epoch = f"{boot}/{secrets.token_hex(4)}"
+        self.epoch = f"{boot}/{secrets.token_hex(4)}"
         self._references.clear()
 
     def _forget_connection(self, error: DeviceError) -> None:
@@ -169,17 +164,17 @@ class DeviceSession:
 
     def reference(
         self, run: ReferenceRun, settings: MeasureSettings, stop: StopSignal
-    ) -> MeasureFailure | Measurement | None:
+    ) -> tuple[Measurement, ...] | MeasureFailure:
         """Put the reference's outputs on the device, unless they are there.
 
         Returns:
-            Why there are no outputs; or the reference's time; or None when there are outputs and timing it failed.
+            Why there are no outputs; or `Timing.references`, empty when timing the reference failed.
 
         Raises:
             DeviceError: the device cannot be used.
         """
         if run.file in self._references:
-            return next(iter(self._references[run.file]), None)
+            return self._references[run.file]
         session = self._session(Tolerance())
         name = run.executable.path.name
         session.transport.push(run.executable.path, name)
@@ -191,11 +186,7 @@ class DeviceSession:
         if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
             return self._heeded(timed)
         self._references[run.file] = () if isinstance(timed, MeasureFailure) else timed
-        return next(iter(self._references[run.file]), None)
-
-    def others(self, run: ReferenceRun) -> tuple[Measurement, ...]:
-        """The times of the kernels that boards are compared by beside the reference, once that is timed."""
-        return self._references.get(run.file, ())[1:]
+        return self._references[run.file]
 
     def measure(
         self,
@@ -214,7 +205,7 @@ class DeviceSession:
             try:
                 transport = self.open()
                 self._cool_down(stop)
-                compared = None if reference is None else self.reference(reference, settings, stop)
+                compared = () if reference is None else self.reference(reference, settings, stop)
                 if executable.sha256 not in self._pushed:
                     transport.push(executable.path, executable.path.name)
                     self._pushed.add(executable.sha256)
@@ -229,8 +220,7 @@ class DeviceSession:
         held_s = time.monotonic() - started
         if isinstance(result, MeasureFailure):
             self._heeded(result)
-        others = () if reference is None else self.others(reference)
-        timing = Timing(self._steady(result), held_s, self.epoch, compared, others)
+        timing = Timing(self._steady(result), held_s, self.epoch, compared)
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
@@ -309,6 +299,6 @@ _NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOP
 def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:
     """A schedule that could not be compared because the reference did not run on this device."""
     if failure.reason in _NOT_THE_KERNELS_FAULT:
-        return MeasureFailure(symbol, failure.device, failure.reason, failure.message, failure.log, failure.trouble)
+        return replace(failure, kernel=symbol, under_way=False)
     trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.message}")
     return device_failure(symbol, failure.device, trouble, under_way=False)

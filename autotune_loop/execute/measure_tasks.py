@@ -12,7 +12,7 @@ from autotune_loop.execute.worker_state import WorkerState
 from devices.health.probe import DeviceSense
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
+from devices.timing.measurement import MeasureFailure
 from targets.build.executable import Executable
 from targets.errors import DeviceError
 
@@ -62,10 +62,9 @@ class PrepareReference(MeasureTask[Timing | None], kind="prepare_reference"):
                 held_s = time.monotonic() - started_s
         except DeviceError as error:
             return Timing(device_failure(self.reference.symbol, self.device_name, error, under_way=False), 0.0)
-        if result is None:
-            return None
-        timed = result if isinstance(result, Measurement) else None
-        return Timing(result, held_s, session.epoch, timed, session.others(self.reference))
+        if isinstance(result, MeasureFailure):
+            return Timing(result, held_s)
+        return Timing(result[0], held_s, session.epoch, result) if result else None
 
 
 @dataclass(frozen=True)

@@ -250,21 +250,20 @@ class _Timing(msgspec.Struct, frozen=True):
     failure: MeasureFailure | None
     held_s: float
     epoch: str
-    reference: Measurement | None
-    others: tuple[Measurement, ...]
+    references: tuple[Measurement, ...]
 
     @classmethod
     def of(cls, timing: Timing) -> _Timing:
         result = timing.result
         measurement = result if isinstance(result, Measurement) else None
         failure = result if isinstance(result, MeasureFailure) else None
-        return cls(measurement, failure, timing.held_s, timing.epoch, timing.reference, timing.others)
+        return cls(measurement, failure, timing.held_s, timing.epoch, timing.references)
 
     def unwrapped(self) -> Timing:
         result = self.measurement or self.failure
         if result is None:
             raise FarmError("A worker has sent a timing without a result.")
-        return Timing(result, self.held_s, self.epoch, self.reference, self.others)
+        return Timing(result, self.held_s, self.epoch, self.references)
 
 
 _ERROR = "SdkError"

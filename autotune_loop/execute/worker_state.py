@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from autotune_loop.execute.device_session import DeviceSession
@@ -41,9 +42,7 @@ class WorkerState:
         self._lock = threading.Lock()
         self._turns = CoreTurns(context.workspace.lock_folder)
         self._programs: dict[Path, GeneratorProgram] = {}
-        self._has_looked_for_plugin = False
         self._device_sessions: dict[str, DeviceSession] = {}
-        self._search_plugin: Path | None = None
         self._closed = False
 
     def close(self) -> None:
@@ -76,31 +75,25 @@ class WorkerState:
         card = self.context.profile.machine.gpu
         return None if card is None else CardCheck(card, find_ptxas(self.context.workspace.environment))
 
-    @property
+    @cached_property
     def search_plugin(self) -> Path | None:
         """The plug-in that ends a generator right after its search; None on a machine without a C++ compiler."""
-        with self._lock:
-            return self._find_search_plugin()
+        # Without one a search is slower; everything else is the same.
+        with contextlib.suppress(ToolchainError):
+            return build_search_plugin(self.compiler)
+        return None
 
     def program(self, reference: GeneratorReference) -> GeneratorProgram:
         """One of the run's generators, opened at first use; those of one file are one program."""
         with self._lock:
             if reference.file not in self._programs:
                 plugins = [self.halide.plugin_path(self.context.profile.autoscheduler.name)]
-                if (search_plugin := self._find_search_plugin()) is not None:
+                if (search_plugin := self.search_plugin) is not None:
                     plugins.append(search_plugin)
                 self._programs[reference.file] = open_generator(
                     reference, self.halide, self.compiler, self.context.workspace.environment, plugins
                 )
             return self._programs[reference.file]
-
-    def _find_search_plugin(self) -> Path | None:
-        if not self._has_looked_for_plugin:
-            # Without a C++ compiler a search is slower; everything else is the same.
-            with contextlib.suppress(ToolchainError):
-                self._search_plugin = build_search_plugin(self.compiler)
-            self._has_looked_for_plugin = True
-        return self._search_plugin
 
     def device_session(self, device_name: str) -> DeviceSession:
         """The run's session with a device; a new one is not open yet.

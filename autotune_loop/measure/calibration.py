@@ -36,15 +36,15 @@ class Calibration:
         Raises:
             DeviceTrouble: no factor fits all the board's reference schedules.
         """
-        if timing.reference is None or not timing.epoch:
+        if not (timing.references and timing.epoch):
             return 1.0
         with self._lock:
-            found = self._factor(task_index, timing.epoch, (timing.reference, *timing.others))
+            found = self._factor(task_index, timing.epoch, timing.references)
         if found.fits:
             return found.factor
         raise DeviceTrouble(
             TroubleKind.OUTLIER,
-            f"{timing.reference.device} cannot be compared with {self._first[task_index]}: its times are"
+            f"{timing.references[0].device} cannot be compared with {self._first[task_index]}: its times are"
             f" {1 / found.factor:.2f} times as long, but that of {found.furthest} deviates by {found.spread:.0%} from"
             f" this ratio (allowed: {LARGEST_SCATTER:.0%}).",
             next_step="Check that both are of one kind, cool and idle, or tune for it in a run of its own.",

@@ -22,7 +22,7 @@ from autotune_loop.candidate import (
 )
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener, Notice
-from autotune_loop.execute.build_tasks import BuildObject, Link, SearchAndBuild
+from autotune_loop.execute.build_tasks import BuildObject, Link, Search
 from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
@@ -122,7 +122,7 @@ class BatchBuilder:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
         folder = self._context.workspace.work_folder / "search" / label
         symbol = self._symbol(work, 0)
-        return self._executor.submit(SearchAndBuild(folder, work.task_index, point, symbol))
+        return self._executor.submit(Search(folder, work.task_index, point, symbol))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
         if not pool or self._stop.is_set():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.build_tasks import SearchAndBuild
+from autotune_loop.execute.build_tasks import Search
 from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
@@ -34,7 +34,7 @@ def submit_board_references(executor: Executor, store: RunStore, context: RunCon
     prefix = f"{context.tasks[task_index].function_name}_board_a{task_index}_{file_sha256(weights)[:8]}"
     folder = context.workspace.work_folder / "board_references"
     return [
-        executor.submit(SearchAndBuild(folder / f"{prefix}_{position}", task_index, point, f"{prefix}_{position}"))
+        executor.submit(Search(folder / f"{prefix}_{position}", task_index, point, f"{prefix}_{position}"))
         for position, point in enumerate(points)
     ]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.build_tasks import Link, Search, SearchAndBuild
+from autotune_loop.execute.build_tasks import Link, Search
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.farm_executor import FarmExecutor
@@ -125,7 +125,7 @@ def test_a_schedule_is_searched_built_linked_and_timed(
     write_weights(baseline_weights(halide.plugin_path("Adams2019")), weights)
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, weights)
     folder = tmp_path / "run" / "0"
-    found = working.submit(SearchAndBuild(folder, 0, point, "kernel")).result(_LIMIT_S)
+    found = working.submit(Search(folder, 0, point, "kernel")).result(_LIMIT_S)
     assert isinstance(found, SearchedSchedule)
     assert found.point == point
     assert found.built is not None

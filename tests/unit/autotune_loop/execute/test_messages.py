@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchPoint
-from autotune_loop.execute.build_tasks import BuildWithHeader, SearchAndBuild
+from autotune_loop.execute.build_tasks import BuildWithHeader, Search
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.measure_tasks import Measure
 from autotune_loop.execute.messages import (
@@ -36,7 +36,7 @@ def test_a_result_has_the_paths_of_who_asked(tmp_path: Path) -> None:
     weights_there, weights_here = tmp_path / "used.weights", Path("/srv/worker/files/ab/used.weights")
     weights_there.write_bytes(b"weights")
     there, here = Path("/home/ann/run/batch/3"), Path("/srv/worker/scratch/x")
-    task = SearchAndBuild(there, 7, SearchPoint(Origin.RANDOM, 1, 1, 50, weights_there), "f")
+    task = Search(there, 7, SearchPoint(Origin.RANDOM, 1, 1, 50, weights_there), "f")
     inputs = task.inputs()
     sent = encode_task("run", task, inputs)
     assert b"/home" not in sent and str(tmp_path).encode() not in sent
@@ -68,7 +68,7 @@ def test_a_timing_is_the_same_after_its_message(result: Measurement | MeasureFai
     moved = decode(encode_task("run", task, task.inputs()), TaskMessage).read_task(files, None)
     assert isinstance(moved, Measure) and moved.reference is not None
     assert {moved.executable.path, moved.reference.executable.path} == {Path("/srv/batch")}
-    timing = Timing(result, 0.75, "boot/1", MEASUREMENT, (MEASUREMENT,))
+    timing = Timing(result, 0.75, "boot/1", (MEASUREMENT, MEASUREMENT))
     reply = read_reply(encode(task_result(timing, 1.0, {}, {}, None)))
     assert isinstance(reply, TaskResult)
     assert reply.read_result(task, task.inputs()) == timing

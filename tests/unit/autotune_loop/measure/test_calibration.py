@@ -34,8 +34,7 @@ def timing(device: str, times_ms: dict[str, float], epoch: str = "boot/1", jitte
         repetitions_s = tuple(times_ms[name] * 1e-3 * source.gauss(1, jitter) for _ in range(15))
         return Measurement(name, device, Clock.WALL, repetitions_s, "precision", False)
 
-    first, *others = times_ms
-    return Timing(measured(first), 0.1, epoch, measured(first), tuple(measured(name) for name in others))
+    return Timing(measured(next(iter(times_ms))), 0.1, epoch, tuple(map(measured, times_ms)))
 
 
 @pytest.fixture

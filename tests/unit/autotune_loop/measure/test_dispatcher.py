@@ -395,7 +395,7 @@ def test_a_board_unlike_the_others_is_left_out_and_its_schedules_are_timed_by_th
         others = [
             Measurement(f"other_{n}", device, Clock.WALL, (0.003 * ratios[device][n],), "", False) for n in (1, 2)
         ]
-        return replace(timing, others=tuple(others))
+        return replace(timing, references=(*timing.references, *others))
 
     bench = make_bench(["a", "b", "odd"], measure)
     bench.run(["s0"], device="a")
