@@ -261,7 +261,7 @@ class DeviceSession:
                     TroubleKind.DRIFTED,
                     f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
                     f" {_COOL_DOWN_LIMIT_S:.0f} s.",
-                    next_step="Look at its temperature and at what else runs on it.",
+                    next_step="Check its temperature, and what else runs on it.",
                 )
         self._drifted = False
 

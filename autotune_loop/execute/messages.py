@@ -166,7 +166,7 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
         for name, content in self.files.items():
             path = None if folder is None else _below(folder, name)
             if path is None or path == folder:
-                raise FarmError(f"A worker of the farm has sent a file {name[:200]!r} that nobody asked for.")
+                raise FarmError(f"A worker of the farm has sent an unexpected file: {name[:200]!r}.")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
@@ -333,7 +333,7 @@ def _decode(content: bytes | msgspec.Raw, message_type: Any, file_at: FileAt, fo
             return file_at(msgspec.convert(part, FileKey))
         path = None if folder is None or not isinstance(part, str) else _below(folder, part)
         if path is None:
-            raise ValueError(f"a path that nobody asked for: {str(part)[:200]!r}")
+            raise ValueError(f"an unexpected path: {str(part)[:200]!r}")
         return path
 
     try:

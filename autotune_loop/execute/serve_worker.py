@@ -80,7 +80,7 @@ async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
         left = [asyncio.create_task(worker.finished()) for worker in dask_workers]
         await asyncio.wait([stopping, *left], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.done():
-            tell("The scheduler is gone. Trying again.")
+            tell("The connection to the scheduler was lost. Trying again.")
         await _leave(farm_worker, dask_workers)
         for task in left:
             task.cancel()
@@ -122,7 +122,7 @@ async def _ask_admission(
         await scheduler.close_rpc()
     if not isinstance(answer, dict):
         raise _RefusedError(
-            f"What answers at {address.address} is a Dask scheduler, but not one of `sdk farm scheduler`.",
+            f"The Dask scheduler at {address.address} was not started with `sdk farm scheduler`.",
             next_step="Start it with `sdk farm scheduler`.",
         )
     if "refused" in answer:

@@ -26,7 +26,7 @@ from devices.device import Clock
 from targets.errors import RunFolderError
 
 _DATABASE = "tuning.db"
-_DAMAGED_STEP = "Copy it again from where it came from, or start a new run."
+_DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 
 @dataclass(frozen=True)

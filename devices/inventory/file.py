@@ -65,7 +65,7 @@ def check_new_name(inventory: Inventory, name: str) -> None:
     """
     if any(device.name == name for device in inventory.devices):
         raise UsageError(
-            f"There is a device '{name}' in {inventory.file} already.",
+            f"{inventory.file} already has a device '{name}'.",
             next_step=f"`sdk devices probe {name} --write` updates it, `sdk devices remove {name}` takes it out.",
         )
 
@@ -153,7 +153,7 @@ def _edit(file: Path, edit: Callable[[str, Inventory], tuple[str, _Devices]]) ->
             edited, expected = edit(text, _parse(text, file, None))
             if _parse(edited, file, None).devices != expected:
                 raise DeviceError(
-                    f"{file} is written in a way that the SDK cannot edit without harm.",
+                    f"{file} cannot be edited automatically without losing content.",
                     next_step="Edit it by hand; each device is a table [devices.NAME].",
                 )
             mode = file.stat().st_mode & 0o777 if file.exists() else 0o644

@@ -61,7 +61,7 @@ def autotune(
         stop: set it, from any thread, to end cleanly with the best so far.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: a subclass, for everything that a user can fix.
     """
     settings = settings or read_settings()
     specs = generator_specs(generator)
@@ -104,7 +104,7 @@ def resume(
         listen, stop: as for `autotune`.
 
     Raises:
-        SdkError: one of its children, for everything that a user can mend.
+        SdkError: a subclass, for everything that a user can fix.
     """
     settings = settings or read_settings()
     record = read_run_record(run_folder)
@@ -116,7 +116,7 @@ def resume(
         for file in (task.reference.file, task.incumbent):
             if file is not None and not file.is_file():
                 raise GeneratorError(
-                    f"{file}: there is no such file, and the run in {run_folder} needs it.",
+                    f"{file} is missing, and the run in {run_folder} needs it.",
                     next_step="Restore it, or start a new run.",
                 )
     devices = replace(options.devices, target=options.devices.target or record.spec.profile.name)

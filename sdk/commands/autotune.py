@@ -29,7 +29,7 @@ _Tune: TypeAlias = "Callable[..., TuneResult]"
 def autotune(given: Annotated[Given, Takes(GeneratorOptions, RunOptions)], command: CommandOptions) -> None:
     """Tune a generator for a device: sample schedules, time them, learn from the times, keep the best.
 
-    Ctrl-C ends it in order and keeps the best; --resume goes on.
+    Ctrl-C stops it and keeps the best; --resume continues it.
 
     Example: sdk autotune blur.py --target arm64 --budget 10m
     """
@@ -59,13 +59,13 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
         raise typer.Exit(_INTERRUPTED)
     if result.outcome is Outcome.DEVICES_LOST:
         raise DeviceError(
-            "No device was left; everything measured is saved.",
+            "All devices were lost. Everything measured is saved.",
             next_step=f"Repair one, then run: sdk autotune --resume {result.run_folder}",
         )
     if not any(tuned.header for tuned in result.tuned):
         raise GeneratorError(
-            f"No schedule of {result.generator} was timed, so there is none to use.",
-            next_step="See the warnings of the run; where there are none, give it a longer --budget and --resume.",
+            f"No schedule of {result.generator} was timed.",
+            next_step="Read the warnings above. If there are none, continue with --resume and a longer --budget.",
         )
 
 

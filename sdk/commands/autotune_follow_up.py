@@ -1,4 +1,4 @@
-"""The command lines that go on from a run of `sdk autotune`."""
+"""The commands that `sdk autotune` suggests after a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def follow_up(result: TuneResult) -> FollowUp:
     if any(tuned.header for tuned in result.tuned):
         lines["ship it"] = _line("ship", folder, "-o", "schedules")
     if result.outcome is not Outcome.EXHAUSTED:
-        # A run that has begun its last round goes on only when it is given more of them.
+        # A run that has begun its last round continues only with more rounds.
         rounds = spec.options.limits.rounds
         more = ["--num-batches", str(2 * rounds)] if result.totals.rounds >= rounds else []
         lines[RESUME_IT] = _line("autotune", "--resume", folder, *more)

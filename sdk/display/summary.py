@@ -19,7 +19,7 @@ _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",
     Outcome.BUDGET_SPENT: "the budget is spent",
     Outcome.INTERRUPTED: "interrupted; everything measured is saved",
-    Outcome.DEVICES_LOST: "no device was left; everything measured is saved",
+    Outcome.DEVICES_LOST: "all devices were lost; everything measured is saved",
     Outcome.EXHAUSTED: "the search finds no new schedules",
 }
 

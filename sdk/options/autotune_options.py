@@ -64,7 +64,7 @@ class GeneratorOptions:
             "--function-name",
             "-f",
             metavar="NAME",
-            help="Name of the tuned function; the generator's by default.",
+            help="Name of the tuned function. Default: the generator's.",
             panel=_WHAT,
             is_fixed=True,
         ),
@@ -81,7 +81,7 @@ class CommandOptions:
             "--run-dir",
             "-b",
             metavar="FOLDER",
-            help="Where everything goes; by default a new tuned/NAME-PROFILE-1, -2 and so on.",
+            help="Folder of the run. Default: a new tuned/NAME-PROFILE-1, -2 and so on.",
             panel=_FOLDER,
         ),
     ] = None
@@ -89,7 +89,7 @@ class CommandOptions:
         bool,
         Option(
             "--resume",
-            help="Go on with the run in the folder that is given, else with the newest one; it needs nothing else.",
+            help="Continue the run in the given folder, else the newest one. No other option is needed.",
             panel=_FOLDER,
         ),
     ] = False
@@ -98,7 +98,7 @@ class CommandOptions:
         Option(
             "--replay",
             metavar="RUN",
-            help="Try other options on a recorded run: schedules are chosen from it, their times looked up; no device.",
+            help="Try other options on a recorded run, without a device: its schedules and their times are reused.",
             panel=_FOLDER,
         ),
     ] = None
@@ -106,16 +106,14 @@ class CommandOptions:
         bool,
         Option(
             "--json",
-            help="Print every event as a line of JSON, the result last (with --quiet: the result alone).",
+            help="Print each event as a line of JSON, the result last; with --quiet, print only the result.",
             panel=_OUTPUT,
         ),
     ] = False
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Print the result alone.", panel=_OUTPUT)] = False
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print only the result.", panel=_OUTPUT)] = False
     plain: Annotated[
         bool,
-        Option(
-            "--plain", help="Print lines instead of the live view, as where the output is no terminal.", panel=_OUTPUT
-        ),
+        Option("--plain", help="Print lines instead of the live view (the default without a terminal).", panel=_OUTPUT),
     ] = False
 
 

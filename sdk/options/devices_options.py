@@ -54,7 +54,7 @@ InventoryOption = Annotated[
     typer.Option(
         "--inventory",
         metavar="FILE",
-        help="The file of devices; without it sdk.toml's, the nearest devices.toml, or your own.",
+        help="The devices.toml. Default: that of sdk.toml, else the nearest devices.toml, else your own.",
     ),
 ]
 NameArgument = Annotated[

@@ -112,7 +112,7 @@ def with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path])
         if name == "" and len(tasks) > 1:
             raise UsageError(
                 f"The incumbent {header} could be for any of {', '.join(names)}.",
-                next_step=f"Say which, as in --incumbent {names[0]}={header}",
+                next_step=f"Name one, such as --incumbent {names[0]}={header}",
             )
     return tuple(
         replace(task, incumbent=incumbents.get(name, incumbents.get("", task.incumbent)))

@@ -51,7 +51,7 @@ def check_run_folder(folder: Path) -> Path:
     # A folder that has lost its record is told apart where it is opened.
     if not any((folder / name).is_file() for name in (FILE_NAME, "tuning.db")):
         raise UsageError(
-            f"--resume: {folder} holds no run (it has no {FILE_NAME}).",
+            f"--resume: {folder} is not a run folder: it has no {FILE_NAME}.",
             next_step="Leave --resume out to start one there.",
         )
     return folder

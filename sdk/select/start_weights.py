@@ -96,7 +96,7 @@ def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Setting
         if held.sha256 == weights_sha256(trained):
             return ""
         return (
-            f"Other weights are called {name} already and stay. To take their place: "
+            f"Other weights named {name} already exist and are kept. To replace them: "
             f"sdk weights import {result.weights} --target {run.spec.profile.name}"
             f"{f' --device {_device_name(run.devices)}' if _device_name(run.devices) else ''} --replace"
         )

@@ -72,7 +72,7 @@ def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
     for entry in entries:
         if isinstance(entry.place.address, SshAddress) and entry.place.address.password_source is PasswordSource.PROMPT:
             raise UsageError(
-                f"{entry.name} asks for a password, and nobody types at a worker.",
+                f"{entry.name} needs a password to be typed, which a worker cannot ask for.",
                 next_step="Use a key, or keep the password in the keyring: `sdk devices add --password keyring`.",
             )
 

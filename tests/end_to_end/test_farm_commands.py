@@ -71,7 +71,7 @@ def test_status_shows_who_is_there_and_a_scheduler_that_was_away_is_found_again(
     assert [(worker["name"], worker["build_slots"]) for worker in told["workers"]] == [("lab1", 2)]
     assert told["devices"] == [] and told["runs"] == [] and told["scheduler"] == farm.url
     farm.scheduler.kill()
-    farm.workers["lab1"].wait_for("The scheduler is gone.")
+    farm.workers["lab1"].wait_for("The connection to the scheduler was lost.")
     farm.start_scheduler()
     farm.workers["lab1"].wait_for("lab1 (2 build slots) is ready")
     code, out, err = sdk("farm", "status", "--scheduler", farm.url, *who)

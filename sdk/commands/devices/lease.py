@@ -66,4 +66,4 @@ def release(
     if as_json:
         print_json({"device": device.name, "released": released})
     else:
-        typer.echo(f"Released {name}." if released else f"{name} was not leased any more.")
+        typer.echo(f"Released {name}." if released else f"{name} was no longer leased.")

@@ -21,18 +21,18 @@ def certificates(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--folder", metavar="DIR", help="Where they are kept; without it the folder farm in your settings."
+            "--folder", metavar="DIR", help="Folder of the certificates. Default: the folder farm in your settings."
         ),
     ] = None,
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME[,NAME...]", help="A machine that runs a worker or the scheduler; repeat."),
+        typer.Option("--host", metavar="NAME[,NAME...]", help="A machine with a worker or the scheduler. Repeatable."),
     ] = None,
     users: Annotated[
-        list[str] | None, typer.Option("--user", metavar="NAME", help="Someone who only tunes; repeat.")
+        list[str] | None, typer.Option("--user", metavar="NAME", help="Someone who only tunes. Repeatable.")
     ] = None,
     renew: Annotated[
-        bool, typer.Option("--renew", help="Make those that are named anew; with none named, this machine's.")
+        bool, typer.Option("--renew", help="Renew the named certificates, or this machine's if none is named.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -14,7 +14,7 @@ from targets.process.stop_signal import StopSignal
 
 def scheduler(
     listen: Annotated[
-        str, typer.Option("--listen", metavar="ADDRESS", help="tls://[HOST]:PORT; without HOST all of this machine's.")
+        str, typer.Option("--listen", metavar="ADDRESS", help="tls://[HOST]:PORT; without HOST, on all addresses.")
     ] = "tls://:8786",
     certificates: CertificatesOption = None,
     plain: PlainOption = False,
@@ -35,5 +35,5 @@ def scheduler(
     # Imported here: Dask costs half a second that a wrong argument need not pay.
     from autotune_loop.farm.scheduler import serve_scheduler
 
-    with stop_on_interrupt(stop, lambda: log_line("The scheduler ends.")):
+    with stop_on_interrupt(stop, lambda: log_line("The scheduler has stopped.")):
         serve_scheduler(address, log_line, stop)

@@ -18,12 +18,12 @@ def worker(
     scheduler: SchedulerOption = None,
     build_slots: Annotated[
         int | None,
-        typer.Option("--build-slots", metavar="N", min=0, help="Schedules built here at once; all cores but one."),
+        typer.Option("--build-slots", metavar="N", min=0, help="Builds at once. Default: all cores but one."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What the farm calls this machine; its host name.")
+        str | None, typer.Option("--name", metavar="NAME", help="Its name in the farm. Default: its host name.")
     ] = None,
-    no_devices: Annotated[bool, typer.Option("--no-devices", help="Only build here.")] = False,
+    no_devices: Annotated[bool, typer.Option("--no-devices", help="Only build, without devices.")] = False,
     certificates: CertificatesOption = None,
     plain: PlainOption = False,
 ) -> None:

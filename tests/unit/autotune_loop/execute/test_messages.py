@@ -115,9 +115,9 @@ def done(files: dict[str, bytes]) -> TaskResult:
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", ""])
 def test_output_cannot_leave_its_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FarmError, match="nobody asked for"):
+    with pytest.raises(FarmError, match="unexpected"):
         done({name: b"x"}).unpack(tmp_path / "output")
-    with pytest.raises(FarmError, match="nobody asked for"):
+    with pytest.raises(FarmError, match="unexpected"):
         done({"good": b"x"}).unpack(None)
     assert list(tmp_path.iterdir()) == []
 

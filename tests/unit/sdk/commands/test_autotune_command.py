@@ -164,7 +164,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--input photo.npy", "--input 'photo.npy' is not of the form NAME=VALUE."),
         ("--input in=gone.npy", "--input in=gone.npy: there is no such file."),
         ("--input in=blur.py --size in=4x4", "--input in takes its size from its file: leave out --size in."),
-        ("--resume --run-dir gone", "--resume: gone holds no run (it has no run.toml)."),
+        ("--resume --run-dir gone", "--resume: gone is not a run folder: it has no run.toml."),
         ("--plain --json", "--plain and --json exclude each other. Leave one of them out."),
         ("--target", "requires an argument"),
         ("--frobnicate", "No such option: --frobnicate"),
@@ -285,7 +285,7 @@ def test_resume_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) 
     for arguments, words in (
         (["blur.py", "-t", "host"], "--resume: there is no run of blur.py for host in "),
         ([], "There is no run in "),
-        (["tuned/blur-host-1"], "--resume: tuned/blur-host-1 holds no run (it has no run.toml)."),
+        (["tuned/blur-host-1"], "--resume: tuned/blur-host-1 is not a run folder: it has no run.toml."),
     ):
         assert main(["autotune", *arguments, "--resume"]) == 2
         assert capsys.readouterr().err.startswith(f"sdk: {words}")
@@ -420,6 +420,6 @@ def test_a_run_that_timed_nothing_is_no_success(
     assert main(["autotune", "blur.py", "--quiet"]) == 1
     out, error = capsys.readouterr()
     assert "nothing was timed" in out
-    assert "was timed, so there is none to use. See the warnings" in error
+    assert "was timed. Read the warnings" in error
     monkeypatch.setattr(command, "_prepare", lambda *_: lambda **_: spent)
     assert main(["autotune", "blur.py", "--quiet"]) == 0

@@ -118,7 +118,7 @@ def test_add_without_a_probe(capsys: pytest.CaptureFixture[str], folder: Path, t
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("add pi --ssh x", "There is a device 'pi' in"),
+        ("add pi --ssh x", "already has a device 'pi'"),
         ("add x", "A device is reached in one way. Give one of --ssh"),
         ("add x --ssh a --usb", "A device is reached in one way"),
         ("add x --ssh a --no-probe", "the device's profile is not known. Name it with --target"),
