@@ -40,7 +40,7 @@ SchedulerOption = Annotated[
     declared(
         FarmOptions,
         "scheduler",
-        help="The farm: tls://HOST:8786; without it SDK_SCHEDULER, or the one that sdk.toml names.",
+        help="The scheduler of the farm: tls://HOST:8786. Default: SDK_SCHEDULER, else sdk.toml.",
     ),
 ]
 CertificatesOption = Annotated[Path | None, declared(FarmOptions, "farm_certificates")]
