@@ -40,28 +40,27 @@ def make_console() -> Console:
 
 
 def plain_table(*titles: str, numbers: Collection[str] = ()) -> Table:
-    """Return a table without lines; without titles it has three columns and no heading.
+    """Return a table without lines.
 
     Args:
-        titles: of the columns; the first column is never wrapped.
+        titles: of the columns; the first one has the names, which are never wrapped.
         numbers: the titles of the columns that are aligned to the right.
     """
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, show_header=bool(titles), header_style="bold")
-    for index, title in enumerate(titles or ("", "", "")):
-        table.add_column(title, no_wrap=index == 0, overflow="fold", justify="right" if title in numbers else "left")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold", justify="right" if title in numbers else "left")
+    table.columns[0].no_wrap, table.columns[0].style = True, "cyan"
     return table
 
 
 def print_fields(rows: Iterable[tuple[str, str]]) -> None:
     """Print names with their values, a line each."""
-    from rich.text import Text
-
     table = plain_table("name", "value")
-    table.show_header = False
-    for name, value in rows:
-        table.add_row(Text(name, style="bold"), value)
+    table.show_header, table.columns[0].style = False, "bold"
+    for row in rows:
+        table.add_row(*row)
     make_console().print(table)
 
 

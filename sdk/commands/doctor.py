@@ -88,7 +88,8 @@ def print_checks(checks: Sequence[Check], good: str, bad: str) -> None:
     """
     from rich.text import Text
 
-    table = plain_table()
+    table = plain_table("state", "name", "found")
+    table.show_header = False
     for check in checks:
         failed = Text(bad, style="red") if check.needed else Text("not here", style="dim")
         mark = Text(good, style="green") if check.passed else failed

@@ -95,15 +95,13 @@ def _listing_dict(listing: ProfileListing) -> dict[str, object]:
 
 
 def _print_table(listings: list[ProfileListing], folder: str) -> None:
-    from rich.text import Text
-
     table = plain_table("profile", "device", "cores", "Halide target", "description", numbers=["cores"])
     for listing in listings:
         profile = listing.profile
         if profile is None:
             continue
         table.add_row(
-            Text(listing.name, style="cyan"),
+            listing.name,
             profile.device_kind,
             str(profile.machine.parallelism),
             profile.halide_target,

@@ -75,8 +75,6 @@ def _list(as_json: bool) -> None:
 
 
 def _print_entries(entries: list[RegisteredWeights]) -> None:
-    from rich.text import Text
-
     from devices.device import Clock
 
     console = make_console()
@@ -89,7 +87,7 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
         lineage = entry.lineage
         source = "the SDK" if entry.is_shipped else "you"
         table.add_row(
-            Text(entry.name, style="cyan"),
+            entry.name,
             lineage.network,
             str(lineage.training.samples or ""),
             str(lineage.training.pipelines or ""),
@@ -221,15 +219,13 @@ def evaluate(
 
 
 def _print_scores(scores: list[WeightsScore]) -> None:
-    from rich.text import Text
-
     numbers = ("pairs in order", "best in first 8", "best is first", "rank correlation")
     table = plain_table("weights", *numbers, numbers=numbers)
     for score in scores:
         ranking = score.overall
         correlation = "" if ranking.spearman is None else f"{ranking.spearman:.2f}"
         shares = [ranking.pairwise_accuracy, ranking.best_in_top_8, ranking.best_in_top_1]
-        table.add_row(Text(score.label, style="cyan"), *(share_text(share) for share in shares), correlation)
+        table.add_row(score.label, *(share_text(share) for share in shares), correlation)
     console = make_console()
     console.print(table)
     schedules = count_text(scores[0].overall.samples, "schedule")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sdk.display.quantities import iso_text, moment_text, short_duration_text
+from sdk.output import plain_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,28 +62,12 @@ def farm_text(address: str, state: FarmState) -> RenderableType:
     return Group(*parts[:-1])
 
 
-def _table(*titles: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for position, title in enumerate(titles):
-        table.add_column(title, overflow="fold", no_wrap=position == 0)
-    return table
-
-
 def _workers(state: FarmState) -> Table:
-    from rich.text import Text
-
-    table = _table("host", "address", "devices", "build slots")
+    table = plain_table("host", "address", "devices", "build slots")
     for worker in state.workers:
-        names = [row.device.name for row in state.devices if row.worker == worker.name]
+        names = ", ".join(row.device.name for row in state.devices if row.worker == worker.name)
         slots = f"{min(worker.building, worker.build_slots)} of {worker.build_slots} in use"
-        table.add_row(
-            Text(worker.name, style="cyan"),
-            Text(worker.address),
-            Text(", ".join(names) or "none"),
-            Text(slots if worker.build_slots else "none"),
-        )
+        table.add_row(worker.name, worker.address, names or "none", slots if worker.build_slots else "none")
     return table
 
 
@@ -90,16 +75,11 @@ def _devices(state: FarmState) -> Table:
     from rich.text import Text
 
     runs = {run.run_id: run for run in state.runs}
-    table = _table("device", "profile", "labels", "host", "state", "queue")
+    table = plain_table("device", "profile", "labels", "host", "state", "queue")
     for row in state.devices:
-        table.add_row(
-            Text(row.device.name, style="cyan"),
-            Text(row.device.profile_name),
-            Text(", ".join(row.device.labels)),
-            Text(row.worker),
-            Text(_doing(row, runs), style=_STYLES[row.state]),
-            Text(_queue_text(row, runs)),
-        )
+        device, doing = row.device, Text(_doing(row, runs), style=_STYLES[row.state])
+        labels = ", ".join(device.labels)
+        table.add_row(device.name, device.profile_name, labels, row.worker, doing, _queue_text(row, runs))
     return table
 
 
@@ -123,19 +103,10 @@ def _who(run_id: str, runs: dict[str, FarmRunState]) -> str:
 
 
 def _runs(state: FarmState) -> Table:
-    from rich.text import Text
-
-    table = _table("run", "user", "tunes", "priority", "since", "builds", "next measurement")
+    table = plain_table("run", "user", "tunes", "priority", "since", "builds", "next measurement")
     for run in state.runs:
-        table.add_row(
-            Text(run.run_id, style="cyan"),
-            Text(run.user),
-            Text(run.title),
-            Text(run.priority),
-            Text(moment_text(run.since_unix_s)),
-            Text(str(run.building)),
-            Text(_next_text(run)),
-        )
+        since = moment_text(run.since_unix_s)
+        table.add_row(run.run_id, run.user, run.title, run.priority, since, str(run.building), _next_text(run))
     return table
 
 

@@ -99,8 +99,6 @@ def _state_dict(state: DeviceState) -> dict[str, object]:
 
 
 def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
-    from rich.text import Text
-
     console = make_console()
     if not states:
         console.print(f"No devices yet in {inventory.file}. Add one with `sdk devices add`.")
@@ -109,7 +107,7 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
     for state in states:
         device = state.device
         table.add_row(
-            Text(device.name, style="cyan"),
+            device.name,
             device.profile_name,
             f"{device.transport} {device.place.address.describe()}",
             ", ".join(device.labels),

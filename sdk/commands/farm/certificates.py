@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, print_json
+from sdk.output import make_console, plain_table, print_json
 from sdk.settings import read_settings
+from targets.values.records import plain
 
 if TYPE_CHECKING:
     from autotune_loop.farm.certificates import FarmCertificate
@@ -55,36 +56,20 @@ def certificates(
 
 
 def _fields(one: FarmCertificate) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "role": one.role,
-        "names": list(one.names),
-        "folder": str(one.folder),
-        "expires": one.expires.isoformat(),
-        "days_left": one.days_left,
-        "is_new": one.is_new,
-    }
+    return {**plain(one), "expires": one.expires.isoformat(), "days_left": one.days_left}
 
 
 def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("certificate", "of", "made out for", "expires", "folder"):
-        table.add_column(title, overflow="fold")
+    table = plain_table("certificate", "of", "made out for", "expires", "folder")
     for one in found:
         days = one.days_left
         expired = "expired" if days < 0 else f"in {days} days"
         style = "red" if days < 0 else "yellow" if days < _SOON_DAYS else ""
-        shown = one.folder.relative_to(place) if one.folder.is_relative_to(place) else one.folder
-        table.add_row(
-            Text(one.role),
-            Text(one.name, style="cyan"),
-            Text(", ".join(one.names)),
-            Text(f"{one.expires:%Y-%m-%d} ({expired})", style=style),
-            Text(f"{shown}{' (new)' if one.is_new else ''}"),
-        )
+        folder = one.folder.relative_to(place) if one.folder.is_relative_to(place) else one.folder
+        expires = Text(f"{one.expires:%Y-%m-%d} ({expired})", style=style)
+        table.add_row(one.role, one.name, ", ".join(one.names), expires, f"{folder}{' (new)' if one.is_new else ''}")
     console = make_console()
     console.print(table)
-    console.print(Text(f"They are in {place}. Keep ca-key.pem there: whoever has it can add workers.", style="dim"))
+    console.print(f"They are in {place}. Keep ca-key.pem there: whoever has it can add workers.", style="dim")

@@ -41,7 +41,7 @@ def _state() -> FarmState:
 
 
 def shown(state: FarmState) -> str:
-    console = Console(file=io.StringIO(), width=200)
+    console = Console(file=io.StringIO(), width=200, markup=False)
     console.print(farm_text("tls://lab1:8786", state))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
