@@ -63,30 +63,22 @@ class _ProjectFile:
     autotune: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Project:
+@dataclass(frozen=True, kw_only=True)
+class Project(_ProjectFile):
     """What a project's `sdk.toml` says.
 
     Attributes:
         folder: where the file lies; its paths are relative to it.
         default_generator: a name of `generators`, or a GENERATOR; None when the file names none.
-        generators: name → generator, of `[generators]` or `[[generators]]`.
-        tunes_all: they are `[[generators]]`, which one run tunes together when none is named.
         default_target, budget: used where the command line gives none.
         inventory: the path of the devices' file; None when the file names none.
+        generators: name → generator, of `[generators]` or `[[generators]]`.
+        tunes_all: they are `[[generators]]`, which one run tunes together when none is named.
         autotune: options of `sdk autotune`, `[autotune]`, not checked yet.
-        scheduler: the address of the farm, `[farm] scheduler`; None when the file names none.
     """
 
     folder: Path
-    default_generator: str | None = None
-    default_target: str | None = None
-    budget: str | None = None
-    inventory: str | None = None
-    scheduler: str | None = None
-    generators: Mapping[str, ProjectGenerator] = field(default_factory=dict)
     tunes_all: bool = False
-    autotune: Mapping[str, object] = field(default_factory=dict)
 
     def resolve(self, generator: str | None) -> str:
         """GENERATOR as a path: a name of this project's, a path, or the project's default.
@@ -134,21 +126,11 @@ def find_project(start: Path) -> Project:
         path = folder / FILE_NAME
         if path.is_file():
             return _read(path)
-    return Project(start)
+    return Project(folder=start)
 
 
 def _read(path: Path) -> Project:
     source = Source(path, UsageError, next_step="Correct the file or move it away.")
     tables = source.toml(source.read(path))
     told = source.check(record(_ProjectFile), tables)
-    return Project(
-        folder=path.parent,
-        default_generator=told.default_generator,
-        default_target=told.default_target,
-        budget=told.budget,
-        inventory=told.inventory,
-        scheduler=told.farm.scheduler,
-        generators=told.generators,
-        tunes_all=isinstance(tables.get("generators"), list),
-        autotune=told.autotune,
-    )
+    return Project(folder=path.parent, tunes_all=isinstance(tables.get("generators"), list), **vars(told))

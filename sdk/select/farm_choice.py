@@ -23,7 +23,7 @@ def named_scheduler(given: str | None, settings: Settings) -> str | None:
     Raises:
         UsageError: `sdk.toml` is wrong.
     """
-    return given or settings.scheduler or find_project(Path.cwd()).scheduler
+    return given or settings.scheduler or find_project(Path.cwd()).farm.scheduler
 
 
 def choose_farm(

@@ -57,7 +57,7 @@ def typed(arguments: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, ob
 
 
 def options_for(arguments: str, monkeypatch: pytest.MonkeyPatch, project: Project | None = None) -> RunOptions:
-    return run_options(typed(arguments, monkeypatch)[0], project or Project(Path.cwd()))
+    return run_options(typed(arguments, monkeypatch)[0], project or Project(folder=Path.cwd()))
 
 
 def generators_for(arguments: str, monkeypatch: pytest.MonkeyPatch, project: Project) -> tuple[GeneratorSpec, ...]:
@@ -67,8 +67,8 @@ def generators_for(arguments: str, monkeypatch: pytest.MonkeyPatch, project: Pro
 def test_nothing_but_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     values, asked = typed("blur.py", monkeypatch)
     assert (values, asked) == ({"generator": ("blur.py",)}, CommandOptions())
-    assert given_generators(values, Project(Path.cwd())) == (GeneratorSpec("blur.py"),)
-    assert run_options(values, Project(Path.cwd())) == RunOptions()
+    assert given_generators(values, Project(folder=Path.cwd())) == (GeneratorSpec("blur.py"),)
+    assert run_options(values, Project(folder=Path.cwd())) == RunOptions()
 
 
 def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,12 +86,12 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
     )
     assert asked == CommandOptions(run_folder=Path("runs/here"), as_json=True, quiet=True)
-    assert given_generators(values, Project(folder)) == (
+    assert given_generators(values, Project(folder=folder)) == (
         GeneratorSpec(
             "blur.py:blur", ("radius=3", "tiles=true"), (("a=1", "b=2"), ("a=3",)), function_name="tuned_blur"
         ),
     )
-    assert run_options(values, Project(folder)) == RunOptions(
+    assert run_options(values, Project(folder=folder)) == RunOptions(
         DeviceOptions("arm64", ("pi", "label:lab"), Path("lab.toml"), None, Path("sdks/4.5"), 4),
         FarmOptions("tls://lab", Path("farm"), RunPriority.HIGH),
         KernelInputs(5, {"in": "64x48", "out": "60x44"}, {"gain": "-1.5", "on": "true"}, {"image": Path("photo.npy")}),
