@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 from devices.health.probe import DeviceSense
 from devices.inventory.inventory import InventoryDevice
-from devices.lease.lease import SlotLease
 from sdk.checks.check import Check
 from sdk.display.quantities import short_duration_text
+from sdk.inventory.device_access import ReachedDevice
 from sdk.inventory.device_facts import cores_text
 from targets.errors import SdkError
 
@@ -25,26 +24,6 @@ _CLOCK_SPAN_S = 1.0
 _MIB = 1024**2
 
 
-class CheckedDevice(Protocol):
-    """What the checks need of a connected device; every method raises SdkError."""
-
-    def sense(self) -> DeviceSense:
-        """Return its current state."""
-        ...
-
-    def canary_s(self) -> float:
-        """Return the time of a fixed piece of work, in seconds."""
-        ...
-
-    def leases(self) -> Sequence[SlotLease]:
-        """Return the leases that are held."""
-        ...
-
-    def holds(self, lease: SlotLease) -> bool:
-        """Say whether a lease is the user's own."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Reading:
     sense: DeviceSense
@@ -54,37 +33,33 @@ class _Reading:
 
 def check_device(
     device: InventoryDevice,
-    reach: Callable[[], AbstractContextManager[CheckedDevice]],
+    reach: Callable[[], AbstractContextManager[ReachedDevice]],
     show: Callable[[str], None],
-    clock_span_s: float = _CLOCK_SPAN_S,
 ) -> list[Check]:
     """Run all checks, or only the connection's if it fails. Takes a few seconds.
 
     Args:
         reach: connects; raises SdkError.
         show: called with what is going on.
-        clock_span_s: how long the clocks are compared at least.
     """
     show(f"{device.name}: connecting …")
     begin_s = time.monotonic()
-    try:
-        connection = reach()
-    except SdkError as error:
-        return [Check("connection", False, error.message, error.next_step)]
-    with connection as reached:
+    with ExitStack() as stack:
+        try:
+            reached = stack.enter_context(reach())
+        except SdkError as error:
+            return [Check("connection", False, error.message, error.next_step)]
         connected = f"{device.transport} to {device.place.address.describe()} in {time.monotonic() - begin_s:.1f} s"
         checks = [Check("connection", True, connected)]
         try:
             # If one of them raises, the results before it stay in the list.
-            checks.extend(_checks_over(device, reached, show, clock_span_s))
+            checks.extend(_checks_over(device, reached, show))
         except SdkError as error:
             checks.append(Check("answer", False, error.message, error.next_step))
     return checks
 
 
-def _checks_over(
-    device: InventoryDevice, reached: CheckedDevice, show: Callable[[str], None], clock_span_s: float
-) -> Iterator[Check]:
+def _checks_over(device: InventoryDevice, reached: ReachedDevice, show: Callable[[str], None]) -> Iterator[Check]:
     show(f"{device.name}: state …")
     before = _read(reached)
     yield Check("agent", True, "runs on the device")
@@ -95,7 +70,7 @@ def _checks_over(
         yield _governor(device, before.sense)
         show(f"{device.name}: speed …")
         yield _canary([reached.canary_s() for _ in range(_CANARY_REPEATS)])
-    time.sleep(max(0.0, clock_span_s - (time.monotonic() - before.end_s)))
+    time.sleep(max(0.0, _CLOCK_SPAN_S - (time.monotonic() - before.end_s)))
     after = _read(reached)
     yield _temperature(after.sense)
     yield _clock(before, after)
@@ -109,7 +84,7 @@ def _storage(sense: DeviceSense) -> Check:
     return Check("storage", False, free, fix)
 
 
-def _lease(device: InventoryDevice, reached: CheckedDevice) -> Check:
+def _lease(device: InventoryDevice, reached: ReachedDevice) -> Check:
     leases = reached.leases()
     foreign = [lease for lease in leases if not reached.holds(lease)]
     if not foreign:
@@ -186,7 +161,7 @@ def _clock(before: _Reading, after: _Reading) -> Check:
     return Check("clock", False, found, "Choose another clock source or another device: its times cannot be trusted.")
 
 
-def _read(reached: CheckedDevice) -> _Reading:
+def _read(reached: ReachedDevice) -> _Reading:
     begin_s = time.monotonic()
     sense = reached.sense()
     return _Reading(sense, begin_s, time.monotonic())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import TracebackType
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from devices.agent.program import AgentProgram, agent_for
 from devices.agent.session import AgentSession
-from devices.device_link import DeviceLink
 from devices.health.canary import time_canary
 from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
 from devices.inventory.inventory import InventoryDevice
@@ -16,6 +15,7 @@ from devices.lease.token import read_token
 from devices.remote.open import open_link
 from devices.remote_place import ConnectionSettings
 from sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
+from sdk.inventory.device_listing import DeviceState, ask_devices, health_of
 from sdk.settings import Settings
 from targets.errors import SdkError
 from targets.process.content_cache import ContentCache
@@ -25,21 +25,18 @@ _MACHINES = {"x86-64": "x86_64", "arm-64": "aarch64", "arm-32": "armv7l", "riscv
 
 
 class ReachedDevice:
-    """A connected device; a context that closes the connection. Every method raises DeviceTrouble."""
+    """A connected device. Every method raises DeviceTrouble.
+
+    Attributes:
+        token_folder: the folder of the secrets of leases that are taken by hand.
+    """
 
     def __init__(self, session: AgentSession, device: InventoryDevice, connections: ConnectionSettings) -> None:
+        self.token_folder = connections.token_folder
         self._session = session
-        self._connections = connections
+        self._owner = connections.lease_owner
         self._places = [place for _, place in device.places()]
         self._cores = device.place.cores
-
-    def __enter__(self) -> ReachedDevice:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._session.close()
 
     def probe(self) -> DeviceProbe:
         """Return what the device is made of."""
@@ -60,8 +57,8 @@ class ReachedDevice:
 
     def holds(self, lease: SlotLease) -> bool:
         """Say whether a lease was taken by hand, by this user on this machine."""
-        kept = read_token(self._connections.token_folder, self._places[lease.slot])
-        return kept is not None and lease.owner == self._connections.lease_owner
+        kept = read_token(self.token_folder, self._places[lease.slot])
+        return kept is not None and lease.owner == self._owner
 
     def take_lease(self, slot: int, token: str, ttl_s: float, force: bool) -> SlotLease:
         """Take or renew the lease of a slot."""
@@ -72,35 +69,47 @@ class ReachedDevice:
         return release_lease(self._session, self._claim(slot, token, _HAND_LEASE_OWN_TTL_S))
 
     def _claim(self, slot: int, token: str, ttl_s: float) -> LeaseClaim:
-        owner = self._connections.lease_owner
-        return LeaseClaim(slot, self._places[slot].lease_folder, token, owner, ttl_s)
+        return LeaseClaim(slot, self._places[slot].lease_folder, token, self._owner, ttl_s)
 
 
-def reach_device(device: InventoryDevice, settings: Settings, show: Callable[[str], None]) -> ReachedDevice:
-    """Connect to a device; ask for its password on the terminal if the inventory says so.
+@contextlib.contextmanager
+def reach_device(
+    device: InventoryDevice,
+    settings: Settings,
+    show: Callable[[str], None],
+    ask_secret: Callable[[str], str] = ask_on_terminal,
+) -> Iterator[ReachedDevice]:
+    """Connect to a device for a while.
 
     Args:
         show: called with what the user must do at the device.
+        ask_secret: asks for the device's password if the inventory says so.
 
     Raises:
         DeviceTrouble: it cannot be reached.
         ToolchainError: the agent that runs on the device cannot be built.
     """
+
+    def agent(machine: str) -> AgentProgram:
+        show(f"{device.name}: preparing the agent for {machine} …")  # the first one takes a while to build
+        return _agent(machine, settings)
+
     connections = connection_settings(settings)
-    link = open_link(device.name, device.place.address, connections, ask_on_terminal, show)
-    return _reach(device, settings, connections, link, show)
+    link = open_link(device.name, device.place.address, connections, ask_secret, show)
+    with contextlib.closing(AgentSession(link, device.devices(threads=1)[0], agent)) as session:
+        session.connect()
+        yield ReachedDevice(session, device, connections)
 
 
-def ask_leases(settings: Settings) -> Callable[[InventoryDevice, Callable[[str], None]], Sequence[SlotLease]]:
-    """Return a function that asks a device for its leases, in any thread, without asking for a password."""
-    connections = connection_settings(settings)
+def device_states(devices: Sequence[InventoryDevice], settings: Settings) -> list[DeviceState]:
+    """Ask devices for their leases, all at once and without asking for a password."""
 
     def ask(device: InventoryDevice, tell: Callable[[str], None]) -> Sequence[SlotLease]:
-        link = open_link(device.name, device.place.address, connections, refuse_to_ask, tell)
-        with _reach(device, settings, connections, link, tell) as reached:
+        with reach_device(device, settings, tell, refuse_to_ask) as reached:
             return reached.leases()
 
-    return ask
+    prepare_agents(devices, settings)
+    return ask_devices(devices, ask, health_of(settings))
 
 
 def prepare_agents(devices: Sequence[InventoryDevice], settings: Settings) -> None:
@@ -117,26 +126,6 @@ def prepare_agents(devices: Sequence[InventoryDevice], settings: Settings) -> No
                 _agent(machine, settings)
         except SdkError:
             continue
-
-
-def _reach(
-    device: InventoryDevice,
-    settings: Settings,
-    connections: ConnectionSettings,
-    link: DeviceLink,
-    show: Callable[[str], None],
-) -> ReachedDevice:
-    def agent(machine: str) -> AgentProgram:
-        show(f"{device.name}: preparing the agent for {machine} …")  # the first one takes a while to build
-        return _agent(machine, settings)
-
-    session = AgentSession(link, device.devices(threads=1)[0], agent)
-    try:
-        session.connect()
-    except BaseException:
-        session.close()
-        raise
-    return ReachedDevice(session, device, connections)
 
 
 def _agent(machine: str, settings: Settings) -> AgentProgram:

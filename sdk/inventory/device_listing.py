@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from devices.device_trouble import DeviceTrouble
-from devices.health.health import HealthRecord
+from devices.health.health import HealthRecord, read_health
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
+from sdk.inventory.connections import health_folder
+from sdk.settings import Settings
 from targets.errors import SdkError
 
 ANSWER_LIMIT_S = 6.0
@@ -42,6 +44,12 @@ class DeviceState:
     leases: tuple[SlotLease, ...] = ()
     trouble: str = ""
     health: HealthRecord | None = None
+
+
+def health_of(settings: Settings) -> Callable[[InventoryDevice], HealthRecord | None]:
+    """Return a function that reads why a device is unhealthy."""
+    folder = health_folder(settings)
+    return lambda device: read_health(folder, device.place.address)
 
 
 Tell = Callable[[str], None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from devices.lease.lease import SlotLease
 from devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
@@ -27,13 +27,10 @@ def parse_lease_s(text: str) -> float:
     return duration_s
 
 
-def take_leases(
-    reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, ttl_s: float, force: bool
-) -> list[SlotLease]:
+def take_leases(reached: ReachedDevice, places: Sequence[RemotePlace], ttl_s: float, force: bool) -> list[SlotLease]:
     """Take all the slots or none; renew those that this user holds already.
 
     Args:
-        folder: the folder of the secrets.
         force: take them from their current holder.
 
     Raises:
@@ -43,21 +40,21 @@ def take_leases(
     fresh: list[RemotePlace] = []
     try:
         for place in places:
-            known = read_token(folder, place)
+            known = read_token(reached.token_folder, place)
             token = new_token() if known is None else known.token
             if known is None:
                 fresh.append(place)
             # Kept first, so that the lease can be given back even if this program is killed.
-            keep_token(folder, place, LeaseToken(token, ttl_s))
+            keep_token(reached.token_folder, place, LeaseToken(token, ttl_s))
             taken.append(reached.take_lease(place.slot, token, ttl_s, force))
     except SdkError:
         for place in fresh:
-            _give_back(reached, place, folder)
+            _give_back(reached, place)
         raise
     return taken
 
 
-def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder: Path, force: bool) -> bool:
+def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], force: bool) -> bool:
     """Give the slots back; return False if none was leased any more.
 
     Args:
@@ -67,7 +64,7 @@ def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder
         UsageError: none is leased by hand, and nothing is forced.
         DeviceError: the device or the folder cannot be used.
     """
-    tokens = {place.slot: read_token(folder, place) for place in places}
+    tokens = {place.slot: read_token(reached.token_folder, place) for place in places}
     if not force and not any(tokens.values()):
         raise UsageError(
             "You have no lease on it from this machine.",
@@ -82,15 +79,14 @@ def release_leases(reached: ReachedDevice, places: Sequence[RemotePlace], folder
             reached.take_lease(place.slot, token, 60.0, force=True)
         if lease is not None or force:
             released |= reached.release_lease(place.slot, token)
-            forget_token(folder, place)
+            forget_token(reached.token_folder, place)
     return released
 
 
-def _give_back(reached: ReachedDevice, place: RemotePlace, folder: Path) -> None:
-    lease = read_token(folder, place)
-    try:
+def _give_back(reached: ReachedDevice, place: RemotePlace) -> None:
+    lease = read_token(reached.token_folder, place)
+    # Where that fails the lease expires; the error that is being handled matters more.
+    with contextlib.suppress(SdkError):
         if lease is not None:
             reached.release_lease(place.slot, lease.token)
-    except SdkError:
-        pass  # it expires; the error that is being handled matters more
-    forget_token(folder, place)
+    forget_token(reached.token_folder, place)

@@ -6,20 +6,19 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from autotune_loop.farm.use import FarmUse
 from autotune_loop.specification.options import DeviceOptions
 from autotune_loop.specification.workspace import Workspace
 from devices.device_trouble import DeviceTrouble
-from devices.health.health import clear_health, read_health, record_unhealthy
+from devices.health.health import clear_health, record_unhealthy
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.token import read_token
 from devices.remote.open import open_link
 from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
 from sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
-from sdk.inventory.device_access import ask_leases, prepare_agents
-from sdk.inventory.device_listing import DeviceState, ask_devices
+from sdk.inventory.device_access import device_states
+from sdk.inventory.device_listing import DeviceState
 from sdk.inventory.lookup import open_inventory
 from sdk.select.card_choice import fit_card
 from sdk.select.clock_choice import fit_clock
@@ -103,10 +102,8 @@ def _introduce(entry: InventoryDevice, settings: Settings, tell: Callable[[str],
     """Connect once while the user can still be asked to tap Allow; the run reports any other trouble."""
     with contextlib.suppress(DeviceError):
         link = open_link(entry.name, entry.place.address, connection_settings(settings), tell=tell)
-        try:
+        with contextlib.closing(link):
             link.connect()
-        finally:
-            link.close()
 
 
 def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str], ...]:
@@ -126,19 +123,13 @@ def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str],
 
 def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[str, str]:
     """Ask all devices at once; return a reason for each slot that cannot be used, by its name."""
-    prepare_agents(entries, settings)
-    folder = health_folder(settings)
-    states = ask_devices(entries, ask_leases(settings), lambda entry: read_health(folder, entry.place.address))
+    tokens = connection_settings(settings).token_folder
     reasons = {}
-    for state in states:
+    for state in device_states(entries, settings):
         for name, place in state.device.places():
-            if reason := _why_busy(state, place.slot, read_token(_token_folder(settings), place) is not None):
+            if reason := _why_busy(state, place.slot, read_token(tokens, place) is not None):
                 reasons[name] = reason
     return reasons
-
-
-def _token_folder(settings: Settings) -> Path:
-    return connection_settings(settings).token_folder
 
 
 def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:

@@ -18,8 +18,7 @@ from sdk.settings import read_settings
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from devices.health.health import HealthRecord
-    from devices.inventory.inventory import Inventory, InventoryDevice
+    from devices.inventory.inventory import Inventory
     from sdk.inventory.device_listing import DeviceState
 
 
@@ -52,24 +51,16 @@ def devices(
 
 
 def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceState]:
-    from devices.health.health import read_health
-    from sdk.inventory.connections import health_folder
-    from sdk.inventory.device_listing import ask_devices
+    from sdk.inventory.device_listing import ask_devices, health_of
 
     settings = read_settings()
-    folder = health_folder(settings)
-
-    def health_of(device: InventoryDevice) -> HealthRecord | None:
-        return read_health(folder, device.place.address)
-
     if offline or not inventory.devices:
-        return ask_devices(inventory.devices, None, health_of)
+        return ask_devices(inventory.devices, None, health_of(settings))
     # Imported here: the modules that talk to devices take long to import.
-    from sdk.inventory.device_access import ask_leases, prepare_agents
+    from sdk.inventory.device_access import device_states
 
     with show_progress(f"Asking {count_text(len(inventory.devices), 'device')} …", quiet):
-        prepare_agents(inventory.devices, settings)
-        return ask_devices(inventory.devices, ask_leases(settings), health_of)
+        return device_states(inventory.devices, settings)
 
 
 def _state_dict(state: DeviceState) -> dict[str, object]:

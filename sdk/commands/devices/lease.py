@@ -25,16 +25,14 @@ def lease(
 
     Example: sdk devices lease pi5 --for 2h
     """
-    from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import parse_lease_s, take_leases
 
     ttl_s = parse_lease_s(duration)
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device, places = found.find_slots(name)
-    folder = connection_settings(settings).token_folder
     with device_progress("Connecting to", device, as_json) as show, reach_device(device, settings, show) as reached:
-        taken = take_leases(reached, places, folder, ttl_s, force)
+        taken = take_leases(reached, places, ttl_s, force)
     until_unix_s = time.time() + min(slot.expires_in_s for slot in taken)
     if as_json:
         slots = [{"slot": slot.slot, "expires_in_s": slot.expires_in_s} for slot in taken]
@@ -54,15 +52,13 @@ def release(
 
     Example: sdk devices release pi5
     """
-    from sdk.inventory.connections import connection_settings
     from sdk.inventory.device_access import reach_device
     from sdk.inventory.hand_lease import release_leases
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device, places = found.find_slots(name)
-    folder = connection_settings(settings).token_folder
     with device_progress("Connecting to", device, as_json) as show, reach_device(device, settings, show) as reached:
-        released = release_leases(reached, places, folder, force)
+        released = release_leases(reached, places, force)
     if as_json:
         print_json({"device": device.name, "released": released})
     else:

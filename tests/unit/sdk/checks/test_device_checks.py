@@ -14,8 +14,10 @@ from devices.health.probe import CoreSense, DeviceSense, Temperature
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.lease import SlotLease
 from devices.remote_place import RemotePlace, SshAddress
+from sdk.checks import device_checks
 from sdk.checks.check import Check
 from sdk.checks.device_checks import check_device
+from sdk.inventory.device_access import ReachedDevice
 
 PI = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi")))
 GOOD = DeviceSense(
@@ -28,7 +30,12 @@ GOOD = DeviceSense(
 )
 
 
-class StagedDevice:
+@pytest.fixture(autouse=True)
+def short_clock_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_checks, "_CLOCK_SPAN_S", 0.1)
+
+
+class StagedDevice(ReachedDevice):
     """Answers as a connected device in a certain state would."""
 
     def __init__(
@@ -74,7 +81,7 @@ class StagedDevice:
 
 
 def checks_of(staged: StagedDevice, device: InventoryDevice = PI) -> dict[str, Check]:
-    checks = check_device(device, lambda: staged, lambda step: None, clock_span_s=0.1)
+    checks = check_device(device, lambda: staged, lambda step: None)
     assert staged.is_closed
     assert all(check.passed == (check.fix == "") for check in checks)
     return {check.name: check for check in checks}
