@@ -26,7 +26,6 @@ from autotune_loop.schedule.directives import (
     variables_of,
 )
 from autotune_loop.schedule.model import (
-    Accessor,
     ByIndex,
     ByName,
     DimensionList,
@@ -36,6 +35,7 @@ from autotune_loop.schedule.model import (
     StageSchedule,
     Variable,
     Wrapper,
+    stage_name,
 )
 from targets.errors import GeneratorError
 
@@ -131,12 +131,8 @@ def _check_source(variable: Variable, reached: set[str]) -> None:
     if source.dimensions is DimensionList.ARGS and in_update:
         raise _broken(f"variable {variable.identifier} is an argument of an update")
     if source.func not in reached or source.position < 0 or (source.update or 0) < 0:
-        raise _broken(f"variable {variable.identifier} comes from a place that does not exist: {_place(source)}")
-
-
-def _place(source: Accessor) -> str:
-    update = "" if source.update is None else f".update({source.update})"
-    return f"{source.func}{update}.{source.dimensions.value}[{source.position}]"
+        place = f"{stage_name(source.func, source.update)}.{source.dimensions.value}[{source.position}]"
+        raise _broken(f"variable {variable.identifier} comes from a place that does not exist: {place}")
 
 
 def _check_stages(schedule: Schedule, reached: set[str], variables: set[str]) -> None:

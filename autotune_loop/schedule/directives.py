@@ -5,7 +5,8 @@ Variables and Funcs are named by their identifier in the schedule. The names of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
 from enum import Enum
 
 # Halide's name for the loop around all others, which every stage has.
@@ -222,20 +223,14 @@ OF_UPDATE_ONLY = (Unscheduled, RFactor)
 
 def variables_of(directive: Directive) -> tuple[str, ...]:
     """The loops of its own stage that a directive names, without those of other Funcs."""
-    match directive:
-        case Split(old, outer, inner):
-            return old, outer, inner
-        case Tile(previous, outers, inners):
-            return (*previous, *outers, *inners)
-        case Fuse(inner, outer, fused):
-            return inner, outer, fused
-        case Reorder(variables) | ReorderStorage(variables) | GpuBlocks(variables) | GpuThreads(variables):
-            return variables
-        case Vectorize(variable) | Unroll(variable) | Parallel(variable) | BoundExtent(variable):
-            return (variable,)
-        case Gpu(block, thread):
-            return block, thread
-        case RFactor(preserved):
-            return tuple(name for pair in preserved for name in pair)
-        case _:
-            return ()
+    if isinstance(directive, ComputeAt | StoreAt):
+        return ()
+    return tuple(_texts(directive.preserved if isinstance(directive, RFactor) else astuple(directive)))
+
+
+def _texts(values: Iterable[object]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _texts(value)

@@ -59,6 +59,11 @@ class DimensionList(Enum):
     ARGS = "args"
 
 
+def stage_name(func: str, update: int | None) -> str:
+    """What C++ and Python call a stage."""
+    return func if update is None else f"{func}.update({update})"
+
+
 @dataclass(frozen=True)
 class Accessor:
     """A variable's name taken from the pipeline: `func[.update(n)].get_schedule().dims()[position].var` and the like.

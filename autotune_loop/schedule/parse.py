@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from autotune_loop.schedule.calls import Argument, Call, Name, directive_of
+from autotune_loop.schedule.calls import Argument, Call, directive_of
 from autotune_loop.schedule.check import check_schedule
 from autotune_loop.schedule.directives import (
     OUTERMOST,
@@ -260,7 +260,7 @@ class _HeaderParser:
         if word.lstrip("-").isdigit():
             return reader.expect_number("a number")
         if reader.take_if("Var", "::", "outermost", "(", ")"):
-            return Name(OUTERMOST)
+            return OUTERMOST
         if word in ("TailStrategy", "MemoryType") and reader.peek(1) == "::":
             reader.expect(word, "::")
             value = reader.expect_name(f"a {word}")
@@ -268,15 +268,15 @@ class _HeaderParser:
                 return TailStrategy(value) if word == "TailStrategy" else MemoryType(value)
             except ValueError:
                 raise wrong(line, f"a {word} of Halide", value) from None
-        return Name(reader.expect_name("an argument"))
+        return reader.expect_name("an argument")
 
 
 def _with_tail(method: str, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
     if len(arguments) != _ARGUMENTS_WITH_TAIL.get(method):
         return arguments
     last = arguments[-1]
-    if isinstance(last, Name) and last.text in {strategy.value for strategy in TailStrategy}:
-        return (*arguments[:-1], TailStrategy(last.text))
+    if isinstance(last, str) and last in {strategy.value for strategy in TailStrategy}:
+        return (*arguments[:-1], TailStrategy(last))
     return arguments
 
 

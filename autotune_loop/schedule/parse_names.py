@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.directives import (
     OUTERMOST,
-    BoundExtent,
     ComputeAt,
     Directive,
     Fuse,
-    Gpu,
-    GpuBlocks,
-    GpuThreads,
     LoopLevel,
-    Parallel,
-    Reorder,
-    ReorderStorage,
     RFactor,
     Split,
     StoreAt,
     Tile,
-    Unroll,
-    Vectorize,
 )
-from autotune_loop.schedule.model import (
-    Accessor,
-    ByIndex,
-    ByName,
-    Intermediate,
-    ScheduledFunc,
-    Variable,
-    Wrapper,
-)
+from autotune_loop.schedule.model import Accessor, ByIndex, ByName, Intermediate, ScheduledFunc, Variable, Wrapper
 from autotune_loop.schedule.text import wrong
 
 # Halide's name for a Var or RVar without one: a counter, which differs between processes.
@@ -181,19 +165,13 @@ class ParsedNames:
                     directive, old=old_identifier, outer=outer, inner=self._new_variable(inner, old, "i", stage)
                 )
             case Tile(previous, outers, inners):
-                old_identifiers = self._all(previous)
+                old_identifiers = self._resolved(previous)
                 outers = tuple(self._new_variable(*pair, "o", stage) for pair in zip(outers, previous, strict=True))
                 inners = tuple(self._new_variable(*pair, "i", stage) for pair in zip(inners, previous, strict=True))
                 return replace(directive, previous=old_identifiers, outers=outers, inners=inners)
             case Fuse(inner, outer, fused):
                 inner_identifier, outer = self.variable(inner), self.variable(outer)
                 return Fuse(inner_identifier, outer, self._new_variable(fused, inner, "f", stage))
-            case Reorder(variables) | ReorderStorage(variables) | GpuBlocks(variables) | GpuThreads(variables):
-                return replace(directive, variables=self._all(variables))
-            case Vectorize(variable) | Unroll(variable) | Parallel(variable) | BoundExtent(variable):
-                return replace(directive, variable=self.variable(variable))
-            case Gpu(block, thread):
-                return Gpu(self.variable(block), self.variable(thread))
             case RFactor(preserved):
                 pairs = tuple(
                     (self.variable(old), self._new_variable(new, old, "v", stage, is_reduction=False))
@@ -201,10 +179,13 @@ class ParsedNames:
                 )
                 return replace(directive, preserved=pairs)
             case _:
-                return directive
+                found = {field.name: getattr(directive, field.name) for field in fields(directive)}
+                return replace(directive, **{name: self._resolved(value) for name, value in found.items()})
 
-    def _all(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(self.variable, words))
+    def _resolved(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._resolved, value))
+        return self.variable(value) if isinstance(value, str) else value
 
     def _level(self, level: LoopLevel, line: int) -> LoopLevel:
         if level.func is None or level.variable is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.schedule.calls import Argument, Name, call_of
+from autotune_loop.schedule.calls import call_of, print_call
 from autotune_loop.schedule.check import check_schedule, is_identifier
-from autotune_loop.schedule.directives import OUTERMOST, Directive, MemoryType, RFactor, TailStrategy
+from autotune_loop.schedule.directives import RFactor
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -18,6 +18,7 @@ from autotune_loop.schedule.model import (
     StageSchedule,
     Variable,
     Wrapper,
+    stage_name,
 )
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.text import FUNC_NAMED_CPP
@@ -100,51 +101,26 @@ def _func(func: ScheduledFunc) -> list[str]:
 def _variable(variable: Variable) -> str:
     kind = "RVar" if variable.is_reduction else "Var"
     source = variable.source
-    return f"{kind} {variable.identifier}({_accessor(source) if isinstance(source, Accessor) else _quoted(source)});"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+    name = _accessor(source) if isinstance(source, Accessor) else f'"{source}"'
+    return f"{kind} {variable.identifier}({name});"
 
 
 def _accessor(source: Accessor) -> str:
-    stage = _stage_name(source.func, source.update)
+    stage = stage_name(source.func, source.update)
     if source.dimensions is DimensionList.ARGS:
         return f"{stage}.args()[{source.position}]"
     return f"{stage}.get_schedule().{source.dimensions.value}()[{source.position}].var"
 
 
-def _stage_name(func: str, update: int | None) -> str:
-    return func if update is None else f"{func}.update({update})"
-
-
 def _stage(stage: StageSchedule) -> list[str]:
-    start = _stage_name(stage.func, stage.update)
+    start = stage_name(stage.func, stage.update)
     *most, last = stage.directives
     if not isinstance(last, RFactor):
-        return [start, *(f"    {_call(directive)}" for directive in most), f"    {_call(last)};"]
+        calls = [f"    {print_call(call_of(directive))}" for directive in stage.directives]
+        return [start, *calls[:-1], f"{calls[-1]};"]
     # The new Func comes after the update's own directives.
     before = _stage(StageSchedule(stage.func, stage.update, tuple(most))) if most else []
-    return [*before, f"Func {last.intermediate} = {start}{_call(last)};"]
-
-
-def _call(directive: Directive) -> str:
-    call = call_of(directive)
-    return f".{call.method}({', '.join(map(_argument, call.arguments))})"
-
-
-def _argument(argument: Argument) -> str:
-    match argument:
-        case Name(text):
-            return "Var::outermost()" if text == OUTERMOST else text
-        case TailStrategy():
-            return f"TailStrategy::{argument.value}"
-        case MemoryType():
-            return f"MemoryType::{argument.value}"
-        case int():
-            return str(argument)
-        case _:
-            return "{" + ", ".join(map(_argument, argument)) + "}"
+    return [*before, f"Func {last.intermediate} = {start}{print_call(call_of(last))};"]
 
 
 def mend_header(text: str, name: str) -> str:

@@ -35,6 +35,8 @@ from autotune_loop.schedule.directives import (
 from autotune_loop.schedule.model import ByIndex, Schedule
 
 _INDENT = "  "
+# A Func's identifier and the update's number.
+_Stage = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def print_loops(schedule: Schedule) -> str:
 
 class _LoopPrinter:
     def __init__(self, schedule: Schedule) -> None:
-        self._loops: dict[tuple[str, int | None], list[_Loop]] = {}
+        self._loops: dict[_Stage, list[_Loop]] = {}
         self._computed: dict[str, LoopLevel] = {}
         self._stored: dict[str, LoopLevel] = {}
         self._memory: dict[str, str] = {}
@@ -99,11 +101,14 @@ class _LoopPrinter:
             return None
         return level
 
-    def _last_stage_with(self, level: LoopLevel) -> tuple[str, int | None] | None:
-        stages = [stage for stage in self._loops if stage[0] == level.func]
-        stages.sort(key=lambda stage: -1 if stage[1] is None else stage[1])
-        having = [s for s in stages if level.variable == OUTERMOST or _find(self._loops[s], level.variable) is not None]
-        return having[-1] if having else None
+    def _last_stage_with(self, level: LoopLevel) -> _Stage | None:
+        for stage in reversed(self._stages_of(level.func)):
+            if level.variable == OUTERMOST or _find(self._loops[stage], level.variable) is not None:
+                return stage
+        return None
+
+    def _stages_of(self, func: str | None) -> list[_Stage]:
+        return sorted((s for s in self._loops if s[0] == func), key=lambda s: -1 if s[1] is None else s[1])
 
     def _produce(self, func: str, depth: int) -> list[str]:
         level = self._computed.get(func)
@@ -111,12 +116,11 @@ class _LoopPrinter:
         where = f" (at {level.func}, {level.variable})" if level is not None and unknown else ""
         title = f"produce {func}{self._memory.get(func, '')}{self._storage.get(func, '')}{where}:"
         lines = [_INDENT * depth + title]
-        stages = sorted((s for s in self._loops if s[0] == func), key=lambda s: -1 if s[1] is None else s[1])
-        for stage in stages:
+        for stage in self._stages_of(func):
             lines += self._stage(stage, depth + 1)
         return lines
 
-    def _stage(self, stage: tuple[str, int | None], depth: int) -> list[str]:
+    def _stage(self, stage: _Stage, depth: int) -> list[str]:
         func, update = stage
         lines = [_INDENT * depth + f"update {update}:"] if update is not None else []
         depth += update is not None
@@ -128,7 +132,7 @@ class _LoopPrinter:
         lines.append(_INDENT * depth + f"{func}(...) = ...")
         return lines
 
-    def _inside(self, stage: tuple[str, int | None], level: LoopLevel, depth: int) -> list[str]:
+    def _inside(self, stage: _Stage, level: LoopLevel, depth: int) -> list[str]:
         if self._last_stage_with(level) != stage:
             return []
         lines = [_INDENT * depth + f"store {func}" for func in self._order if self._stored.get(func) == level]

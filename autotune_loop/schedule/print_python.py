@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.schedule.calls import Argument, Name, call_of
+from autotune_loop.schedule.calls import Call, call_of, print_call
 from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import (
-    OUTERMOST,
-    Directive,
-    MemoryType,
-    Reorder,
-    ReorderStorage,
-    RFactor,
-    Split,
-    TailStrategy,
-    Tile,
-)
+from autotune_loop.schedule.directives import Directive, Reorder, ReorderStorage, RFactor, Split, Tile
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -27,6 +17,7 @@ from autotune_loop.schedule.model import (
     StageSchedule,
     Variable,
     Wrapper,
+    stage_name,
 )
 
 # Halide 21's Python has no get_schedule(), so the names come from the definitions: a stage's loops are its reduction
@@ -124,7 +115,7 @@ def _accessor(source: Accessor) -> str:
 
 
 def _stage(stage: StageSchedule) -> list[str]:
-    start = stage.func if stage.update is None else f"{stage.func}.update({stage.update})"
+    start = stage_name(stage.func, stage.update)
     lines = []
     for directive in stage.directives:
         result = f"{directive.intermediate} = " if isinstance(directive, RFactor) else ""
@@ -136,9 +127,6 @@ def _calls(directive: Directive) -> list[str]:
     match directive:
         case RFactor(preserved):
             return [f".rfactor([{', '.join(f'({old}, {new})' for old, new in preserved)}])"]
-        # Halide 21's Python takes no list of Vars where C++ does.
-        case Reorder(variables) | ReorderStorage(variables):
-            return [f".{call_of(directive).method}({', '.join(_argument(Name(name)) for name in variables)})"]
         case Tile(previous, outers, inners, factors, tail):
             parts: list[Directive] = [
                 Split(old, outer, inner, factor, tail)
@@ -146,18 +134,8 @@ def _calls(directive: Directive) -> list[str]:
             ]
             parts.append(Reorder((*inners, *outers)))
             return [call for part in parts for call in _calls(part)]
-        case _:
-            call = call_of(directive)
-            return [f".{call.method}({', '.join(map(_argument, call.arguments))})"]
-
-
-def _argument(argument: Argument) -> str:
-    match argument:
-        case Name(text):
-            return "hl.Var.outermost()" if text == OUTERMOST else text
-        case TailStrategy():
-            return f"hl.TailStrategy.{argument.value}"
-        case MemoryType():
-            return f"hl.MemoryType.{argument.value}"
-        case _:
-            return str(argument)
+    call = call_of(directive)
+    # Halide 21's Python takes no list of Vars where C++ does.
+    if isinstance(directive, Reorder | ReorderStorage):
+        call = Call(call.method, directive.variables)
+    return [print_call(call, scope="hl.", member=".")]
