@@ -39,7 +39,7 @@ from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.cost_model.process.model_worker import limit_threads
 from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, read_sample, write_sample
 from benchmarks.random_gpu_schedules import build_generator, sample_gpu_schedules
@@ -157,7 +157,7 @@ def compare_speed(
     """Print the time of an epoch of both, and their ratio."""
     start, options = (
         read_weights(folder / "start.weights"),
-        TrainingOptions(TOOL_CORES, arguments.epochs, LEARNING_RATE),
+        LearnOptions(epochs=arguments.epochs, learning_rate=LEARNING_RATE),
     )
     few = max(1, arguments.epochs // 10)
     tool_ms: dict[int, list[float]] = {threads: [] for threads in sorted({1, os.cpu_count() or 1})}
@@ -188,7 +188,7 @@ def compare_results(
 ) -> None:
     """Print how far the loss curves lie apart, and how both results rank the held-out schedules."""
     start = read_weights(folder / "start.weights")
-    parameters, losses = fit(start, batches, TrainingOptions(TOOL_CORES, arguments.epochs, LEARNING_RATE))
+    parameters, losses = fit(start, batches, LearnOptions(epochs=arguments.epochs, learning_rate=LEARNING_RATE))
     tool = run_tool(start.network, paths, arguments.epochs, 1, folder)
     if start.network is Network.ADAMS2019:
         ours = np.array(smooth_as_the_tool([float(loss) for loss in losses]))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from autotune_loop.cost_model.network import pack_weights, unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.cost_model.ranking import RankingScores, score_ranking
 from autotune_loop.cost_model.training import calibrate
-from autotune_loop.cost_model.training_options import Loss, TrainingOptions
+from autotune_loop.specification.options import LearnOptions, Loss
 from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
 from targets.halide_install import find_halide_install
 from weights.baseline import baseline_weights
@@ -33,7 +34,7 @@ _PARTS = 4
 class Recipe:
     """Settings of a training; `share` is that of the trained weights in the mean with those it began with."""
 
-    loss: str
+    loss: Loss
     epochs: int
     learning_rate: float
     share: float
@@ -41,7 +42,7 @@ class Recipe:
 
 CANDIDATES = [
     Recipe(loss, epochs, learning_rate, share)
-    for loss in Loss
+    for loss in get_args(Loss)
     for learning_rate, epochs in ((1e-4, 600), (3e-4, 200), (3e-4, 600), (1e-3, 100), (1e-3, 300))
     for share in (1.0, 0.5)
 ]
@@ -98,7 +99,7 @@ def _halides_weights() -> Weights:
 
 def _trained(start: Weights, batches: Sequence[PipelineBatch], recipe: Recipe, cores: int) -> Weights:
     scaled = calibrate(start, batches, cores)
-    options = TrainingOptions(cores, recipe.epochs, recipe.learning_rate, Loss(recipe.loss))
-    parameters, _ = fit(scaled, batches, options)
+    learn = LearnOptions(epochs=recipe.epochs, learning_rate=recipe.learning_rate, loss=recipe.loss)
+    parameters, _ = fit(scaled, batches, learn)
     mean = recipe.share * parameters + (1 - recipe.share) * pack_weights(scaled)
     return unpack_weights(mean.astype(np.float32), start.network)

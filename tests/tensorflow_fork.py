@@ -32,24 +32,24 @@ _REQUEST_BYTES = 1 << 16
 def shared_tensorflow() -> Iterator[None]:
     """Model processes that this process starts meanwhile are forks of one that has imported TensorFlow."""
     from autotune_loop.cost_model.process import model_process
-    from autotune_loop.cost_model.process.line_process import LineProcess
+    from autotune_loop.cost_model.process.child_process import ChildProcess
 
     folder = tempfile.TemporaryDirectory(prefix="fork-")  # names of sockets are short
     address = Path(folder.name) / "socket"
     server: list[subprocess.Popen[bytes]] = []
     lock = threading.Lock()
 
-    def start(command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> LineProcess:
+    def start(command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> ChildProcess:
         with lock:
             if not server:
                 server.append(_started_server(address, environment))
         arguments = command[command.index(_MODULE) + 1 :]
-        return LineProcess(
+        return ChildProcess(
             [sys.executable, "-S", "-E", __file__, "ask", str(address), *arguments], environment, log_path
         )
 
     try:
-        with unittest.mock.patch.object(model_process, "LineProcess", start):
+        with unittest.mock.patch.object(model_process, "ChildProcess", start):
             yield
     finally:
         for process in server:

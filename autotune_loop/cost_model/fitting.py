@@ -25,7 +25,7 @@ from autotune_loop.cost_model.network import (
 )
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
 from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
-from autotune_loop.cost_model.training_options import Loss, TrainingOptions
+from autotune_loop.specification.options import LearnOptions, Loss
 from weights.network import Network
 from weights.weights_file import Weights
 
@@ -34,19 +34,22 @@ NEGATIVE_PRICE_PENALTY = 1e-5
 _SMALLEST_COST = 1e-10
 
 
-def fit(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions) -> tuple[FloatArray, FloatArray]:
+def fit(
+    weights: Weights, batches: Sequence[PipelineBatch], learn: LearnOptions, seed: int = 0
+) -> tuple[FloatArray, FloatArray]:
     """Train on these batches; hold nothing out and judge nothing.
 
     Args:
         weights: where to start.
         batches: at least one, each with at least one schedule; taken in the given order.
+        seed: chooses which pairs the rank loss sees.
 
     Returns:
         The parameter vector (see `pack_weights`; NaN after a divergence), and the losses:
         (epochs,), the mean over the pipelines of the loss before each step.
     """
-    packed = pack_batches(batches, options.seed if options.loss is Loss.RANK else None)
-    function = _fitting_function(weights.network, options.loss)
+    packed = pack_batches(batches, seed if learn.loss == "rank" else None)
+    function = _fitting_function(weights.network, learn.loss)
     parameters, losses = function(
         pack_weights(weights),
         packed.logs,
@@ -55,8 +58,8 @@ def fit(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOpt
         packed.runtimes_ms,
         packed.pairs,
         packed.layout,
-        np.int32(options.epochs),
-        np.float32(options.learning_rate),
+        np.int32(learn.epochs),
+        np.float32(learn.learning_rate),
     )
     return parameters.numpy(), losses.numpy()
 
@@ -73,7 +76,7 @@ def batch_loss(loss: Loss, network: Network, before_activation: Any, terms: Any,
     predictions = predicted_ms(before_activation, terms, network)
     # The penalty pulls prices that the activation has cut off back to where they have a gradient.
     penalty = NEGATIVE_PRICE_PENALTY * tf.reduce_sum(tf.nn.relu(-before_activation))
-    if loss is Loss.RELATIVE_THROUGHPUT:
+    if loss == "relative_throughput":
         fastest = tf.reduce_min(runtimes_ms)
         throughput = 1 / tf.maximum(predictions / fastest, _SMALLEST_COST)
         return tf.reduce_sum(tf.square(throughput - fastest / runtimes_ms)) + penalty

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from types import TracebackType
 
 from autotune_loop.candidate import TrainingSample
 from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
 from autotune_loop.specification.run_spec import RunSpec
@@ -43,7 +41,7 @@ class Learner:
         is_transferred: bool,
     ) -> None:
         self._store = store
-        self._options = spec.options.learn
+        self._learn = spec.options.learn
         self._seed = spec.options.search.seed
         self._turns = turns
         self._listen = listen
@@ -55,7 +53,6 @@ class Learner:
             self._own = own if is_transferred else None
         _check_learnt(store.updated_weights)
         self._process = ModelProcess(
-            python=Path(sys.executable),
             num_cores=spec.parallelism,
             weights_path=store.updated_weights,
             log_path=store.folder / "model.log",
@@ -93,22 +90,13 @@ class Learner:
             new, self._new = sorted(self._new, key=lambda sample: sample.featurization_path), []
         self._samples += len(new)
         self._process.add_samples(new)
-        output = self._store.work / "trained.weights"
         with self._turn():
             self._check_transfer()
-            report = self._process.train(
-                output,
-                epochs=self._options.epochs,
-                learning_rate=self._options.learning_rate,
-                loss=Loss(self._options.loss),
-                held_out_share=self._options.held_out_share,
-                seed=self._seed,
-            )
+            report = self._process.train(self._learn, self._seed)
         sha256 = ""
-        if report.accepted:
-            trained = read_weights(output)
-            sha256 = weights_sha256(trained)
-            write_weights(trained, self._store.updated_weights)
+        if report.weights is not None:
+            sha256 = weights_sha256(report.weights)
+            write_weights(report.weights, self._store.updated_weights)
             self._process.load_weights(self._store.updated_weights)
         self._store.database.add_weights(round_index, sha256, report.accepted, report.reason, report_fields(report))
         before, after = report.before, report.after

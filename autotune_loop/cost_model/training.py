@@ -16,8 +16,8 @@ from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.sample_file import Sample
 from weights.arithmetic import scale_weights
 from weights.weights_file import Weights
@@ -38,24 +38,31 @@ def calibrate(weights: Weights, batches: Sequence[PipelineBatch], num_cores: int
     return scale_weights(weights, factor) if np.isfinite(factor) and factor > 0 else weights
 
 
-def train(weights: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
+def train(
+    weights: Weights, samples: Sequence[Sample], learn: LearnOptions, num_cores: int, seed: int = 0
+) -> TrainingReport:
     """Train on samples of any pipelines; accept the new weights only if they rank no worse than the old ones.
 
     Too few samples, a divergence and a worse result are outcomes in the report, not exceptions. Held-out
-    schedules are never trained on, accepted or not. Equal samples and options give equal weights on one
-    machine.
+    schedules are never trained on, accepted or not. Equal arguments give equal weights on one machine.
+
+    Args:
+        num_cores: cores of the device that the runtimes were measured on (Halide's own tool always takes 32).
+        seed: chooses which schedules are held out, by the hash of their features, and which pairs the rank loss sees.
 
     Raises:
         WeightsError: a sample is of another network than the weights.
     """
     require_network((sample.featurization for sample in samples), weights.network)
     started_s = time.monotonic()
-    report = _train_and_judge(weights, group_samples(samples, options.num_cores), options)
+    report = _train_and_judge(weights, group_samples(samples, num_cores), learn, num_cores, seed)
     return replace(report, duration_s=time.monotonic() - started_s)
 
 
-def _train_and_judge(weights: Weights, batches: Sequence[PipelineBatch], options: TrainingOptions) -> TrainingReport:
-    splits = [split_held_out(batch, options.held_out_share, options.seed) for batch in batches]
+def _train_and_judge(
+    weights: Weights, batches: Sequence[PipelineBatch], learn: LearnOptions, num_cores: int, seed: int
+) -> TrainingReport:
+    splits = [split_held_out(batch, learn.held_out_share, seed) for batch in batches]
     splits = [split for split in splits if len(split[0]) >= 2]
     training, held_out = [split[0] for split in splits], [split[1] for split in splits]
     empty = TrainingReport(
@@ -73,16 +80,16 @@ def _train_and_judge(weights: Weights, batches: Sequence[PipelineBatch], options
     )
     if not training:
         return empty
-    parameters, losses = fit(calibrate(weights, training, options.num_cores), training, options)
+    parameters, losses = fit(calibrate(weights, training, num_cores), training, learn, seed)
     fitted = replace(empty, losses=tuple(float(loss) for loss in takewhile(math.isfinite, losses)))
     if not np.isfinite(parameters).all() or not np.isfinite(losses).all():
         return replace(
             fitted,
             outcome=TrainingOutcome.DIVERGED,
-            reason=f"the training diverged at the learning rate {options.learning_rate:g}",
+            reason=f"the training diverged at the learning rate {learn.learning_rate:g}",
         )
     trained = unpack_weights(parameters, weights.network)
-    old, new = CostModel(weights, options.num_cores), CostModel(trained, options.num_cores)
+    old, new = CostModel(weights, num_cores), CostModel(trained, num_cores)
     judged_on, judging = "held-out", held_out
     before = score_ranking(old, judging)
     if before.pairs == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -61,10 +60,3 @@ def report_fields(report: TrainingReport) -> dict[str, Any]:
     without_weights = asdict(replace(report, weights=None))
     del without_weights["weights"]
     return without_weights
-
-
-def report_from_fields(fields: Mapping[str, Any], weights: Weights | None) -> TrainingReport:
-    """The report from its `report_fields` and its weights."""
-    scores = {name: RankingScores(**fields[name]) if fields[name] is not None else None for name in ("before", "after")}
-    outcome, losses = TrainingOutcome(fields["outcome"]), tuple(fields["losses"])
-    return TrainingReport(**{**fields, **scores, "outcome": outcome, "losses": losses, "weights": weights})

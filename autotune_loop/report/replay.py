@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 from autotune_loop.candidate import TrainingSample
 from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.options import RunOptions
@@ -168,17 +166,11 @@ def _replay_round(model: ModelProcess, task: _Task, round_index: int, request: R
 
 def _learn(model: ModelProcess, samples: Sequence[TrainingSample], request: ReplayRequest) -> bool:
     model.add_samples(samples)
-    output = request.scratch / "trained.weights"
-    report = model.train(
-        output,
-        epochs=request.options.learn.epochs,
-        learning_rate=request.options.learn.learning_rate,
-        loss=Loss(request.options.learn.loss),
-        held_out_share=request.options.learn.held_out_share,
-        seed=request.options.search.seed,
-    )
-    if report.accepted:
-        model.load_weights(output)
+    report = model.train(request.options.learn, request.options.search.seed)
+    if report.weights is not None:
+        trained = request.scratch / "trained.weights"
+        write_weights(report.weights, trained)
+        model.load_weights(trained)
     return report.accepted
 
 
@@ -225,7 +217,6 @@ def _start_weights(request: ReplayRequest, network: Network) -> Weights:
 
 def _model(run: RecordedRun, request: ReplayRequest, weights_path: Path) -> ModelProcess:
     return ModelProcess(
-        python=Path(sys.executable),
         num_cores=run.record.spec.parallelism,
         weights_path=weights_path,
         log_path=request.scratch / "model.log",

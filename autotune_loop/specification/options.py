@@ -29,6 +29,10 @@ _LIMITS = "Limits of one candidate"
 _MEASURING = "How it is timed"
 # Adams2019 parses its seed as an int.
 _HIGHEST_SEED = 2**31 - 1
+# relative_throughput is Halide's: the squared error of the throughput relative to the pipeline's fastest schedule.
+# rank is AutoTVM's: the logistic loss of pairs on the logarithm of the predicted cost. It learns the order but not the
+# scale: predictions are then no longer milliseconds.
+Loss = Literal["relative_throughput", "rank"]
 
 
 def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:
@@ -345,7 +349,7 @@ class LearnOptions:
         ),
     ] = None
     loss: Annotated[
-        Literal["relative_throughput", "rank"],
+        Loss,
         Option(
             "--loss",
             metavar="NAME",
@@ -356,7 +360,7 @@ class LearnOptions:
     ] = "relative_throughput"
     epochs: Annotated[
         int,
-        whole_number(1),
+        whole_number(1, 1_000_000),
         Option("--epochs", metavar="COUNT", help="Passes over all samples after each round.", panel=_LEARNING),
     ] = 300
     learning_rate: Annotated[

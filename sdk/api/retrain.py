@@ -9,7 +9,6 @@ from pathlib import Path
 
 from autotune_loop.cost_model.process.model_process import tensorflow_environment
 from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_options import Loss, TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingReport
 from autotune_loop.cost_model.weights_evaluation import WeightsScore
 from autotune_loop.events import Listener, Notice, ignore
@@ -69,17 +68,9 @@ def retrain(
         guess = f"Assuming {cores}, as in profile {profile.name}; give --parallelism to change it."
         text = "The samples do not say how many cores they were timed on (a run's run.toml does). "
         listen(Notice(text + guess, warning=True))
-    options = TrainingOptions(
-        num_cores=cores,
-        epochs=learn.epochs,
-        learning_rate=learn.learning_rate,
-        loss=Loss(learn.loss),
-        held_out_share=learn.held_out_share,
-        seed=seed,
-    )
     _prepare_tensorflow(recorded, lambda text: listen(Notice(text)))
     with silent_stderr():
-        report = train(start, recorded.samples, options)
+        report = train(start, recorded.samples, learn, cores, seed)
     if report.weights is not None:
         write_weights(report.weights, output)
         lineage = Lineage(

@@ -16,7 +16,7 @@ from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
 from autotune_loop.cost_model.terms import cost_terms
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
@@ -69,7 +69,7 @@ def test_our_training_follows_the_tool(gpu_samples: list[Sample], gpu_baseline: 
     assert not re.search(r"Truncated|Too-large|Implausible|Negative|Randomizing|WARNING", printed)
     tool_losses = [float(loss) for loss in re.findall(r"^Loss: (\S+)", printed, re.MULTILINE)]
     batches = group_samples(gpu_samples, TOOL_CORES)
-    parameters, losses = fit(gpu_baseline, batches, TrainingOptions(TOOL_CORES, EPOCHS, learning_rate=1e-4))
+    parameters, losses = fit(gpu_baseline, batches, LearnOptions(epochs=EPOCHS, learning_rate=1e-4))
     assert list(losses) == pytest.approx(tool_losses, rel=1e-3, abs=1e-4)
     ours, tools = unpack_weights(parameters, gpu_baseline.network), read_weights(tmp_path / "tool.weights")
     for field in fields(Weights):
@@ -84,7 +84,7 @@ def test_the_plugin_costs_with_our_trained_weights_what_we_predict(
     gpu_samples: list[Sample], gpu_baseline: Weights, examples: Path, cpp_compiler: HostCppCompiler, tmp_path: Path
 ) -> None:
     batches = group_samples(gpu_samples, TOOL_CORES)
-    parameters, _ = fit(gpu_baseline, batches, TrainingOptions(TOOL_CORES, 200, learning_rate=1e-3))
+    parameters, _ = fit(gpu_baseline, batches, LearnOptions(epochs=200, learning_rate=1e-3))
     trained = unpack_weights(parameters, gpu_baseline.network)
     write_weights(trained, tmp_path / "trained.weights")
     log = sample_gpu_schedules(

@@ -12,7 +12,7 @@ import pytest
 from autotune_loop.cost_model.dataset import group_samples
 from autotune_loop.cost_model.fitting import fit
 from autotune_loop.cost_model.network import unpack_weights
-from autotune_loop.cost_model.training_options import TrainingOptions
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.sample_file import Sample, write_sample
 from tests.halide_tool import TOOL_CORES, check_every_sample_was_read, run_halides_tool
 from weights.network import Network
@@ -43,7 +43,7 @@ def test_our_training_follows_the_tool(tool_output: tuple[str, Path], samples: l
     printed, tool_path = tool_output
     tool_losses = [float(loss) for loss in re.findall(r"^Loss: (\S+)", printed, re.MULTILINE)]
     batches = group_samples(samples, TOOL_CORES)
-    parameters, losses = fit(baseline, batches, TrainingOptions(TOOL_CORES, EPOCHS, learning_rate=1e-4))
+    parameters, losses = fit(baseline, batches, LearnOptions(epochs=EPOCHS, learning_rate=1e-4))
     total = count = 0.0
     for loss, tool_loss in zip(losses, tool_losses, strict=True):  # the tool prints a decaying mean
         total, count = total + float(loss), count + 1

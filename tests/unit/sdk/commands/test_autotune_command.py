@@ -133,7 +133,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("-s 1", "--batch-size must be an integer from 2 to 1000, not 1."),
         ("-n 0", "--num-batches must be an integer of at least 1, not 0."),
         ("-n many", "Invalid value for '--num-batches' / '-n': "),
-        ("--epochs 0", "--epochs must be an integer of at least 1, not 0."),
+        ("--epochs 0", "--epochs must be an integer from 1 to 1000000, not 0."),
         ("--parallelism 0", "--parallelism must be an integer of at least 1, not 0."),
         ("-j 0", "--jobs must be an integer of at least 1, not 0."),
         ("--loss square", "--loss must be one of relative_throughput, rank, not 'square'."),

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import sdk.main
-from autotune_loop.cost_model.training_options import TrainingOptions
 from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
+from autotune_loop.specification.options import LearnOptions
 from autotune_loop.store.sample_file import Sample, write_sample
 from sdk.settings import Settings
 from tests.run_specs import make_record
@@ -216,8 +216,10 @@ def test_a_guessed_number_of_cores_is_told(
 ) -> None:
     cores: list[int] = []
 
-    def train(start: Weights, samples: Sequence[Sample], options: TrainingOptions) -> TrainingReport:
-        cores.append(options.num_cores)
+    def train(
+        start: Weights, samples: Sequence[Sample], learn: LearnOptions, num_cores: int, seed: int
+    ) -> TrainingReport:
+        cores.append(num_cores)
         assert len(samples) == 19
         return TrainingReport(TrainingOutcome.TOO_FEW_SAMPLES, "too few", None, (), None, None, "", 0, 0, 0, 0.0)
 

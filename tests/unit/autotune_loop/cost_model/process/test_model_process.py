@@ -11,18 +11,19 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 import psutil
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.process.line_process import ModelProcessError
+from autotune_loop.cost_model.process.child_process import ModelProcessError
 from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.training_options import Loss
 from autotune_loop.cost_model.training_report import TrainingOutcome
+from autotune_loop.specification.options import LearnOptions, Loss
 from autotune_loop.store.featurization import format_featurization
 from autotune_loop.store.sample_file import Sample
-from targets.errors import UsageError, WeightsError
+from targets.errors import WeightsError
 from tests.measured_candidates import training_sample
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 from weights.arithmetic import perturb_weights
@@ -34,7 +35,7 @@ NUM_CORES = 2
 
 
 def model_process(weights_path: Path, folder: Path) -> ModelProcess:
-    return ModelProcess(Path(sys.executable), NUM_CORES, weights_path, folder / "model.log", os.environ)
+    return ModelProcess(NUM_CORES, weights_path, folder / "model.log", os.environ)
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +90,8 @@ def test_unusable_weights_leave_the_old_ones(
 def test_samples_train_into_weights(
     process: ModelProcess, searches: list[PluginSearch], baseline: Weights, weights_path: Path, tmp_path: Path
 ) -> None:
-    nothing_yet = process.train(tmp_path / "none.weights")
-    assert nothing_yet.outcome is TrainingOutcome.TOO_FEW_SAMPLES
+    nothing_yet = process.train(LearnOptions(), 0)
+    assert (nothing_yet.outcome, nothing_yet.weights) == (TrainingOutcome.TOO_FEW_SAMPLES, None)
     good = [training_sample(s.featurization_path, s.plugin_cost_ms) for search in searches for s in search.schedules]
     bad = [
         training_sample(tmp_path / "gone", 1.0),
@@ -99,16 +100,15 @@ def test_samples_train_into_weights(
     rejected = process.add_samples([bad[0], *good, bad[1]])
     assert [sample.featurization_path for sample, _ in rejected] == [b.featurization_path for b in bad]
     assert "cannot be read" in rejected[0][1] and "nan ms" in rejected[1][1]
-    for loss in Loss:
+    for loss in get_args(Loss):
         output = tmp_path / f"{loss}.weights"
-        report = process.train(output, epochs=50, learning_rate=5e-4, loss=loss, held_out_share=0.0)
+        report = process.train(LearnOptions(epochs=50, learning_rate=5e-4, loss=loss, held_out_share=0.0), 0)
         assert report.accepted, report.reason
         assert len(report.losses) == 50
         assert report.weights is not None
-        assert weights_sha256(read_weights(output)) == weights_sha256(report.weights)
+        write_weights(report.weights, output)
         assert weights_sha256(report.weights) != weights_sha256(baseline)
         assert (process.score(weights_path), process.score(output)) == (report.before, report.after)
-    assert not (tmp_path / "none.weights").exists()
 
 
 def test_a_process_for_gpus(
@@ -134,8 +134,9 @@ def test_a_process_for_gpus(
         assert "for Adams2019, but the weights in use are for Anderson2021" in reason
         with pytest.raises(WeightsError, match="for Adams2019, but this run searches with Anderson2021"):
             process.load_weights(other)
-        report = process.train(tmp_path / "trained.weights", epochs=50)
-        assert report.accepted, report.reason
+        report = process.train(LearnOptions(epochs=50, learning_rate=5e-4), 0)
+        assert report.weights is not None, report.reason
+        write_weights(report.weights, tmp_path / "trained.weights")
         assert report.training_samples + report.held_out_samples == len(gpu_samples)
         process.load_weights(tmp_path / "trained.weights")
         trained_ms = CostModel(read_weights(tmp_path / "trained.weights"), NUM_CORES).predict(
@@ -144,9 +145,13 @@ def test_a_process_for_gpus(
         assert process.predict(paths[:1]) == [pytest.approx(trained_ms[0], rel=1e-5)]
 
 
-def test_a_wrong_option_is_a_usage_error(process: ModelProcess, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="epochs is 0"):
-        process.train(tmp_path / "w.weights", epochs=0)
+def test_a_failed_request_leaves_the_process_usable(process: ModelProcess) -> None:
+    with pytest.raises(ModelProcessError, match="failed unexpectedly: ValueError"):
+        process.train(LearnOptions(epochs="many"), 0)  # type: ignore[arg-type]
+    assert process.predict([]) == []
+
+
+def test_a_process_is_started_once(process: ModelProcess) -> None:
     with pytest.raises(ModelProcessError, match="started twice"):
         process.start()
 
@@ -188,7 +193,7 @@ def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path)
     program = (
         "import os, sys, time\nfrom pathlib import Path\n"
         "from autotune_loop.cost_model.process.model_process import ModelProcess\n"
-        "process = ModelProcess(Path(sys.executable), 2, Path(sys.argv[1]), Path(sys.argv[2]), os.environ)\n"
+        "process = ModelProcess(2, Path(sys.argv[1]), Path(sys.argv[2]), os.environ)\n"
         "process.start(); process.predict([]); print('ready', flush=True); time.sleep(600)\n"
     )
     command = [sys.executable, "-c", program, str(weights_path), str(tmp_path / "model.log")]

@@ -1,4 +1,4 @@
-"""A child that answers lines: deadlines, deaths, and lines larger than a pipe."""
+"""A child that answers with objects: deadlines, deaths, and objects larger than a pipe."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.cost_model.process.line_process import LineProcess, ModelProcessError
+from autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
 
-ECHO = "import sys\nfor line in sys.stdin:\n    sys.stdout.write(line)\n    sys.stdout.flush()\n"
+CONNECTED = (
+    "from multiprocessing.connection import Connection\n"
+    "requests, answers = Connection(0, writable=False), Connection(1, readable=False)\n"
+)
 
 
-def start(program: str, folder: Path) -> LineProcess:
-    return LineProcess([sys.executable, "-S", "-c", program], {}, folder / "child.log")
+def start(program: str, folder: Path) -> ChildProcess:
+    return ChildProcess([sys.executable, "-S", "-c", program], {}, folder / "child.log")
 
 
 def soon() -> float:
     return time.monotonic() + 240
 
 
-def test_lines_larger_than_a_pipe_go_there_and_back(tmp_path: Path) -> None:
-    child = start(ECHO, tmp_path)
+def test_objects_larger_than_a_pipe_go_there_and_back(tmp_path: Path) -> None:
+    child = start(CONNECTED + "while True: answers.send(requests.recv())", tmp_path)
     for size in (1, 1_000_000):
         child.send({"text": "ä" * size}, soon())
         assert child.receive(soon()) == {"text": "ä" * size}
@@ -32,8 +35,8 @@ def test_lines_larger_than_a_pipe_go_there_and_back(tmp_path: Path) -> None:
 
 
 def test_several_answers_at_once_are_kept_apart(tmp_path: Path) -> None:
-    child = start("print('{\"id\": 1}'); print('{\"id\": 2}')", tmp_path)
-    assert [child.receive(soon()), child.receive(soon())] == [{"id": 1}, {"id": 2}]
+    child = start(CONNECTED + "answers.send(1); answers.send(2)", tmp_path)
+    assert [child.receive(soon()), child.receive(soon())] == [1, 2]
     with pytest.raises(ModelProcessError, match="ended with exit code 0"):
         child.receive(soon())
 
@@ -69,14 +72,14 @@ def test_a_child_that_does_not_read_is_ended(tmp_path: Path) -> None:
         child.send({"text": "x" * 1_000_000}, time.monotonic() + 0.2)
 
 
-def test_an_answer_that_is_no_json_ends_the_child(tmp_path: Path) -> None:
+def test_an_answer_that_is_no_object_is_an_error(tmp_path: Path) -> None:
     child = start("print('hello')", tmp_path)
-    with pytest.raises(ModelProcessError, match=r"hello.*, which is not JSON"):
+    with pytest.raises(ModelProcessError, match="ended with exit code 0"):
         child.receive(soon())
 
 
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     with pytest.raises(ModelProcessError, match="cannot be started"):
-        LineProcess([str(tmp_path / "no-python")], {}, tmp_path / "child.log")
+        ChildProcess([str(tmp_path / "no-python")], {}, tmp_path / "child.log")
     with pytest.raises(ModelProcessError, match="cannot be started"):
-        LineProcess([sys.executable], {}, tmp_path / "nowhere" / "child.log")
+        ChildProcess([sys.executable], {}, tmp_path / "nowhere" / "child.log")
