@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -98,27 +98,22 @@ def check_schema_version(path: Path, version: int) -> None:
         )
 
 
-def measured_candidates(rows: Iterable[tuple[Any, ...]], samples: Path) -> list[Measured]:
-    """Every measured candidate, in the order of timing.
+def measured_of(samples: Path, *row: Any) -> Measured:
+    """The measured candidate of a row of `MEASURED_SQL`.
 
     Args:
-        rows: of `MEASURED_SQL`.
         samples: the run's samples/ folder.
 
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    return [_measured(row, samples) for row in rows]
-
-
-def _measured(row: tuple[Any, ...], samples: Path) -> Measured:
-    round_index, task_index, sample_index = (int(str(value)) for value in row[:3])
+    round_index, task_index, sample_index = map(int, row[:3])
     symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:12]
     median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s = row[12:]
     origin = Origin(origin_text)
     folder = (samples / sample_name(round_index, task_index, sample_index)).parent
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
-    point = SearchPoint(origin, int(str(seed)), int(str(beam_size)), int(str(dropout)), weights, float(noise))
+    point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
     predicted = None if predicted_ms is None else float(predicted_ms)
     return Measured(
         Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted),
@@ -143,20 +138,13 @@ def positive(value: object) -> float:
     return number
 
 
-def calibrations(rows: Iterable[tuple[Any, ...]]) -> list[CalibrationRow]:
-    """Every calibration, oldest first.
-
-    Args:
-        rows: of `CALIBRATIONS_SQL`.
+def calibration_of(*row: Any) -> CalibrationRow:
+    """The calibration of a row of `CALIBRATIONS_SQL`.
 
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    return [_calibration(row) for row in rows]
-
-
-def _calibration(row: tuple[object, ...]) -> CalibrationRow:
-    task, device, epoch, factor, spread, noise, schedules, furthest, times_ms = row
-    times = {str(name): ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(str(times_ms)).items()}
-    board = BoardFactor(float(str(factor)), float(str(spread)), float(str(noise)), int(str(schedules)), str(furthest))
-    return CalibrationRow(int(str(task)), str(device), str(epoch), board, times)
+    task_index, device, epoch, factor, spread, noise, schedules, furthest, times_ms = row
+    times = {name: ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(times_ms).items()}
+    board = BoardFactor(float(factor), float(spread), float(noise), int(schedules), str(furthest))
+    return CalibrationRow(int(task_index), str(device), str(epoch), board, times)

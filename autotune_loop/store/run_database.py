@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.candidate import Candidate, Measured, SearchFailure
 from autotune_loop.events import Listener, SampleFailed
@@ -19,9 +21,9 @@ from autotune_loop.store.read_database import (
     MEASURED_SQL,
     SCHEMA_VERSION,
     CalibrationRow,
-    calibrations,
+    calibration_of,
     check_schema_version,
-    measured_candidates,
+    measured_of,
 )
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
@@ -132,19 +134,14 @@ class RunDatabase:
         except _TROUBLE as error:
             raise self._trouble(error) from error
 
-    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+    def _rows(
+        self, sql: str, values: Sequence[object] = (), convert: Callable[..., Any] = lambda *row: row
+    ) -> list[Any]:
+        """Rows as `convert` makes them of their columns: SQLite detects damage to its pages, but not to the values."""
         try:
             with self._lock:
-                return self._connection.execute(sql, values).fetchall()
-        except _TROUBLE as error:
-            raise self._trouble(error) from error
-
-    @contextlib.contextmanager
-    def _converting(self) -> Iterator[None]:
-        """Wrap the conversion of rows: SQLite detects damage to its pages, but not to the values in them."""
-        try:
-            yield
-        except (ValueError, TypeError, AttributeError) as error:
+                return [convert(*row) for row in self._connection.execute(sql, values)]
+        except (*_TROUBLE, ValueError, TypeError, AttributeError) as error:
             raise self._trouble(error) from error
 
     def add_candidate(self, candidate: Candidate) -> None:
@@ -219,9 +216,7 @@ class RunDatabase:
 
     def calibrations(self) -> list[CalibrationRow]:
         """Every calibration, oldest first."""
-        rows = self._rows(CALIBRATIONS_SQL)
-        with self._converting():
-            return calibrations(rows)
+        return self._rows(CALIBRATIONS_SQL, convert=calibration_of)
 
     def board_factors(self) -> dict[str, BoardFactor]:
         """Device → its newest factor, from the last argument set that it timed."""
@@ -233,14 +228,12 @@ class RunDatabase:
 
     def incident_counts(self) -> dict[str, int]:
         """Incidents by 'device: trouble'."""
-        rows = self._rows("SELECT device || ': ' || trouble, count(*) FROM incidents GROUP BY 1 ORDER BY 2 DESC")
-        return {str(kind): int(str(count)) for kind, count in rows}
+        return dict(self._rows("SELECT device || ': ' || trouble, count(*) FROM incidents GROUP BY 1 ORDER BY 2 DESC"))
 
     def device_use(self) -> dict[str, tuple[int, float]]:
         """Device → schedules timed on it, and the seconds that they occupied it."""
-        rows = self._rows("SELECT device, count(*), sum(device_held_s) FROM measurements GROUP BY device")
-        with self._converting():
-            return {str(device): (int(str(count)), float(str(held_s))) for device, count, held_s in rows}
+        sql = "SELECT device, count(*), sum(device_held_s) FROM measurements GROUP BY device"
+        return dict(self._rows(sql, convert=lambda device, count, held_s: (device, (count, float(held_s)))))
 
     def add_weights(self, round_index: int, sha256: str, accepted: bool, reason: str, report: object) -> None:
         """A training ended."""
@@ -254,77 +247,64 @@ class RunDatabase:
         """A play-off ended; `verdict` is JSON-ready."""
         self._add("verdicts", task_index, json.dumps(verdict))
 
-    def last_verdict(self, task_index: int) -> dict[str, object] | None:
-        """The verdict of the newest play-off of an argument set, or None."""
-        rows = self._rows("SELECT verdict FROM verdicts WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
-        with self._converting():
-            return dict(json.loads(str(rows[0][0]))) if rows else None
-
     def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""
-        rows = self._rows("SELECT schedule_sha256 FROM candidates WHERE task=?", (task_index,))
-        return {str(row[0]) for row in rows}
+        return set(self._rows("SELECT schedule_sha256 FROM candidates WHERE task=?", (task_index,), str))
 
     def measured(self) -> list[Measured]:
         """Every measured candidate, in the order of timing."""
-        rows = self._rows(MEASURED_SQL)
-        with self._converting():
-            return measured_candidates(rows, self._path.parent / "samples")
+        return self._rows(MEASURED_SQL, convert=partial(measured_of, self._path.parent / "samples"))
 
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of the candidates with neither a time nor a failure."""
-        rows = self._rows(
+        return self._rows(
             "SELECT symbol, round, task FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
-            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)"
+            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)",
+            convert=lambda symbol, round_index, task_index: (str(symbol), int(round_index), int(task_index)),
         )
-        with self._converting():
-            return [(str(symbol), int(str(r)), int(str(a))) for symbol, r, a in rows]
 
     def next_round(self) -> int:
         """The first round without candidates."""
-        newest = self._rows("SELECT max(round) FROM candidates")[0][0]
-        with self._converting():
-            return 0 if newest is None else int(str(newest)) + 1
+        return max(self.next_rounds().values(), default=0)
 
     def next_rounds(self) -> dict[int, int]:
         """Argument set → its first round without candidates; argument sets without any candidate are left out."""
-        rows = self._rows("SELECT task, max(round) FROM candidates GROUP BY task")
-        with self._converting():
-            return {int(str(task)): int(str(newest)) + 1 for task, newest in rows}
+        sql = "SELECT task, max(round) FROM candidates GROUP BY task"
+        return dict(self._rows(sql, convert=lambda task_index, newest: (int(task_index), int(newest) + 1)))
 
     def batches(self) -> list[tuple[int, int, dict[str, float]]]:
         """Argument set, round and seconds by stage of every complete batch, oldest first."""
-        rows = self._rows("SELECT task, round, stages_s FROM batches ORDER BY rowid")
-        with self._converting():
-            return [
-                (int(str(task)), int(str(r)), {str(k): float(s) for k, s in json.loads(str(text)).items()})
-                for task, r, text in rows
-            ]
+        return self._rows(
+            "SELECT task, round, stages_s FROM batches ORDER BY rowid",
+            convert=lambda task_index, round_index, stages_s: (
+                int(task_index),
+                int(round_index),
+                {stage: float(seconds) for stage, seconds in json.loads(stages_s).items()},
+            ),
+        )
 
     def failure_counts(self) -> dict[str, int]:
         """Failures by 'stage: reason', without candidates that were not timed because the run ended."""
-        rows = self._rows(
-            "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC",
-            (NOT_DONE,),
-        )
-        return {str(kind): int(str(count)) for kind, count in rows}
+        sql = "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC"
+        return dict(self._rows(sql, (NOT_DONE,)))
 
     def last_failure(self, task_index: int) -> str:
         """The message of the newest failure of an argument set; empty if there is none."""
-        rows = self._rows("SELECT message FROM failures WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,))
-        return str(rows[0][0]) if rows else ""
+        sql = "SELECT message FROM failures WHERE task=? ORDER BY rowid DESC LIMIT 1"
+        rows = self._rows(sql, (task_index,), str)
+        return str(rows[0]) if rows else ""
 
     def not_done_count(self) -> int:
         """Candidates that were not timed because the run ended."""
-        return int(str(self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,))[0][0]))
+        (count,) = self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,), int)
+        return int(count)
 
     def stage_totals_s(self) -> dict[str, float]:
         """Seconds spent in each stage, over all batches."""
-        totals: dict[str, float] = {}
+        totals: Counter[str] = Counter()
         for _, _, stages_s in self.batches():
-            for stage, seconds in stages_s.items():
-                totals[stage] = totals.get(stage, 0.0) + seconds
-        return totals
+            totals.update(stages_s)
+        return dict(totals)
 
     def close(self) -> None:
         """Close the file; everything is on disk already."""

@@ -113,7 +113,7 @@ def test_unfit_arguments_are_refused(samples: list[Sample], baseline: Weights) -
     with pytest.raises(WeightsError, match="features of Adams2019, but the weights are for Anderson2021"):
         train(anderson, samples, LEARN, CORES)
     with pytest.raises(UsageError, match="at least 1 core"):
-        train(baseline, samples, LEARN, 0)
+        train(baseline, samples, LEARN, -1)
     for change in (
         {"epochs": 0},
         {"learning_rate": float("nan")},
