@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import Origin
+from autotune_loop.candidate import Origin, is_default
 from autotune_loop.store.read_database import read_database
 from targets.errors import RunFolderError
 
@@ -145,12 +145,12 @@ def _symbol(database: sqlite3.Connection, found: re.Match[str], function_name: s
 
 
 def _default_symbol(database: sqlite3.Connection, task_index: int) -> str | None:
-    row = database.execute(
-        "SELECT symbol FROM candidates WHERE task=? AND round=0 AND origin IN (?, ?)"
-        " AND symbol IN (SELECT symbol FROM measurements) ORDER BY sample LIMIT 1",
-        (task_index, Origin.FULL_BEAM.value, Origin.GREEDY.value),
-    ).fetchone()
-    return None if row is None else str(row[0])
+    rows = database.execute(
+        "SELECT symbol, round, origin FROM candidates WHERE task=? AND symbol IN (SELECT symbol FROM measurements)"
+        " ORDER BY round, sample",
+        (task_index,),
+    )
+    return next((str(symbol) for symbol, round_index, origin in rows if is_default(round_index, Origin(origin))), None)
 
 
 def _times(database: sqlite3.Connection, found: re.Match[str], function_name: str, task_index: int) -> RecordedTimes:
