@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn, TypeVar
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import UsageError
-from targets.values.checks import Unfit, any_text, number, one_of
+from targets.values.checks import Unfit, any_text, one_of
 from targets.values.records import record
 
 T = TypeVar("T")
@@ -26,15 +26,12 @@ _NOISE_BYTES = 4096
 _KEY = re.compile(r"[a-z0-9_]+", re.ASCII)
 _NONCE = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _LINE = re.compile(rb"@([0-9a-f]{16}) ([0-9a-f]{8}) (\{.*\})\r*\Z")
-_elapsed_s = number(0, 1e9)
 _error_kind = one_of(("usage", "lease", "full", "io", "exec", "checksum"))
 
 
 @dataclass(frozen=True)
 class AliveEvent:
-    """The agent has been working on the request for `elapsed_s` seconds."""
-
-    elapsed_s: float
+    """The agent is working on the request."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +202,7 @@ def _read_event(text: bytes) -> AgentEvent | None:
         fields = json.loads(text.decode(), parse_constant=_refuse)
         event = fields.pop("event", None)
         if event == "alive":
-            return AliveEvent(_elapsed_s(fields.get("elapsed_s")))
+            return AliveEvent()
         if event == "output":
             return OutputEvent(base64.b64decode(any_text(fields.get("data")), validate=True))
         if event == "result":

@@ -303,10 +303,11 @@ class AgentSession:
 
     def _upload_agent_once(self) -> None:
         assert self._program is not None  # `connect` has set it
-        path = f"{self.root}/upload-{secrets.token_hex(8)}"
+        name = f"upload-{secrets.token_hex(8)}"
+        path = f"{self.root}/{name}"
         self._link.put(self._program.path, path)
         nonce = secrets.token_hex(8)
-        word = request_word(encode_request([("sha256", self._program.sha256)], nonce))
+        word = request_word(encode_request([("sha256", self._program.sha256), ("name", name)], nonce))
         try:
             self._exchange([path, "settle", word], nonce, None, _OPERATION_LIMIT_S)
         except _NotStarted:

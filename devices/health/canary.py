@@ -11,12 +11,11 @@ from devices.agent.session import AgentSession
 
 # A board that is throttled by heat, or has other load, is off by more than this.
 LARGEST_DRIFT = 0.10
-_REPEATS = 7
 
 
 @dataclass(frozen=True)
-class _Times:
-    times_s: tuple[float, ...]
+class _Canary:
+    time_s: float
 
 
 def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
@@ -25,8 +24,7 @@ def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
     Raises:
         DeviceTrouble: of any kind.
     """
-    fields = [("cores", core_list(cores)), ("repeats", str(_REPEATS))]
-    return min(session.ask_for(_Times, "canary", fields).times_s, default=0.0)
+    return session.ask_for(_Canary, "canary", [("cores", core_list(cores))]).time_s
 
 
 class CanaryWatch:

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static void go_to_own_folder(void) {
 int main(int argc, char **argv) {
     open_standard_files();
     signal(SIGPIPE, SIG_IGN);
+    setlocale(LC_CTYPE, "C.UTF-8"); /* replies are UTF-8 */
     if (argc != 3) {
         printf("usage: agent COMMAND REQUEST\n");
         return EXIT_USAGE;

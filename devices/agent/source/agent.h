@@ -92,7 +92,6 @@ void event_string(const char *key, const char *value); /* NULL is written as nul
 void event_integer(const char *key, int64_t value);
 void event_number(const char *key, double value);
 void event_boolean(const char *key, bool value);
-void event_null(const char *key);
 void event_base64(const char *key, const void *data, size_t length);
 void event_open(const char *key, char bracket); /* '[' or '{'; the key is NULL inside an array */
 void event_close(char bracket);
@@ -103,16 +102,19 @@ bool listener_is_gone(void);
 /* Begins an error event; the caller adds fields and calls `error_end`. */
 void error_begin(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void error_end(void);
-_Noreturn void fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define fail(...) (error_begin(__VA_ARGS__), error_end())
 /* `fail` with the kind that errno stands for: full or io. */
 _Noreturn void fail_io(const char *what);
 
 /* text_file.c: small files, the kernel's and ours */
 ssize_t read_text(int folder, const char *path, char *text, size_t size); /* -1 when unreadable; trailing blanks cut */
-bool read_number_file(const char *path, double *value);
+ssize_t read_whole(int file, char *bytes, size_t size); /* closes the file; -1 when it cannot be read, or is -1 */
+double read_number_file(const char *path); /* NAN when there is none */
 void boot_identity(char boot[BOOT_BYTES]);
 /* Opens a file that several users share, and makes it if missing; never follows a link. -1 with errno on failure. */
 int open_shared_file(int folder, const char *name);
+/* Opens the shared file KIND-NUMBER of a slot in the folder of the leases. */
+int open_slot_file(int folder, const char *kind, int number);
 bool write_shared_file(int file, const char *text, size_t length);
 
 /* session_folder.c */
@@ -125,7 +127,7 @@ double free_bytes(void);
 
 /* inflate.c: raw DEFLATE from one file into another, at most so many bytes. False when the input is damaged, cut short or
  * too long (errno is 0 then), or a file cannot be read or written. */
-bool inflate_file(int input, int output, uint64_t most_bytes);
+bool inflate_file(FILE *input, FILE *output, uint64_t most_bytes);
 
 /* session_files.c */
 void command_settle(const struct request *request);
@@ -147,8 +149,8 @@ void command_lease_show(const struct request *request);
 
 /* governor.c */
 void command_governor(const struct request *request);
-/* Restores what the slot's owner changed; the leases are locked. Returns how many cores were restored. */
-int restore_governors(int folder, int number, bool *permitted);
+/* Restores what the slot's owner changed; the leases are locked. */
+void restore_governors(int folder, int number);
 
 /* cores.c */
 void usable_cores(cpu_set_t *cores);
@@ -178,7 +180,7 @@ struct child {
     pid_t pid;
     int output; /* its stdout and stderr, not blocking */
 };
-struct child start_child(const struct request *request, int session, const char *mark);
+struct child start_child(const struct request *request, int session, char *mark);
 
 /* run.c */
 void command_run(const struct request *request);
@@ -190,7 +192,7 @@ void event_machine(void); /* the fields of a probe about the whole machine */
 void event_dsp(void);     /* the fields of a probe about a phone's DSP */
 void command_sense(const struct request *request);
 bool read_core_text(int core, const char *name, char *text, size_t size);
-bool read_core_number(int core, const char *name, double scale, double *value);
+double read_core_number(int core, const char *name); /* NAN when there is none */
 void event_cores(const char *key, const cpu_set_t *cores); /* NULL or empty: all of them */
 void event_temperatures(const char *key);
 

@@ -7,7 +7,7 @@
 #include "agent.h"
 
 /* 48 KiB: more than most first levels hold, less than any second level. */
-enum { NODES = 12288, STEPS = 300000, REPEATS = 7, MAX_REPEATS = 1000 };
+enum { NODES = 12288, STEPS = 300000, REPEATS = 7 };
 
 static uint32_t next_node[NODES];
 
@@ -37,8 +37,7 @@ static uint32_t work(void) {
     return number + (uint32_t)value;
 }
 
-/* Seconds of each repetition into `times_s`; returns the shortest. */
-static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
+double time_canary(const cpu_set_t *cores) {
     volatile uint32_t result; /* otherwise the compiler drops the work */
     cpu_set_t before, one;
     usable_cores(&before);
@@ -54,11 +53,11 @@ static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
     lay_out_walk();
     result = work(); /* warms the cache */
     double shortest_s = 1e30;
-    for (int i = 0; i < repeats; i++) {
+    for (int i = 0; i < REPEATS; i++) {
         const double start_s = monotonic_s();
         result = work();
-        times_s[i] = monotonic_s() - start_s;
-        if (times_s[i] < shortest_s) shortest_s = times_s[i];
+        const double time_s = monotonic_s() - start_s;
+        if (time_s < shortest_s) shortest_s = time_s;
         report_alive();
     }
     (void)result;
@@ -66,23 +65,12 @@ static double repeat(const cpu_set_t *cores, int repeats, double *times_s) {
     return shortest_s;
 }
 
-double time_canary(const cpu_set_t *cores) {
-    double times_s[REPEATS];
-    return repeat(cores, REPEATS, times_s);
-}
-
-/* canary (cores, repeats) */
+/* canary (cores) */
 void command_canary(const struct request *request) {
-    static double times_s[MAX_REPEATS];
     cpu_set_t cores;
     need_cores(request, "cores", &cores);
-    const int repeats = (int)need_number(request, "repeats", 1, MAX_REPEATS);
-    repeat(&cores, repeats, times_s);
+    const double time_s = time_canary(&cores);
     event_begin("result");
-    event_open("times_s", '[');
-    for (int i = 0; i < repeats; i++) {
-        event_number(NULL, times_s[i]);
-    }
-    event_close(']');
+    event_number("time_s", time_s);
     event_end();
 }

@@ -11,14 +11,11 @@
 
 #include "agent.h"
 
-extern char **environ;
-
-enum { MAX_VARIABLES = 4096, BUSY_TRIES = 50 };
+enum { BUSY_TRIES = 50 };
 
 static const double LONGEST_FILE_BYTES = 4.0 * 1024 * 1024 * 1024;
 
 static const char *arguments[MAX_FIELDS + 2];
-static const char *variables[MAX_VARIABLES + 1];
 
 static void gather_arguments(const struct request *request, const char *program) {
     int count = 0;
@@ -30,29 +27,12 @@ static void gather_arguments(const struct request *request, const char *program)
 }
 
 /* A later variable replaces an earlier one of the same name. */
-static void add_variable(const char *variable, int *count) {
-    const char *equals = strchr(variable, '=');
-    if (!equals || equals == variable) return;
-    const size_t name_length = (size_t)(equals - variable) + 1;
-    int place = 0;
-    while (place < *count && strncmp(variables[place], variable, name_length) != 0) {
-        place++;
-    }
-    if (place == MAX_VARIABLES) return;
-    variables[place] = variable;
-    if (place == *count) variables[++*count] = NULL;
-}
-
-static void gather_environment(const struct request *request, const char *mark) {
-    int count = 0;
-    variables[0] = NULL;
-    for (char **variable = environ; *variable; variable++) {
-        add_variable(*variable, &count);
-    }
+static void set_environment(const struct request *request, char *mark) {
     for (int i = 0; i < request->count; i++) {
-        if (strcmp(request->fields[i].key, "env") == 0) add_variable(request->fields[i].value, &count);
+        const struct field *field = &request->fields[i];
+        if (strcmp(field->key, "env") == 0 && strchr(field->value, '=')) putenv((char *)field->value);
     }
-    add_variable(mark, &count);
+    putenv(mark);
 }
 
 static void limit(int resource, double wanted) {
@@ -86,7 +66,7 @@ static void become_program(const char *program, int session, int output, double 
     limit(RLIMIT_DATA, memory_bytes);
     snprintf(path, sizeof path, "./%s", program);
     for (int tries = 0; tries < BUSY_TRIES; tries++) {
-        execve(path, (char *const *)arguments, (char *const *)variables);
+        execv(path, (char *const *)arguments);
         if (errno != ETXTBSY) return;
         nap_ms(20); /* its writer has not closed it yet */
     }
@@ -102,17 +82,17 @@ static int await_exec(int trouble) {
     return got == (ssize_t)sizeof number ? number : 0;
 }
 
-struct child start_child(const struct request *request, int session, const char *mark) {
+struct child start_child(const struct request *request, int session, char *mark) {
     const char *program = need_file_name(request, "program");
     const double memory_bytes = need_number(request, "memory_bytes", 1 << 20, 1e18);
     gather_arguments(request, program);
-    gather_environment(request, mark);
     int output[2], trouble[2];
     if (pipe2(output, O_CLOEXEC) != 0 || pipe2(trouble, O_CLOEXEC) != 0) fail_io("No pipe for the program");
     const pid_t agent = getpid();
     const pid_t pid = fork();
     if (pid < 0) fail_io("No process for the program");
     if (pid == 0) {
+        set_environment(request, mark);
         become_program(program, session, output[1], memory_bytes, agent);
         const int number = errno;
         if (write(trouble[1], &number, sizeof number) < 0) _exit(126);

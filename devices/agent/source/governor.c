@@ -37,12 +37,6 @@ static bool write_governor(int core, const char *governor) {
     return written;
 }
 
-static int open_state(int folder, int number) {
-    char name[32];
-    snprintf(name, sizeof name, "governor-%d", number);
-    return open_shared_file(folder, name);
-}
-
 /* Anybody may have written the file, so only possible names of governors are read. */
 static void read_state(int file, struct remembered *before) {
     static char text[STATE_BYTES];
@@ -75,36 +69,29 @@ static bool write_state(int file, const struct remembered *before) {
     return write_shared_file(file, text, length == head ? 0 : (size_t)length);
 }
 
-int restore_governors(int folder, int number, bool *permitted) {
+void restore_governors(int folder, int number) {
     static struct remembered before;
-    *permitted = true;
-    const int file = open_state(folder, number);
-    if (file < 0) return 0;
-    int changed = 0;
+    const int file = open_slot_file(folder, "governor", number);
+    if (file < 0) return;
     read_state(file, &before);
     for (int core = 0; core < MAX_CORES; core++) {
-        if (!before.governor[core][0]) continue;
-        const bool written = write_governor(core, before.governor[core]);
-        if (written) changed++;
-        if (!written && (errno == EACCES || errno == EPERM || errno == EROFS)) {
-            *permitted = false; /* kept for someone who may */
-        } else {
-            before.governor[core][0] = 0;
-        }
+        char *governor = before.governor[core];
+        const bool denied = governor[0] && !write_governor(core, governor) &&
+                            (errno == EACCES || errno == EPERM || errno == EROFS);
+        if (!denied) governor[0] = 0; /* otherwise kept for someone who may */
     }
     write_state(file, &before);
     close(file);
-    return changed;
 }
 
-/* Reads all governors before it changes the first: cores may share one. */
-static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool *permitted) {
+/* Whether all cores have it now. Reads all governors before it changes the first: cores may share one. */
+static bool set_performance(const struct slot *slot, const cpu_set_t *cores) {
     static struct remembered before;
     static bool wanted[MAX_CORES];
-    const int file = open_state(slot->folder, slot->number);
+    const int file = open_slot_file(slot->folder, "governor", slot->number);
     if (file < 0) fail_io("The old governors cannot be saved");
     read_state(file, &before);
-    int governed = 0, denied = 0, changed = 0;
+    int governed = 0, denied = 0;
     for (int core = 0; core < core_count(); core++) {
         char path[PATH_BYTES], governor[GOVERNOR_BYTES];
         governor_path(core, path);
@@ -119,33 +106,28 @@ static int set_performance(const struct slot *slot, const cpu_set_t *cores, bool
     if (!write_state(file, &before)) fail_io("The old governors cannot be saved");
     close(file);
     for (int core = 0; core < core_count(); core++) {
-        if (!wanted[core]) continue;
-        if (write_governor(core, "performance")) {
-            changed++;
-        } else {
-            denied++;
-        }
+        if (wanted[core] && !write_governor(core, "performance")) denied++;
     }
-    *permitted = governed > 0 && denied == 0;
-    return changed;
+    return governed > 0 && denied == 0;
 }
 
-/* governor (lease fields, set, cores): how many cores were changed, and whether all of them could be. */
+/* governor (lease fields, set, cores): performance, and whether all of the cores could have it; or what was before. */
 void command_governor(const struct request *request) {
     const char *set = need_field(request, "set");
     struct lease lease;
     cpu_set_t cores;
-    bool permitted;
     need_cores(request, "cores", &cores);
     const bool restore = strcmp(set, "restore") == 0;
     if (!restore && strcmp(set, "performance") != 0) fail("usage", "The field set is unknown.");
     const struct slot slot = need_lease(request, &lease);
-    const int lock = lock_leases(slot.folder);
-    const int changed = restore ? restore_governors(slot.folder, slot.number, &permitted)
-                                : set_performance(&slot, &cores, &permitted);
-    close(lock);
+    lock_leases(slot.folder); /* until this process ends */
+    if (restore) {
+        restore_governors(slot.folder, slot.number);
+        reply_done();
+        return;
+    }
+    const bool permitted = set_performance(&slot, &cores);
     event_begin("result");
-    event_integer("changed", changed);
     event_boolean("permitted", permitted);
     event_end();
 }

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -44,53 +44,25 @@ int lock_leases(int folder) {
     return lock;
 }
 
-static void slot_file_name(int number, char name[32]) { snprintf(name, 32, "slot-%d", number); }
-
-/* The rest of the line that begins with `key` and a space. */
-static bool read_line(const char *text, const char *key, char *value, size_t size) {
-    const size_t key_length = strlen(key);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        if (*line == '\n') line++;
-        if (strncmp(line, key, key_length) != 0 || line[key_length] != ' ') continue;
-        const char *start = line + key_length + 1;
-        const size_t length = strcspn(start, "\n");
-        if (length >= size) return false;
-        memcpy(value, start, length);
-        value[length] = 0;
-        return true;
-    }
-    return false;
-}
-
-static bool read_seconds(const char *text, const char *key, double *value) {
-    char number[40], *end;
-    if (!read_line(text, key, number, sizeof number)) return false;
-    *value = strtod(number, &end);
-    return end != number && *end == 0 && *value - *value == 0;
-}
-
 /* False: the slot is free. */
 static bool read_lease(int folder, int number, struct lease *lease) {
     char name[32], text[LEASE_FILE_BYTES], boot[BOOT_BYTES];
-    slot_file_name(number, name);
+    snprintf(name, sizeof name, "slot-%d", number);
     struct stat status;
     /* Anything but a plain file is not a lease of ours, so the slot is free. */
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return false;
     if (read_text(folder, name, text, sizeof text) <= 0) return false;
     boot_identity(boot);
-    return read_line(text, "boot", lease->boot, sizeof lease->boot) &&
-           read_line(text, "token", lease->token_sha256, sizeof lease->token_sha256) &&
-           read_line(text, "owner", lease->owner, sizeof lease->owner) &&
-           read_seconds(text, "taken", &lease->taken_at_s) && read_seconds(text, "expires", &lease->expires_at_s) &&
-           strcmp(lease->boot, boot) == 0 && lease->expires_at_s > boot_time_s();
+    return sscanf(text, "boot %63s token %64s owner %120[^\n] taken %lf expires %lf", lease->boot, lease->token_sha256,
+                  lease->owner, &lease->taken_at_s, &lease->expires_at_s) == 5 &&
+           isfinite(lease->taken_at_s) && isfinite(lease->expires_at_s) && strcmp(lease->boot, boot) == 0 && lease->expires_at_s > boot_time_s();
 }
 
 static void write_lease(const struct slot *slot, const struct lease *lease) {
-    char name[32], text[LEASE_FILE_BYTES];
-    slot_file_name(slot->number, name);
+    char text[LEASE_FILE_BYTES];
     const int length = snprintf(text, sizeof text, "boot %s\ntoken %s\nowner %s\ntaken %.3f\nexpires %.3f\n", lease->boot,
                                 lease->token_sha256, lease->owner, lease->taken_at_s, lease->expires_at_s);
-    const int file = open_shared_file(slot->folder, name);
+    const int file = open_slot_file(slot->folder, "slot", slot->number);
     if (file < 0 || !write_shared_file(file, text, (size_t)length)) fail_io("The lease cannot be written");
     close(file);
 }
@@ -107,6 +79,7 @@ static struct slot need_slot(const struct request *request) {
     for (char *c = slot.owner; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
     }
+    if (!slot.owner[strspn(slot.owner, " ")]) fail("usage", "The field owner is empty.");
     slot.folder = open_lease_folder(request);
     return slot;
 }
@@ -119,8 +92,7 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease) {
     if (granted) {
         const double expires_at_s = boot_time_s() + slot->ttl_s;
         if (!ours) {
-            bool permitted;
-            restore_governors(slot->folder, slot->number, &permitted); /* a dead owner may have left others */
+            restore_governors(slot->folder, slot->number); /* a dead owner may have left others */
             boot_identity(lease->boot);
             memcpy(lease->token_sha256, slot->token_sha256, sizeof lease->token_sha256);
             lease->taken_at_s = boot_time_s();
@@ -141,11 +113,8 @@ static bool release_lease(const struct slot *slot) {
     const bool ours = read_lease(slot->folder, slot->number, &lease) &&
                       strcmp(lease.token_sha256, slot->token_sha256) == 0;
     if (ours) {
-        char name[32];
-        bool permitted;
-        slot_file_name(slot->number, name);
-        restore_governors(slot->folder, slot->number, &permitted);
-        const int file = open_shared_file(slot->folder, name);
+        restore_governors(slot->folder, slot->number);
+        const int file = open_slot_file(slot->folder, "slot", slot->number);
         if (file < 0 || !write_shared_file(file, "", 0)) fail_io("The lease cannot be released");
         close(file);
     }

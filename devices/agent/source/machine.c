@@ -1,5 +1,6 @@
 /* What the machine is: its system and its processor. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -43,15 +44,15 @@ static bool read_property(const char *name, char *value, size_t size) {
 static void event_system(void) {
     static char text[16384];
     char value[200], name[256];
+    const char *system = NULL;
     if (is_android() && read_property("ro.build.version.release", value, sizeof value)) {
         snprintf(name, sizeof name, "Android %s", value);
-        event_string("os", name);
+        system = name;
     } else if (read_text(AT_FDCWD, "/etc/os-release", text, sizeof text) > 0 &&
                find_entry(text, "PRETTY_NAME", value, sizeof value)) {
-        event_string("os", value);
-    } else {
-        event_null("os");
+        system = value;
     }
+    event_string("os", system);
 }
 
 /* QEMU's user mode shows the host's /proc/cpuinfo: x86's keys give it away on any other processor. */
@@ -75,12 +76,9 @@ static void event_processor(const char *cpu_text) {
 
 static void event_memory(void) {
     char text[4096], value[64];
-    if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof text) > 0 &&
-        find_entry(text, "MemTotal", value, sizeof value)) {
-        event_number("memory_bytes", strtod(value, NULL) * 1024);
-    } else {
-        event_null("memory_bytes");
-    }
+    const bool known = read_text(AT_FDCWD, "/proc/meminfo", text, sizeof text) > 0 &&
+                       find_entry(text, "MemTotal", value, sizeof value);
+    event_number("memory_bytes", known ? strtod(value, NULL) * 1024 : NAN);
 }
 
 void event_machine(void) {

@@ -1,5 +1,6 @@
 /* What the device is: for its profile, and for people. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -44,9 +45,9 @@ static double parse_size(const char *text) {
 
 static bool read_cache(int core, int index, struct cache *cache) {
     char name[NAME_BYTES], size[32];
-    double level;
     snprintf(name, sizeof name, "cache/index%d/level", index);
-    if (!read_core_number(core, name, 1, &level)) return false;
+    const double level = read_core_number(core, name);
+    if (!isfinite(level)) return false;
     cache->level = level >= 0 && level < 100 ? (int)level : 0;
     snprintf(name, sizeof name, "cache/index%d/type", index);
     if (!read_core_text(core, name, cache->type, sizeof cache->type)) return false;

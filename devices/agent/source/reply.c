@@ -1,5 +1,6 @@
 /* Events as lines on stdout. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@ static struct {
     char nonce[NONCE_BYTES];
     bool comma_needed;
     bool gone;
-    double started_at_s;
     double alive_at_s;
     size_t length;
     char line[MAX_LINE_BYTES + 1];
@@ -35,38 +35,20 @@ static void put_bytes(const void *data, size_t length) {
 
 static void put_text(const char *text) { put_bytes(text, strlen(text)); }
 
-/* The length of the UTF-8 sequence at `text`, or 0 where there is none. */
-static int utf8_length(const unsigned char *text) {
-    int length = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
-                 : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                                                     : 0;
-    for (int i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    }
-    if (text[0] == 0xe0 && text[1] < 0xa0) return 0; /* overlong */
-    if (text[0] == 0xed && text[1] > 0x9f) return 0; /* surrogates */
-    if (text[0] == 0xf0 && text[1] < 0x90) return 0;
-    if (text[0] == 0xf4 && text[1] > 0x8f) return 0;
-    return length;
-}
-
-static void put_string(const char *string) {
-    const unsigned char *text = (const unsigned char *)string;
+static void put_string(const char *text) {
     put_text("\"");
     while (*text) {
         char escaped[8];
-        int length = *text < 0x80 ? 1 : utf8_length(text);
-        if (length == 0) {
+        const int length = mblen(text, MB_LEN_MAX);
+        if (length < 1) {
             put_text("\\ufffd");
-            length = 1;
-        } else if (*text == '"' || *text == '\\' || *text < 0x20 || *text == 0x7f) {
+        } else if (*text == '"' || *text == '\\' || (*text > 0 && *text < 0x20) || *text == 0x7f) {
             snprintf(escaped, sizeof escaped, "\\u%04x", *text);
             put_text(escaped);
         } else {
             put_bytes(text, (size_t)length);
         }
-        text += length;
+        text += length < 1 ? 1 : length;
     }
     put_text("\"");
 }
@@ -82,8 +64,7 @@ static void put_key(const char *key) {
 
 void reply_to(const char *nonce) {
     memcpy(reply.nonce, nonce, sizeof reply.nonce);
-    reply.started_at_s = monotonic_s();
-    reply.alive_at_s = reply.started_at_s - ALIVE_EVERY_S;
+    reply.alive_at_s = monotonic_s() - ALIVE_EVERY_S;
 }
 
 void event_begin(const char *event) {
@@ -119,11 +100,6 @@ void event_number(const char *key, double value) {
 void event_boolean(const char *key, bool value) {
     put_key(key);
     put_text(value ? "true" : "false");
-}
-
-void event_null(const char *key) {
-    put_key(key);
-    put_text("null");
 }
 
 void event_base64(const char *key, const void *data, size_t length) {
@@ -200,7 +176,6 @@ void report_alive(void) {
     if (now_s - reply.alive_at_s < ALIVE_EVERY_S || !can_write(0)) return;
     reply.alive_at_s = now_s;
     event_begin("alive");
-    event_number("elapsed_s", now_s - reply.started_at_s);
     event_end();
 }
 
@@ -210,32 +185,20 @@ bool listener_is_gone(void) {
     return reply.gone;
 }
 
-static void error_begin_with(const char *kind, const char *format, va_list values) {
+void error_begin(const char *kind, const char *format, ...) {
     char message[1024];
+    va_list values;
+    va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
+    va_end(values);
     event_begin("error");
     event_string("kind", kind);
     event_string("message", message);
 }
 
-void error_begin(const char *kind, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    error_begin_with(kind, format, values);
-    va_end(values);
-}
-
 void error_end(void) {
     event_end();
     exit(EXIT_FAILED);
-}
-
-void fail(const char *kind, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    error_begin_with(kind, format, values);
-    va_end(values);
-    error_end();
 }
 
 void fail_io(const char *what) {

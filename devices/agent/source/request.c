@@ -44,19 +44,11 @@ static size_t decode(const char *word) {
 static size_t read_request_file(const char *name) {
     if (!is_file_name(name)) refuse("the request's file has an odd name");
     const int file = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) refuse("the request's file cannot be read");
-    size_t length = 0;
-    for (;;) {
-        const ssize_t got = read(file, request_bytes + length, MAX_REQUEST_BYTES + 1 - length);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) refuse("the request's file cannot be read");
-        if (got == 0) break;
-        length += (size_t)got;
-        if (length > MAX_REQUEST_BYTES) refuse("the request is too long");
-    }
-    close(file);
+    const ssize_t length = read_whole(file, request_bytes, sizeof request_bytes);
+    if (length < 0) refuse("the request's file cannot be read");
+    if (length > MAX_REQUEST_BYTES) refuse("the request is too long");
     unlink(name);
-    return length;
+    return (size_t)length;
 }
 
 static void split(size_t length) {

@@ -26,8 +26,8 @@ struct run {
     bool interrupted;
     bool lease_lost;
     struct lease lease;
-    uint64_t output_bytes;
-    char tail[TAIL_BYTES]; /* a ring */
+    size_t output_bytes;
+    char output[2 * TAIL_BYTES]; /* the end of it, at least TAIL_BYTES */
 };
 
 static volatile sig_atomic_t told_to_end;
@@ -64,18 +64,15 @@ static void let_signals_through(void) {
 }
 
 static void drain(struct run *run) {
-    static char piece[TAIL_BYTES];
     for (int i = 0; i < 16; i++) { /* not for ever: the clocks must be checked */
-        const ssize_t got = read(run->child.output, piece, sizeof piece);
-        if (got <= 0) return;
-        for (ssize_t at = 0; at < got;) {
-            const size_t place = (size_t)(run->output_bytes % TAIL_BYTES);
-            const size_t room = TAIL_BYTES - place, left = (size_t)(got - at);
-            const size_t taken = left < room ? left : room;
-            memcpy(run->tail + place, piece + at, taken);
-            run->output_bytes += taken;
-            at += (ssize_t)taken;
+        if (run->output_bytes == sizeof run->output) {
+            memcpy(run->output, run->output + TAIL_BYTES, TAIL_BYTES);
+            run->output_bytes = TAIL_BYTES;
         }
+        const ssize_t got =
+            read(run->child.output, run->output + run->output_bytes, sizeof run->output - run->output_bytes);
+        if (got <= 0) return;
+        run->output_bytes += (size_t)got;
     }
 }
 
@@ -154,14 +151,10 @@ static void end_children(void) {
 }
 
 static void send_output(const struct run *run) {
-    static char straight[TAIL_BYTES];
-    const size_t length = run->output_bytes < TAIL_BYTES ? (size_t)run->output_bytes : TAIL_BYTES;
-    const size_t start = (size_t)((run->output_bytes - length) % TAIL_BYTES);
-    memcpy(straight, run->tail + start, length < TAIL_BYTES - start ? length : TAIL_BYTES - start);
-    if (length > TAIL_BYTES - start) memcpy(straight + TAIL_BYTES - start, run->tail, length - (TAIL_BYTES - start));
-    for (size_t at = 0; at < length; at += PIECE_BYTES) {
+    const size_t end = run->output_bytes;
+    for (size_t at = end > TAIL_BYTES ? end - TAIL_BYTES : 0; at < end; at += PIECE_BYTES) {
         event_begin("output");
-        event_base64("data", straight + at, length - at < PIECE_BYTES ? length - at : PIECE_BYTES);
+        event_base64("data", run->output + at, end - at < PIECE_BYTES ? end - at : PIECE_BYTES);
         event_end();
     }
 }
@@ -175,11 +168,9 @@ static void send_result(const struct run *run, const double *canary_s) {
     event_integer("signal", signalled ? WTERMSIG(run->status) : run->ended ? 0 : SIGKILL);
     event_boolean("timed_out", run->timed_out);
     event_number("duration_s", run->ended_at_s - run->started_at_s);
-    event_integer("output_bytes", (int64_t)run->output_bytes);
     event_number("canary_before_s", canary_s[0]);
     event_number("canary_after_s", canary_s[1]);
     event_string("boot", boot);
-    event_number("lease_expires_in_s", run->lease.expires_at_s - boot_time_s());
     event_end();
 }
 

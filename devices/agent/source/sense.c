@@ -1,6 +1,7 @@
 /* The state of the device now. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,28 +15,17 @@ bool read_core_text(int core, const char *name, char *text, size_t size) {
     return read_text(AT_FDCWD, path, text, size) > 0;
 }
 
-bool read_core_number(int core, const char *name, double scale, double *value) {
+double read_core_number(int core, const char *name) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/%s", SYS_ROOT, core, name);
-    if (!read_number_file(path, value)) return false;
-    *value *= scale;
-    return true;
-}
-
-static void event_core_number(const char *key, int core, const char *name, double scale) {
-    double value;
-    if (read_core_number(core, name, scale, &value)) {
-        event_number(key, value);
-    } else {
-        event_null(key);
-    }
+    return read_number_file(path);
 }
 
 static void event_zone(int zone) {
     char path[PATH_BYTES], type[64];
-    double value;
     snprintf(path, sizeof path, "%s/class/thermal/thermal_zone%d/temp", SYS_ROOT, zone);
-    if (!read_number_file(path, &value)) return;
+    const double value = read_number_file(path);
+    if (!isfinite(value)) return;
     /* Thousandths of a degree; some phone drivers use degrees. */
     const double celsius = value > 200 || value < -100 ? value / 1000 : value;
     snprintf(path, sizeof path, "%s/class/thermal/thermal_zone%d/type", SYS_ROOT, zone);
@@ -60,9 +50,9 @@ static void event_core(int core) {
     event_integer("core", core);
     event_string("governor",
                  read_core_text(core, "cpufreq/scaling_governor", governor, sizeof governor) ? governor : NULL);
-    event_core_number("frequency_hz", core, "cpufreq/scaling_cur_freq", 1e3);
-    event_core_number("max_hz", core, "cpufreq/cpuinfo_max_freq", 1e3);
-    event_core_number("capacity", core, "cpu_capacity", 1);
+    event_number("frequency_hz", read_core_number(core, "cpufreq/scaling_cur_freq") * 1e3);
+    event_number("max_hz", read_core_number(core, "cpufreq/cpuinfo_max_freq") * 1e3);
+    event_number("capacity", read_core_number(core, "cpu_capacity"));
     event_close('}');
 }
 
@@ -83,11 +73,7 @@ void command_sense(const struct request *request) {
     event_begin("result");
     event_string("boot", boot);
     event_number("uptime_s", boot_time_s());
-    if (read_text(AT_FDCWD, "/proc/loadavg", load, sizeof load) > 0) {
-        event_number("load_1m", strtod(load, NULL));
-    } else {
-        event_null("load_1m");
-    }
+    event_number("load_1m", read_text(AT_FDCWD, "/proc/loadavg", load, sizeof load) > 0 ? strtod(load, NULL) : NAN);
     event_number("free_bytes", free_bytes());
     event_cores("cores", &cores);
     event_temperatures("temperatures");

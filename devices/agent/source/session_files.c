@@ -1,7 +1,6 @@
 /* The files of a session: check, rename, hash, delete. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,44 +48,43 @@ static _Noreturn void fail_checksum(const char *name, const struct content *cont
     error_end();
 }
 
-/* settle (sha256): this program, just uploaded, checks its bytes and takes its lasting name. */
+/* settle (sha256, name): this program, just uploaded under that name, checks its bytes and takes its lasting one. */
 void command_settle(const struct request *request) {
-    char path[PATH_MAX], name[32];
+    char lasting[32];
     struct content content;
-    const char *expected = need_hex(request, "sha256", 64, 64);
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0) fail_io("The agent cannot find its own file");
-    path[length] = 0;
-    if (!read_content(AT_FDCWD, path, &content)) fail_io("The agent cannot read its own file");
+    const char *expected = need_hex(request, "sha256", 64, 64), *name = need_file_name(request, "name");
+    if (!read_content(AT_FDCWD, name, &content)) fail_io("The agent cannot read its own file");
     if (strcmp(content.sha256, expected) != 0) {
-        unlink(path);
+        unlink(name);
         fail_checksum("The agent", &content);
     }
-    snprintf(name, sizeof name, "agent-%.16s", expected);
-    if (rename(path, name) != 0) fail_io("The agent cannot be renamed");
+    snprintf(lasting, sizeof lasting, "agent-%.16s", expected);
+    if (rename(name, lasting) != 0) fail_io("The agent cannot be renamed");
     reply_done();
 }
 
 /* Unpacks the uploaded file `part` under the same name. A damaged one stays as it is, and fails its checksum later. */
 static void unpack_part(int folder, const char *part, uint64_t size_bytes) {
     static const char unpacked[] = ".unpacked";
-    const int input = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (input < 0) return;
+    const int packed = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (packed < 0) return;
     unlinkat(folder, unpacked, 0);
-    const int output = openat(folder, unpacked, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (output < 0) fail_io("A file cannot be unpacked");
-    errno = 0;
+    FILE *input = fdopen(packed, "r");
+    FILE *output = fdopen(openat(folder, unpacked, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "w");
+    if (!input || !output) fail_io("A file cannot be unpacked");
     const bool whole = inflate_file(input, output, size_bytes);
-    const int reason = errno;
-    close(input);
-    if ((close(output) != 0 || !whole) && reason != 0) {
-        unlinkat(folder, unpacked, 0);
-        unlinkat(folder, part, 0);
-        errno = reason;
-        fail_io("A file cannot be unpacked");
+    int reason = whole ? 0 : errno;
+    fclose(input);
+    if (fclose(output) != 0 && whole) reason = errno;
+    if (whole && reason == 0) {
+        renameat(folder, unpacked, folder, part);
+        return;
     }
-    if (whole) renameat(folder, unpacked, folder, part);
-    else unlinkat(folder, unpacked, 0);
+    unlinkat(folder, unpacked, 0);
+    if (reason == 0) return;
+    unlinkat(folder, part, 0);
+    errno = reason;
+    fail_io("A file cannot be unpacked");
 }
 
 /* accept (session, part, name, sha256, executable, and packed_from: the size of a compressed file): checks an uploaded
@@ -129,7 +127,7 @@ void command_hash(const struct request *request) {
         event_string("sha256", content.sha256);
         event_close('}');
     } else {
-        event_null("file");
+        event_string("file", NULL);
     }
     event_end();
 }

@@ -19,9 +19,7 @@ void run_mark(const struct slot *slot, char mark[MARK_BYTES]) {
 }
 
 static int open_run_lock(const struct slot *slot) {
-    char name[32];
-    snprintf(name, sizeof name, "run-%d", slot->number);
-    const int file = open_shared_file(slot->folder, name);
+    const int file = open_slot_file(slot->folder, "run", slot->number);
     if (file < 0) fail_io("The slot's lock cannot be opened");
     return file;
 }

@@ -1,6 +1,7 @@
 /* Small text files: the kernel's, and those that the users of a device share. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,33 +9,32 @@
 
 #include "agent.h"
 
-ssize_t read_text(int folder, const char *path, char *text, size_t size) {
-    const int file = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return -1;
+ssize_t read_whole(int file, char *bytes, size_t size) {
     size_t length = 0;
-    while (length < size - 1) {
-        const ssize_t got = read(file, text + length, size - 1 - length);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            close(file);
-            return -1;
-        }
-        if (got == 0) break;
-        length += (size_t)got;
+    ssize_t got = file < 0 ? -1 : 1;
+    while (got > 0 && length < size) {
+        got = read(file, bytes + length, size - length);
+        if (got < 0 && errno == EINTR) got = 1;
+        else if (got > 0) length += (size_t)got;
     }
-    close(file);
+    if (file >= 0) close(file);
+    return got < 0 ? -1 : (ssize_t)length;
+}
+
+ssize_t read_text(int folder, const char *path, char *text, size_t size) {
+    ssize_t length = read_whole(openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), text, size - 1);
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' ' || text[length - 1] == 0)) {
         length--;
     }
-    text[length] = 0;
-    return (ssize_t)length;
+    if (length >= 0) text[length] = 0;
+    return length;
 }
 
-bool read_number_file(const char *path, double *value) {
+double read_number_file(const char *path) {
     char text[64], *end;
-    if (read_text(AT_FDCWD, path, text, sizeof text) <= 0) return false;
-    *value = strtod(text, &end);
-    return end != text && *end == 0 && *value - *value == 0;
+    if (read_text(AT_FDCWD, path, text, sizeof text) <= 0) return NAN;
+    const double value = strtod(text, &end);
+    return end != text && *end == 0 ? value : NAN;
 }
 
 void boot_identity(char boot[BOOT_BYTES]) {
@@ -61,6 +61,12 @@ int open_shared_file(int folder, const char *name) {
         return -1;
     }
     return file;
+}
+
+int open_slot_file(int folder, const char *kind, int number) {
+    char name[32];
+    snprintf(name, sizeof name, "%s-%d", kind, number);
+    return open_shared_file(folder, name);
 }
 
 bool write_shared_file(int file, const char *text, size_t length) {

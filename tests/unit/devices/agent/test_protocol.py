@@ -37,7 +37,7 @@ json_values = st.recursive(
 )
 fields = st.dictionaries(st.text().filter(lambda key: key not in ("event", "kind", "message")), json_values, max_size=4)
 events: st.SearchStrategy[AgentEvent] = st.one_of(
-    st.builds(AliveEvent, st.floats(0, 1e6)),
+    st.just(AliveEvent()),
     st.builds(OutputEvent, st.binary(max_size=3000)),
     st.builds(ResultEvent, fields),
     st.builds(
@@ -49,7 +49,7 @@ noise = st.binary(max_size=300).filter(lambda data: b"@" not in data)
 
 def as_object(event: AgentEvent) -> dict[str, object]:
     if isinstance(event, AliveEvent):
-        return {"event": "alive", "elapsed_s": event.elapsed_s}
+        return {"event": "alive"}
     if isinstance(event, OutputEvent):
         return {"event": "output", "data": base64.b64encode(event.data).decode()}
     if isinstance(event, ResultEvent):
@@ -106,11 +106,7 @@ def test_random_bytes_are_no_events(data: bytes, cuts: list[int]) -> None:
     "content",
     [
         b"{}",
-        b'{"event":"alive"}',
-        b'{"event":"alive","elapsed_s":true}',
-        b'{"event":"alive","elapsed_s":-1}',
-        b'{"event":"alive","elapsed_s":NaN}',
-        b'{"event":"alive","elapsed_s":1' + b"0" * 400 + b"}",
+        b'{"event":"alive","extra":NaN}',
         b'{"event":"output","data":7}',
         b'{"event":"output","data":"a"}',
         b'{"event":"output","data":"\xc3\xa9"}',
