@@ -33,12 +33,10 @@ class LeasePool:
 
     Args:
         open_remote: makes a device's connection.
-        idle_lease_s: how long a device is held when no run uses it any more.
     """
 
-    def __init__(self, open_remote: OpenRemote, idle_lease_s: float) -> None:
+    def __init__(self, open_remote: OpenRemote) -> None:
         self._open_remote = open_remote
-        self._idle_lease_s = idle_lease_s
         self._lock = threading.Lock()
         self._leases: dict[str, _Lease] = {}
 
@@ -64,15 +62,8 @@ class LeasePool:
                     lease.users.discard(run_id)
                     lease.unused_since_s = time.monotonic()
 
-    def close_idle(self) -> None:
-        """Give back the devices that no run has used for a while."""
-        self._close_unused(self._idle_lease_s)
-
-    def close(self) -> None:
-        """Give back every device that no run uses."""
-        self._close_unused(0.0)
-
-    def _close_unused(self, for_s: float) -> None:
+    def close_unused(self, for_s: float = 0.0) -> None:
+        """Give back the devices that no run has used for so long."""
         with self._lock:
             now_s = time.monotonic()
             idle = [n for n, lease in self._leases.items() if not lease.users and now_s - lease.unused_since_s >= for_s]

@@ -103,7 +103,7 @@ class Sense(MeasureTask[DeviceSense | None], kind="sense"):
 
 @dataclass(frozen=True)
 class Forget(MeasureTask[None], kind="forget"):
-    """Delete a measured batch's executable from the device.
+    """Delete a measured batch's executable from the device, and from its worker.
 
     Attributes:
         file_name: as it was pushed.
@@ -117,4 +117,5 @@ class Forget(MeasureTask[None], kind="forget"):
 
     def run(self, state: WorkerState) -> None:
         """See `Task.run`."""
+        state.drop_file(self.sha256)
         state.device_session(self.device_name).forget(self.file_name, self.sha256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from distributed import Worker
@@ -91,7 +92,7 @@ async def _join(farm_worker: FarmWorker, address: FarmAddress) -> list[Worker]:
     await asyncio.to_thread(probe_scheduler, address)
     security = address.security()
     options = dask_worker_options(farm_worker)
-    versions = own_versions(builds=farm_worker.build_slots > 0).to_fields()
+    versions = asdict(own_versions(builds=farm_worker.build_slots > 0))
     await _ask_admission(farm_worker.name, list(options), versions, address, security.get_connection_args("worker"))
     workers: list[Worker] = []
     try:

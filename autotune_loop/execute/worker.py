@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 # These define the kinds of tasks that can be asked for.
-from autotune_loop.execute import build_tasks  # noqa: F401
+from autotune_loop.execute import build_tasks, measure_tasks  # noqa: F401
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.lease_pool import LeasePool, OpenRemote
-from autotune_loop.execute.measure_tasks import Forget
 from autotune_loop.execute.messages import (
     FilePart,
     MissingInput,
@@ -34,7 +33,7 @@ from autotune_loop.execute.messages import (
 from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 from autotune_loop.execute.task import FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.farm.device import ServedDevice
+from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.run_spec import RunSpec
@@ -46,6 +45,8 @@ from devices.transport import Transport
 from targets.errors import DeviceError, FarmError, GeneratorError, SdkError
 
 _FAILURES_KEPT = 10
+# So long a device's lease is kept when no run uses the device any more.
+_IDLE_LEASE_S = 10.0
 _LONGEST_MESSAGE = 500
 # Kernels and headers; far more than a batch's largest.
 _MOST_OUTPUT_BYTES = 2**30
@@ -57,13 +58,13 @@ class _Record:
 
     Attributes:
         run_id, task, since_s: the task under way, and the monotonic time at which it began.
-        failures: the last ones: Unix time, run, message.
+        failures: the last ones.
     """
 
     run_id: str = ""
     task: str = ""
     since_s: float = 0.0
-    failures: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=_FAILURES_KEPT))
+    failures: deque[DeviceFailure] = field(default_factory=lambda: deque(maxlen=_FAILURES_KEPT))
 
 
 @dataclass
@@ -89,7 +90,6 @@ class FarmWorker:
         devices: what it measures on; their names are unique in the farm.
         build_slots: candidates that it builds at once; 0 for none.
         open_remote: makes a device's connection.
-        idle_lease_s: how long a device's lease is kept when no run uses the device any more.
     """
 
     def __init__(
@@ -99,33 +99,27 @@ class FarmWorker:
         devices: Sequence[ServedDevice],
         build_slots: int,
         open_remote: OpenRemote,
-        idle_lease_s: float = 10.0,
     ) -> None:
         self.name = name
         self.id = secrets.token_hex(8)
         self.workspace = workspace
         self.build_slots = build_slots
         self.devices = {served.announced.name: served for served in devices}
-        self._leases = LeasePool(open_remote, idle_lease_s)
+        self._leases = LeasePool(open_remote)
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._records = {name: _Record() for name in self.devices}
         self._closed = False
 
-    def report(self, device_name: str) -> dict[str, Any]:
-        """Return how a device is just now, in plain values; nothing for a device of others."""
+    def report(self, device_name: str) -> DeviceReport:
+        """Return how a device is just now; nothing of a device of others."""
         record = self._records.get(device_name)
         if record is None:
-            return {}
+            return DeviceReport()
         users = self._leases.users(device_name)
-        return {
-            "run_id": record.run_id,
-            "task": record.task,
-            "busy_s": time.monotonic() - record.since_s if record.run_id else 0.0,
-            "held": users is not None,
-            "users": users or [],
-            "failures": [list(failure) for failure in record.failures],
-        }
+        busy_s = time.monotonic() - record.since_s if record.run_id else 0.0
+        failures = tuple(record.failures)
+        return DeviceReport(record.run_id, record.task, busy_s, users is not None, tuple(users or ()), failures)
 
     def receive_run(self, remote: RemoteRun) -> None:
         """Make ready for a run; nothing when it is known already.
@@ -170,8 +164,6 @@ class FarmWorker:
                 task = message.read_task(file_at, folder)
             except NotYetHereError as missing:
                 return MissingInput(address, self.id, missing.key)
-            if isinstance(task, Forget):
-                run.files.drop(task.sha256)
             return self._performed(task, state, message.run_id, inputs)
 
     def _performed(
@@ -204,7 +196,7 @@ class FarmWorker:
         """
         with self._lock:
             if run.state is None:
-                run.state = WorkerState(self._context(run), partial(self._find_device, run.remote))
+                run.state = WorkerState(self._context(run), partial(self._find_device, run.remote), run.files.drop)
             return run.state
 
     def _context(self, run: _Run) -> RunContext:
@@ -251,7 +243,7 @@ class FarmWorker:
 
     def close_idle(self) -> None:
         """Give back the devices that no run has used for a while."""
-        self._leases.close_idle()
+        self._leases.close_unused(_IDLE_LEASE_S)
 
     def close(self) -> None:
         """End every run and give every device back."""
@@ -259,7 +251,7 @@ class FarmWorker:
             self._closed = True
         for run_id in self.runs:
             self.end_run(run_id)
-        self._leases.close()
+        self._leases.close_unused()
         shutil.rmtree(self.workspace.work_folder / "dask", ignore_errors=True)
 
     @contextlib.contextmanager
@@ -283,7 +275,7 @@ class FarmWorker:
         else:
             return
         if device_name in self._records:
-            self._records[device_name].failures.append((time.time(), run_id, message[:_LONGEST_MESSAGE]))
+            self._records[device_name].failures.append(DeviceFailure(time.time(), run_id, message[:_LONGEST_MESSAGE]))
 
 
 @contextlib.contextmanager

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.worker import DEFAULT_METRICS, DEFAULT_STARTUP_INFORMATION
 
 from autotune_loop.execute.answers import send_answer
 from autotune_loop.execute.messages import FilePart, RemoteRun, TaskMessage, decode, encode
 from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, device_resource
+from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, device_resource
 from autotune_loop.farm.quiet_dask import forget_keys
 
 PLUGIN_NAME = "sdk-worker"
@@ -38,32 +38,24 @@ def dask_worker_options(worker: FarmWorker) -> dict[str, dict[str, Any]]:
             "local_directory": str(worker.workspace.work_folder / "dask"),
             "memory_limit": 0,
             "plugins": (FarmWorkerPlugin(worker, keeps_house=position == 0),),
-            "startup_information": {
-                **DEFAULT_STARTUP_INFORMATION,
-                ANNOUNCEMENT: partial(_told, lambda name: _announcement(worker, name), name),
-            },
-            "metrics": {
-                **DEFAULT_METRICS,
-                ANNOUNCEMENT: partial(_told, lambda name: worker.report(name.removeprefix("device:")), name),
-            },
+            "startup_information": {**DEFAULT_STARTUP_INFORMATION, ANNOUNCEMENT: partial(_announcement, worker)},
+            "metrics": {**DEFAULT_METRICS, ANNOUNCEMENT: partial(_report, worker)},
         }
         for position, (name, slots) in enumerate(named.items())
     }
 
 
-async def _told(tell: Callable[[str], dict[str, Any]], name: str, dask_worker: Worker) -> dict[str, Any]:
-    """What the scheduler is told of a Dask worker, as Dask asks for it: plain values only."""
-    return tell(name)
+# What the scheduler is told of a Dask worker, as Dask asks for it.
 
 
-def _announcement(worker: FarmWorker, name: str) -> dict[str, Any]:
-    served = worker.devices.get(name.removeprefix("device:"))
-    return {
-        "worker": worker.name,
-        "worker_id": worker.id,
-        "build_slots": 0 if served else worker.build_slots,
-        "device": None if served is None else served.announced.to_fields(),
-    }
+def _announcement(worker: FarmWorker, dask_worker: Worker) -> Any:
+    served = worker.devices.get(dask_worker.name.removeprefix("device:"))
+    device = None if served is None else served.announced
+    return msgspec.to_builtins(Announcement(worker.name, worker.id, 0 if device else worker.build_slots, device))
+
+
+def _report(worker: FarmWorker, dask_worker: Worker) -> Any:
+    return msgspec.to_builtins(worker.report(dask_worker.name.removeprefix("device:")))
 
 
 class FarmWorkerPlugin(WorkerPlugin):  # type: ignore[misc] # Dask has no type information

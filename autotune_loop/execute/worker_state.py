@@ -31,10 +31,17 @@ FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]
 
 
 class WorkerState:
-    """Everything is opened when it is first needed. Shared by the threads that work for the run."""
+    """Everything is opened when it is first needed. Shared by the threads that work for the run.
 
-    def __init__(self, context: RunContext, find_device: FindDevice) -> None:
+    Args:
+        drop_file: told the SHA-256 of an input file that no task needs any more.
+    """
+
+    def __init__(
+        self, context: RunContext, find_device: FindDevice, drop_file: Callable[[str], None] = lambda sha256: None
+    ) -> None:
         self.context = context
+        self.drop_file = drop_file
         self.stop = StopSignal()
         self.halide: HalideInstall = find_halide_install()
         self.cache = ContentCache(context.workspace.cache_folder)

@@ -1,18 +1,14 @@
-"""A device as a farm knows it: what can be chosen by, and what the search must know of it."""
+"""What a worker tells of itself and its devices. Dask carries these records as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from devices.device import Clock, Device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from targets.errors import FarmError
 
-# The key under which a worker tells the scheduler of itself, and the resource that builds take.
+# The key under which a Dask worker has its Announcement and its DeviceReport, and the resource that builds take.
 ANNOUNCEMENT = "sdk"
 BUILD_RESOURCE = "build"
 
@@ -24,7 +20,7 @@ def device_resource(device_name: str) -> str:
 
 @dataclass(frozen=True)
 class FarmDevice:
-    """One slot of one device, as its host announces it; plain values, so that it can be sent as such.
+    """One slot of one device: what it can be chosen by, and what the search must know of it.
 
     Attributes:
         kind: 'ssh' or 'adb'.
@@ -40,22 +36,59 @@ class FarmDevice:
     core_count: int = 0
     machine: DeviceMachine = field(default_factory=DeviceMachine)
 
-    def to_fields(self) -> dict[str, Any]:
-        """As a message carries it."""
-        fields: dict[str, Any] = msgspec.to_builtins(self)
-        return fields
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> FarmDevice:
-        """Read what `to_fields` gave, on another machine.
+@dataclass(frozen=True)
+class Announcement:
+    """What each of a worker's Dask workers says when it joins.
 
-        Raises:
-            FarmError: it is not that.
-        """
-        try:
-            return msgspec.convert(fields, cls)
-        except msgspec.ValidationError as error:
-            raise FarmError(f"A worker describes one of its devices in a way that cannot be read: {error}.") from error
+    Attributes:
+        worker, worker_id: the worker's name, and that of its process.
+        build_slots: candidates that it builds at once; 0 for a device's.
+        device: the one that it is for; None for builds.
+    """
+
+    worker: str
+    worker_id: str
+    build_slots: int
+    device: FarmDevice | None
+
+
+@dataclass(frozen=True)
+class DeviceFailure:
+    """A failure of a device, one of its last few.
+
+    Attributes:
+        unix_s: when.
+        run_id: of the run that met it.
+    """
+
+    unix_s: float
+    run_id: str
+    message: str
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """What a device does just now.
+
+    Attributes:
+        run_id, task, busy_s: for whom, what, and for how long; empty and 0 when it does nothing.
+        is_held: its lease is the farm's just now.
+        users: the runs that have it open.
+        failures: the oldest first.
+    """
+
+    run_id: str = ""
+    task: str = ""
+    busy_s: float = 0.0
+    is_held: bool = False
+    users: tuple[str, ...] = ()
+    failures: tuple[DeviceFailure, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """'busy', 'held' (open for a run, or given back soon) or 'free'."""
+        return "busy" if self.run_id else "held" if self.is_held else "free"
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 from distributed import Scheduler, SchedulerPlugin
 
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, FarmDevice
+from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, DeviceReport
 from autotune_loop.farm.quiet_dask import forget_keys
-from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmRunState, FarmState, FarmWorkerState
+from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.
@@ -22,32 +21,18 @@ _SILENT_S = 30.0
 _LONGEST_TEXT = 200
 
 
-@dataclass
-class RunRow:
-    """A run, as its client tells.
+@dataclass(frozen=True)
+class _Row:
+    """A run in the book.
 
     Attributes:
-        client: Dask's name of it.
-        user, title: for people.
-        weight: of its priority.
-        virtual_s: device seconds over weight.
-        estimate_s: what one of its measurements takes.
-        under_way: measurements that it has submitted and that are not done.
         since_unix_s: when it joined.
         heard_s: monotonic time at which it was last heard of.
     """
 
-    run_id: str
-    client: str
-    user: str
-    title: str
-    priority: str
-    weight: float
-    virtual_s: float = 0.0
-    estimate_s: float = 1.0
-    under_way: int = 0
-    since_unix_s: float = 0.0
-    heard_s: float = 0.0
+    run: FarmRun
+    since_unix_s: float
+    heard_s: float
 
 
 class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type information
@@ -56,7 +41,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
     name = PLUGIN_NAME
 
     def __init__(self) -> None:
-        self.runs: dict[str, RunRow] = {}
+        self._rows: dict[str, _Row] = {}
         self._version = 0
 
     async def start(self, scheduler: Scheduler) -> None:
@@ -76,24 +61,24 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Called by Dask when a client has ended, or its connection has."""
-        self.runs = {run_id: row for run_id, row in self.runs.items() if row.client != client}
+        self._rows = {run_id: row for run_id, row in self._rows.items() if row.run.client != client}
 
     async def live_runs(self) -> list[str]:
         """For workers: the runs whose clients are there."""
-        return list(self.runs)
+        return list(self._rows)
 
     async def beat(self, run: dict[str, Any], known: int) -> dict[str, Any]:
         """For runs: what others have had, where this one stands in the queue, and the workers when they changed.
 
         Args:
-            run: the fields of its RunRow.
+            run: the fields of a FarmRun.
             known: the version of the list of workers that it has.
         """
         forget_keys()
-        row = self._written_down(run)
+        row = self._written_down(msgspec.convert(run, FarmRun))
         answer: dict[str, Any] = {"floor_s": self._floor_s(row), "version": self._version}
-        if row.under_way:
-            answer["position"], answer["start_s"] = self._place_in_queue(row)
+        if row.run.under_way:
+            answer["position"], answer["start_s"] = self._place_in_queue(row.run.run_id)
         if known != self._version:
             answer["workers"] = {
                 address: worker.extra[ANNOUNCEMENT]
@@ -102,30 +87,26 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             }
         return answer
 
-    def _written_down(self, run: Mapping[str, Any]) -> RunRow:
-        fields: dict[str, Any] = {
-            key: value[:_LONGEST_TEXT] if isinstance(value, str) else value for key, value in run.items()
-        }
-        row = RunRow(**fields)
-        known = self.runs.get(row.run_id)
-        row.since_unix_s = time.time() if known is None else known.since_unix_s
-        row.heard_s = time.monotonic()
-        self.runs[row.run_id] = row
+    def _written_down(self, run: FarmRun) -> _Row:
+        known = self._rows.get(run.run_id)
+        run = replace(run, user=run.user[:_LONGEST_TEXT], title=run.title[:_LONGEST_TEXT])
+        row = _Row(run, time.time() if known is None else known.since_unix_s, time.monotonic())
+        self._rows[run.run_id] = row
         return row
 
-    def _floor_s(self, row: RunRow) -> float:
+    def _floor_s(self, row: _Row) -> float:
         """The least virtual time of the other runs that want devices; its own where there are none."""
         others = [
-            other.virtual_s
-            for other in self.runs.values()
-            if other is not row and other.under_way and row.heard_s - other.heard_s < _SILENT_S
+            other.run.virtual_s
+            for other in self._rows.values()
+            if other is not row and other.run.under_way and row.heard_s - other.heard_s < _SILENT_S
         ]
-        return min(others, default=row.virtual_s)
+        return min(others, default=row.run.virtual_s)
 
-    def _place_in_queue(self, row: RunRow) -> tuple[int, float]:
+    def _place_in_queue(self, run_id: str) -> tuple[int, float]:
         """How many tasks come before the run's next one, and the seconds that they will take; 0 when one runs."""
         places = [
-            self._place_on(worker, row.run_id)
+            self._place_on(worker, run_id)
             for worker in self._scheduler.workers.values()
             if (worker.extra.get(ANNOUNCEMENT) or {}).get("device")
         ]
@@ -140,7 +121,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             owner = run_of(task.key)
             if owner == run_id:
                 return position, ahead_s
-            ahead_s += self.runs[owner].estimate_s if owner in self.runs else 0.0
+            ahead_s += self._rows[owner].run.estimate_s if owner in self._rows else 0.0
         return None
 
     async def state(self) -> bytes:
@@ -149,57 +130,33 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         devices = []
         builds: Counter[str] = Counter()
         for address, dask_worker in self._scheduler.workers.items():
-            if (told := dask_worker.extra.get(ANNOUNCEMENT)) is None:
+            if ANNOUNCEMENT not in dask_worker.extra:
                 continue
+            told = msgspec.convert(dask_worker.extra[ANNOUNCEMENT], Announcement)
             queue = [run_of(task.key) for task in sorted(dask_worker.processing, key=_priority)]
-            building = 0 if told["device"] else len(queue)
-            worker = FarmWorkerState(told["worker"], told["worker_id"], address, told["build_slots"], building)
-            if told["device"]:
+            building = 0 if told.device else len(queue)
+            worker = FarmWorkerState(told.worker, told.worker_id, address, told.build_slots, building)
+            if told.device is not None:
                 workers.setdefault(worker.worker_id, worker)
-                devices.append(_device(told, dask_worker.metrics.get(ANNOUNCEMENT) or {}, queue))
+                report = msgspec.convert(dask_worker.metrics.get(ANNOUNCEMENT) or {}, DeviceReport)
+                if report.run_id in queue:
+                    queue.remove(report.run_id)
+                devices.append(FarmDeviceState(told.device, told.worker, report, tuple(queue)))
             else:
                 workers[worker.worker_id] = worker
                 builds.update(queue)
-        runs = sorted(self.runs.values(), key=lambda row: row.since_unix_s)
+        rows = sorted(self._rows.values(), key=lambda row: row.since_unix_s)
         state = FarmState(
             workers=tuple(sorted(workers.values(), key=lambda row: row.name)),
             devices=tuple(sorted(devices, key=lambda row: row.device.name)),
-            runs=tuple(self._run(row, builds[row.run_id]) for row in runs),
+            runs=tuple(self._run(row, builds[row.run.run_id]) for row in rows),
         )
         return msgspec.msgpack.encode(state)
 
-    def _run(self, row: RunRow, building: int) -> FarmRunState:
-        position, start_s = self._place_in_queue(row) if row.under_way else (0, 0.0)
-        return FarmRunState(
-            run_id=row.run_id,
-            user=row.user,
-            title=row.title,
-            priority=row.priority,
-            virtual_s=row.virtual_s,
-            under_way=row.under_way,
-            position=position,
-            start_s=start_s,
-            building=building,
-            since_unix_s=row.since_unix_s,
-            silent_s=time.monotonic() - row.heard_s,
-        )
-
-
-def _device(told: Mapping[str, Any], report: Mapping[str, Any], queue: list[str]) -> FarmDeviceState:
-    run_id = report.get("run_id", "")
-    if run_id in queue:
-        queue.remove(run_id)
-    return FarmDeviceState(
-        device=FarmDevice.from_fields(told["device"]),
-        worker=told["worker"],
-        run_id=run_id,
-        task=report.get("task", ""),
-        busy_s=report.get("busy_s", 0.0),
-        is_held=report.get("held", False),
-        users=tuple(report.get("users", ())),
-        waiting=tuple(queue),
-        failures=tuple(DeviceFailure(*failure) for failure in report.get("failures", ())),
-    )
+    def _run(self, row: _Row, building: int) -> FarmRunState:
+        position, start_s = self._place_in_queue(row.run.run_id) if row.run.under_way else (0, 0.0)
+        silent_s = time.monotonic() - row.heard_s
+        return FarmRunState(row.run, position, start_s, building, row.since_unix_s, silent_s)
 
 
 def _priority(task: Any) -> Any:

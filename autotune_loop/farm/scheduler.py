@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,7 +47,7 @@ class FarmScheduler(PortlessScheduler):
 
     async def farm_versions(self) -> dict[str, object]:
         """For a client, which compares them with its own."""
-        return self._farm_versions.to_fields()
+        return asdict(self._farm_versions)
 
     async def farm_admission(self, name: str, workers: list[str], versions: object) -> dict[str, str]:
         """Say whether a worker's Dask workers may register.

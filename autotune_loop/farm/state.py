@@ -7,24 +7,10 @@ from dataclasses import dataclass
 import msgspec
 from distributed import Client
 
-from autotune_loop.farm.device import FarmDevice
+from autotune_loop.farm.device import DeviceReport, FarmDevice
 from targets.errors import FarmError
 
 _ANSWER_S = 10.0
-
-
-@dataclass(frozen=True)
-class DeviceFailure:
-    """A failure of a device, one of its last few.
-
-    Attributes:
-        unix_s: when.
-        run_id: of the run that met it.
-    """
-
-    unix_s: float
-    run_id: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -33,27 +19,13 @@ class FarmDeviceState:
 
     Attributes:
         worker: the name of the worker that has it.
-        run_id, task, busy_s: what it does, and for how long; empty and 0 when it does nothing.
-        is_held: its lease is the farm's just now.
-        users: the runs that have it open.
         waiting: runs whose tasks wait for it, the next one first; a run appears once for each task.
-        failures: the oldest first.
     """
 
     device: FarmDevice
     worker: str
-    run_id: str
-    task: str
-    busy_s: float
-    is_held: bool
-    users: tuple[str, ...]
+    report: DeviceReport
     waiting: tuple[str, ...]
-    failures: tuple[DeviceFailure, ...]
-
-    @property
-    def state(self) -> str:
-        """'busy', 'held' (open for a run, or given back soon) or 'free'."""
-        return "busy" if self.run_id else "held" if self.is_held else "free"
 
 
 @dataclass(frozen=True)
@@ -73,13 +45,32 @@ class FarmWorkerState:
 
 
 @dataclass(frozen=True)
+class FarmRun:
+    """A run, as its client tells.
+
+    Attributes:
+        client: Dask's name of it.
+        user, title: who, and what is tuned.
+        virtual_s: device seconds that it has had, over its priority's weight.
+        estimate_s: what one of its measurements takes.
+        under_way: measurements that it has asked for and that are not done.
+    """
+
+    run_id: str
+    client: str
+    user: str
+    title: str
+    priority: str
+    virtual_s: float
+    estimate_s: float
+    under_way: int
+
+
+@dataclass(frozen=True)
 class FarmRunState:
     """A run that uses the farm.
 
     Attributes:
-        user, title: who, and what is tuned.
-        virtual_s: device seconds that it has had, over its priority's weight.
-        under_way: measurements that it has asked for and that are not done.
         position: tasks of others that come before its next one; 0 when one is served.
         start_s: seconds until its next one begins, as far as is known.
         building: builds that are waiting or under way.
@@ -87,12 +78,7 @@ class FarmRunState:
         silent_s: how long it has not been heard of.
     """
 
-    run_id: str
-    user: str
-    title: str
-    priority: str
-    virtual_s: float
-    under_way: int
+    run: FarmRun
     position: int
     start_s: float
     building: int

@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+
 from targets.errors import FarmError
 from targets.halide_install import HalideInstall, find_halide_install
-from targets.values.checks import matching, table_of
-from targets.values.records import Source, plain, record
 
 _PACKAGE = "halide-autotune-sdk"
 # The folders whose code runs on workers; `sdk` is the command line's.
 _CODE = ("targets", "weights", "devices", "autotune_loop")
 _SHOWN_DIGITS = 12
 _MOST_PLUGINS = 50
-_short_text = matching(r"[ -~]{0,120}", "a short text")
+# Shown to people: printable, on one line.
+_ShortText = Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,120}\Z")]
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,26 @@ class FarmVersions:
         plugins: autoscheduler → SHA-256 of its plug-in; None for a worker that builds nothing.
     """
 
-    sdk: Annotated[str, _short_text]
-    halide: Annotated[str, _short_text]
-    distributed: Annotated[str, _short_text]
-    python: Annotated[str, _short_text]
-    plugins: Annotated[Mapping[str, str] | None, table_of(_short_text, names=_short_text, most=_MOST_PLUGINS)]
-
-    def to_fields(self) -> dict[str, object]:
-        """As a message carries it."""
-        return dict(plain(self))
+    sdk: _ShortText
+    halide: _ShortText
+    distributed: _ShortText
+    python: _ShortText
+    plugins: Annotated[dict[_ShortText, _ShortText], msgspec.Meta(max_length=_MOST_PLUGINS)] | None
 
     @classmethod
     def from_fields(cls, fields: object) -> FarmVersions:
-        """Read what `to_fields` gave, on another machine and of whatever version.
+        """Read what another machine says, of whatever version.
 
         Raises:
             FarmError: it is not that.
         """
-        source = Source(
-            "The other side does not say which versions it has",
-            FarmError,
-            next_step="Start schedulers with `sdk farm scheduler` and workers with `sdk farm worker`.",
-        )
-        return source.check(record(cls, passes_unknown=True), fields)
+        try:
+            return msgspec.convert(fields, cls)
+        except msgspec.ValidationError as error:
+            raise FarmError(
+                f"The other side does not say which versions it has: {error}.",
+                next_step="Start schedulers with `sdk farm scheduler` and workers with `sdk farm worker`.",
+            ) from error
 
 
 def own_versions(*, builds: bool) -> FarmVersions:

@@ -9,11 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
 from distributed import Client
 
 from autotune_loop.events import FarmQueue, Listener
-from autotune_loop.farm.device import FarmDevice
+from autotune_loop.farm.device import Announcement, FarmDevice
 from autotune_loop.farm.fair_share import FairShare
+from autotune_loop.farm.state import FarmRun
 from autotune_loop.farm.use import FarmUse
 from targets.errors import FarmError
 
@@ -46,7 +48,7 @@ class WorkerRegistry:
         farm: FarmUse,
         share: FairShare,
         resources_left: ResourcesLeft,
-        queued: Queued = lambda position, start_s: None,
+        queued: Queued,
     ) -> None:
         self._client = client
         self._run_id = run_id
@@ -115,38 +117,37 @@ class WorkerRegistry:
 
     async def _beat(self) -> None:
         share = self._share
-        run = {
-            "run_id": self._run_id,
-            "client": self._client.id,
-            "user": self._farm.user,
-            "title": self._farm.title,
-            "priority": self._farm.priority.value,
-            "weight": self._farm.priority.weight,
-            "virtual_s": share.virtual_s,
-            "estimate_s": share.estimate_s,
-            "under_way": share.under_way,
-        }
-        beat = self._client.scheduler.sdk_beat(run=run, known=self._version)
+        run = FarmRun(
+            run_id=self._run_id,
+            client=self._client.id,
+            user=self._farm.user,
+            title=self._farm.title,
+            priority=self._farm.priority.value,
+            virtual_s=share.virtual_s,
+            estimate_s=share.estimate_s,
+            under_way=share.under_way,
+        )
+        beat = self._client.scheduler.sdk_beat(run=msgspec.to_builtins(run), known=self._version)
         answer = await asyncio.wait_for(beat, _ANSWER_S)
         self._heard_s = time.monotonic()
         share.others_are_at(answer["floor_s"])
         if "workers" in answer:
             self._version = answer["version"]
-            await self._take(answer["workers"])
+            await self._take(msgspec.convert(answer["workers"], dict[str, Announcement]))
         if "position" in answer:
             with contextlib.suppress(Exception):  # who shows it is not part of the run
                 self._queued(answer["position"], answer["start_s"])
 
-    async def _take(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
+    async def _take(self, workers: Mapping[str, Announcement]) -> None:
         """Put the workers that are there in the place of those that were."""
-        devices = [FarmDevice.from_fields(told["device"]) for told in workers.values() if told.get("device")]
+        devices = [told.device for told in workers.values() if told.device is not None]
         wanted = {device.name: device for device in devices if self._farm.wish.takes(device)}
         with self._lock:
             gone: set[str | None] = {name for name in self._devices if name not in wanted}
             self._arrived += [name for name in wanted if name not in self._devices]
             self._devices = wanted
-            self._dask_workers = {told["worker_id"]: address for address, told in workers.items()}
-            had_slots, self.build_slots = self.build_slots, sum(int(told["build_slots"]) for told in workers.values())
+            self._dask_workers = {told.worker_id: address for address, told in workers.items()}
+            had_slots, self.build_slots = self.build_slots, sum(told.build_slots for told in workers.values())
         if had_slots and not self.build_slots:
             gone.add(None)
         if gone:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sdk.display.quantities import iso_text, moment_text, short_duration_text
 from sdk.output import plain_table
+from targets.values.records import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from autotune_loop.farm.state import FarmDeviceState, FarmRunState, FarmState
+    from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState
 
 _FAILURES_SHOWN = 5
 # A measurement that is called by another name than a schedule's.
@@ -30,18 +30,20 @@ _STYLES = {"busy": "yellow", "held": "cyan", "free": "green"}
 
 def farm_fields(address: str, state: FarmState) -> dict[str, object]:
     """Return the state as JSON takes it."""
-    runs = [{**asdict(run), "since": iso_text(run.since_unix_s)} for run in state.runs]
-    devices = []
-    for row in state.devices:
-        fields = {**asdict(row), **row.device.to_fields(), "state": row.state}
-        del fields["device"]
-        devices.append(fields)
     return {
         "scheduler": address,
-        "workers": [asdict(worker) for worker in state.workers],
-        "devices": devices,
-        "runs": runs,
+        "workers": plain(state.workers),
+        "devices": [{**_flat(row, "device", "report"), "state": row.report.state} for row in state.devices],
+        "runs": [{**_flat(row, "run"), "since": iso_text(row.since_unix_s)} for row in state.runs],
     }
+
+
+def _flat(row: FarmDeviceState | FarmRunState, *records: str) -> dict[str, Any]:
+    """The fields of a row, with those of the records in it."""
+    fields: dict[str, Any] = plain(row)
+    for name in records:
+        fields |= fields.pop(name)
+    return fields
 
 
 def farm_text(address: str, state: FarmState) -> RenderableType:
@@ -74,54 +76,54 @@ def _workers(state: FarmState) -> Table:
 def _devices(state: FarmState) -> Table:
     from rich.text import Text
 
-    runs = {run.run_id: run for run in state.runs}
+    runs = {row.run.run_id: row.run for row in state.runs}
     table = plain_table("device", "profile", "labels", "host", "state", "queue")
     for row in state.devices:
-        device, doing = row.device, Text(_doing(row, runs), style=_STYLES[row.state])
+        device, doing = row.device, Text(_doing(row, runs), style=_STYLES[row.report.state])
         labels = ", ".join(device.labels)
         table.add_row(device.name, device.profile_name, labels, row.worker, doing, _queue_text(row, runs))
     return table
 
 
-def _doing(row: FarmDeviceState, runs: dict[str, FarmRunState]) -> str:
-    if row.run_id:
-        task = _TASKS.get(row.task, row.task)
-        return f"{task} for {_who(row.run_id, runs)}, {short_duration_text(row.busy_s)}"
-    if row.users:
-        return f"open for {', '.join(_who(run_id, runs) for run_id in row.users)}"
-    return row.state
+def _doing(row: FarmDeviceState, runs: dict[str, FarmRun]) -> str:
+    report = row.report
+    if report.run_id:
+        task = _TASKS.get(report.task, report.task)
+        return f"{task} for {_who(report.run_id, runs)}, {short_duration_text(report.busy_s)}"
+    if report.users:
+        return f"open for {', '.join(_who(run_id, runs) for run_id in report.users)}"
+    return report.state
 
 
-def _queue_text(row: FarmDeviceState, runs: dict[str, FarmRunState]) -> str:
+def _queue_text(row: FarmDeviceState, runs: dict[str, FarmRun]) -> str:
     counts = {run_id: row.waiting.count(run_id) for run_id in dict.fromkeys(row.waiting)}
     return ", ".join(f"{count} of {_who(run_id, runs)}" for run_id, count in counts.items()) or "empty"
 
 
-def _who(run_id: str, runs: dict[str, FarmRunState]) -> str:
+def _who(run_id: str, runs: dict[str, FarmRun]) -> str:
     run = runs.get(run_id)
     return f"{run.user} ({run.title})" if run is not None else f"run {run_id}"
 
 
 def _runs(state: FarmState) -> Table:
     table = plain_table("run", "user", "tunes", "priority", "since", "builds", "next measurement")
-    for run in state.runs:
-        since = moment_text(run.since_unix_s)
-        table.add_row(run.run_id, run.user, run.title, run.priority, since, str(run.building), _next_text(run))
+    for row in state.runs:
+        run, since = row.run, moment_text(row.since_unix_s)
+        table.add_row(run.run_id, run.user, run.title, run.priority, since, str(row.building), _next_text(row))
     return table
 
 
-def _next_text(run: FarmRunState) -> str:
-    if not run.under_way:
+def _next_text(row: FarmRunState) -> str:
+    if not row.run.under_way:
         return "none is waiting"
-    if run.position == 0:
+    if row.position == 0:
         return "under way"
-    tasks = f"{run.position} before it"
-    return f"{tasks}, in about {short_duration_text(run.start_s)}"
+    return f"{row.position} before it, in about {short_duration_text(row.start_s)}"
 
 
 def _failures(state: FarmState) -> Iterator[str]:
     """The newest last."""
-    found = [(failure, row) for row in state.devices for failure in row.failures]
+    found = [(failure, row) for row in state.devices for failure in row.report.failures]
     for failure, row in sorted(found, key=lambda pair: pair[0].unix_s)[-_FAILURES_SHOWN:]:
         ago = short_duration_text(time.time() - failure.unix_s)
         yield f"  {row.device.name} on {row.worker}, {ago} ago: {failure.message}"

@@ -235,9 +235,9 @@ def test_two_users_share_a_device_and_its_lease(farm: Farm, tmp_path: Path) -> N
         with farm_executor(tmp_path / "b", farm) as second:
             assert second.submit(OpenDevice("board")).result(_LIMIT_S) == boot
             with farm_client(farm.processes.address) as client:
-                _until(lambda: len(farm_state(client).devices[0].users) == 2)
+                _until(lambda: len(farm_state(client).devices[0].report.users) == 2)
                 state = farm_state(client)
-            assert [run.user for run in state.runs] == ["tester@here", "tester@here"]
+            assert [row.run.user for row in state.runs] == ["tester@here", "tester@here"]
             assert {worker.name for worker in state.workers} == {"lab", "cores"}
         assert len(_leases(farm.board)) == 1
         assert first.submit(OpenDevice("board")).result(_LIMIT_S) == boot

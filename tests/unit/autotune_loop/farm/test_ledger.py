@@ -19,7 +19,6 @@ RUN: dict[str, Any] = {
     "user": "ana@laptop",
     "title": "blur.py",
     "priority": "normal",
-    "weight": 1.0,
     "virtual_s": 3.0,
     "estimate_s": 0.5,
     "under_way": 0,

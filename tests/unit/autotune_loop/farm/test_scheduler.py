@@ -29,11 +29,12 @@ def test_who_does_not_say_or_says_something_else_is_not_registered(
         async with FarmScheduler(
             versions=MINE, tell=told.append, protocol="tcp://", host="127.0.0.1", port=0, dashboard=False
         ) as scheduler:
-            for versions, name in ((None, "plain"), (its.to_fields(), "device:pi5"), (MINE.to_fields(), "build:lab1")):
+            for told_versions, name in ((None, "plain"), (its, "device:pi5"), (MINE, "build:lab1")):
+                versions = None if told_versions is None else dataclasses.asdict(told_versions)
                 worker = PortlessWorker(scheduler.address, name=name, dashboard=False, memory_limit=0)
                 if versions is not None:
                     worker.startup_information[VERSIONS_KEY] = lambda _, versions=versions: versions
-                if versions == MINE.to_fields():
+                if told_versions is MINE:
                     await worker
                     assert list(scheduler.aliases) == ["build:lab1"]
                     asked = rpc(scheduler.address)

@@ -18,7 +18,7 @@ MINE = FarmVersions("1.2.3 (code 12ab)", "21.0.0", "2026.8.0", "3.11", {"adams20
 def test_this_machine_agrees_with_itself() -> None:
     own = own_versions(builds=True)
     assert own.plugins and {"adams2019", "mullapudi2016"} <= set(own.plugins)
-    check_versions(own, FarmVersions.from_fields(own.to_fields()), "the scheduler", "worker lab1")
+    check_versions(own, FarmVersions.from_fields(dataclasses.asdict(own)), "the scheduler", "worker lab1")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,16 @@ import time
 
 from rich.console import Console
 
-from autotune_loop.farm.device import FarmDevice
-from autotune_loop.farm.state import DeviceFailure, FarmDeviceState, FarmRunState, FarmState, FarmWorkerState
+from autotune_loop.farm.device import DeviceFailure, DeviceReport, FarmDevice
+from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState
 from sdk.display.farm_view import farm_fields, farm_text
 
-_ANA = FarmRunState("11aa", "ana@laptop", "blur", "high", 12.0, 3, 0, 0.0, 2, time.time(), 0.1)
-_BOB = FarmRunState("22bb", "bob@desk", "[red]corner", "normal", 30.0, 4, 3, 95.0, 0, time.time(), 0.1)
+_ANA = FarmRunState(
+    FarmRun("11aa", "c1", "ana@laptop", "blur", "high", 12.0, 0.1, under_way=3), 0, 0.0, 2, time.time(), 0.1
+)
+_BOB = FarmRunState(
+    FarmRun("22bb", "c2", "bob@desk", "[red]corner", "normal", 30.0, 0.1, under_way=4), 3, 95.0, 0, time.time(), 0.1
+)
 
 
 def _state() -> FarmState:
@@ -26,15 +30,17 @@ def _state() -> FarmState:
             FarmDeviceState(
                 device=FarmDevice("pi5", "arm64", "ssh", ("desk",)),
                 worker="lab2",
-                run_id="11aa",
-                task="measure",
-                busy_s=4.0,
-                is_held=True,
-                users=("11aa", "22bb"),
+                report=DeviceReport(
+                    run_id="11aa",
+                    task="measure",
+                    busy_s=4.0,
+                    is_held=True,
+                    users=("11aa", "22bb"),
+                    failures=(DeviceFailure(time.time() - 130, "22bb", "pi5 has ended the connection."),),
+                ),
                 waiting=("22bb", "22bb", "11aa"),
-                failures=(DeviceFailure(time.time() - 130, "22bb", "pi5 has ended the connection."),),
             ),
-            FarmDeviceState(FarmDevice("pi6", "arm64", "ssh"), "lab2", "", "", 0.0, False, (), (), ()),
+            FarmDeviceState(FarmDevice("pi6", "arm64", "ssh"), "lab2", DeviceReport(), ()),
         ),
         (_ANA, _BOB),
     )
