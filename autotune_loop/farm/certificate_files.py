@@ -73,15 +73,6 @@ def write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
     write_atomically(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), mode=0o600)
 
 
-def write_certificate(path: Path, certificate: x509.Certificate) -> None:
-    """Write a certificate.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    write_atomically(path, certificate.public_bytes(Encoding.PEM))
-
-
 def read_certificate(path: Path) -> x509.Certificate:
     """Read a certificate.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from autotune_loop.farm.certificate_files import (
@@ -26,10 +27,10 @@ from autotune_loop.farm.certificate_files import (
     check_time,
     read_certificate,
     read_key,
-    write_certificate,
     write_key,
 )
 from targets.errors import FarmError, UsageError
+from targets.process.atomic_write import write_atomically
 
 _AUTHORITY = "halide-autotune-sdk farm"
 _HOSTS, _USERS = "hosts", "users"
@@ -91,7 +92,7 @@ def make_certificates(
             _make_authority(folder)
             new.add(folder / CA_FILE)
         elif not wanted and not renew:
-            return read_certificates(folder)
+            return tuple(_read_all(folder, new))
         ca, ca_key = _read_authority(folder)
         if not (folder / CERTIFICATE_FILE).exists() or (renew and not wanted):
             wanted.insert(0, (folder, _own_names(), True))
@@ -105,15 +106,6 @@ def make_certificates(
             next_step="Give another --folder.",
         ) from error
     return tuple(_read_all(folder, new))
-
-
-def read_certificates(folder: Path) -> tuple[FarmCertificate, ...]:
-    """Read all certificates of a folder, the authority first.
-
-    Raises:
-        FarmError: there are none, or one cannot be read.
-    """
-    return tuple(_read_all(folder, set()))
 
 
 def _own_names() -> list[str]:
@@ -149,18 +141,14 @@ def _ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
     return None if "%" in name else address
 
 
-def _make_folder(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
 def _make_authority(folder: Path) -> None:
-    _make_folder(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     name = _subject(_AUTHORITY)
     builder = _builder(name, name, key, datetime.datetime.now(datetime.UTC) + _CA_LIFE, is_authority=True)
     # The key first: the certificate says that everything is there.
     write_key(folder / CA_KEY_FILE, key)
-    write_certificate(folder / CA_FILE, builder.sign(key, hashes.SHA256()))
+    write_atomically(folder / CA_FILE, builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
 
 def _read_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
@@ -194,16 +182,13 @@ def _make_certificate(
         .add_extension(issuer, critical=False)
     )
     if is_host:
-        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_general_name, names))), critical=False)
-    _make_folder(folder)
+        addresses = {name: _ip_address(name) for name in names}
+        places = [x509.DNSName(name) if ip is None else x509.IPAddress(ip) for name, ip in addresses.items()]
+        builder = builder.add_extension(x509.SubjectAlternativeName(places), critical=False)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_key(folder / KEY_FILE, key)
-    write_certificate(folder / CA_FILE, ca)
-    write_certificate(folder / CERTIFICATE_FILE, builder.sign(ca_key, hashes.SHA256()))
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    address = _ip_address(name)
-    return x509.DNSName(name) if address is None else x509.IPAddress(address)
+    write_atomically(folder / CA_FILE, ca.public_bytes(Encoding.PEM))
+    write_atomically(folder / CERTIFICATE_FILE, builder.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
 
 def _subject(name: str) -> x509.Name:

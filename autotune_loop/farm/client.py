@@ -41,14 +41,10 @@ def farm_client(address: FarmAddress) -> Iterator[Client]:
         # How long Dask tries to find a scheduler again that was there; the first time it must be there at once.
         client._timeout = _AWAY_S
         try:
-            _check_versions(client, address)
+            # Workers of other versions are the scheduler's to refuse.
+            versions = FarmVersions.from_fields(client.sync(client.scheduler.farm_versions))
+            check_versions(versions, own_versions(builds=True), "the scheduler", "this machine")
             yield client
         finally:
             with contextlib.suppress(OSError, TimeoutError):
                 client.close(timeout=_CLOSING_S)
-
-
-def _check_versions(client: Client, address: FarmAddress) -> None:
-    """Refuse a scheduler that this SDK cannot work with; workers of other versions it has refused itself."""
-    fields = client.sync(client.scheduler.farm_versions)
-    check_versions(FarmVersions.from_fields(fields), own_versions(builds=True), "the scheduler", "this machine")

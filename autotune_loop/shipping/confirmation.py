@@ -49,6 +49,13 @@ class TrialPlace:
         """The first of the devices."""
         return self.devices[0]
 
+    def recipe(self, run: RunSchedule, program: GeneratorProgram, choice: ScheduleChoice) -> KernelRecipe:
+        """The run's generator with a schedule, as it is built here."""
+        task = run.task
+        return KernelRecipe(
+            program, task.generator_name, task.function_name, task.parameters, self.profile, choice, self.ptxas
+        )
+
 
 _TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
 
@@ -79,11 +86,8 @@ def confirm_winner(
     if incumbent is not None:
         header = schedule_autoscheduler(read_schedule(incumbent), place.compiler)
         choices.insert(0, ScheduleChoice(_INCUMBENT, header))
-    task = run.task
     plan = BenchPlan(
-        recipe=KernelRecipe(
-            program, task.generator_name, task.function_name, task.parameters, place.profile, choices[0], place.ptxas
-        ),
+        recipe=place.recipe(run, program, choices[0]),
         schedules=choices,
         devices=place.devices,
         inputs=run.inputs,

@@ -11,16 +11,15 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autotune_loop.shipping.files.cpp_headers import DispatchedSchedule, print_cpp_dispatch
+from autotune_loop.shipping.files.cpp_headers import print_cpp_dispatch
 from autotune_loop.shipping.files.python_module import print_python_dispatch
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
 from targets.errors import RunFolderError, UsageError
 from targets.process.atomic_write import write_atomically
 from targets.process.content_cache import file_sha256
 
-# The folders of files until all are written, and then until all are moved into place: what a killed process leaves is
-# then not taken for a shipped file.
-_UNFINISHED = ".unfinished"
+# The folder of files until all are moved into place: what a killed process leaves is not taken for a shipped file. All
+# of them are written once the manifest is there.
 _WRITTEN = ".written"
 # Target features that are not about the hardware: a schedule fits with and without them.
 _NOT_OF_HARDWARE = re.compile(
@@ -144,20 +143,19 @@ def _check_free(folder: Path, before: ShipManifest, names: Iterable[str]) -> Non
 
 
 def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
-    """All of the files, or none where the disk is full.
+    """All of the files, the manifest last; or none where the disk is full.
 
     Raises:
         OSError: they cannot be written.
     """
-    unfinished = folder / _UNFINISHED
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
+    written = folder / _WRITTEN
+    written.mkdir()
     try:
         for name, text in texts.items():
-            write_atomically(unfinished / name, text.encode())
-        unfinished.rename(folder / _WRITTEN)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            write_atomically(written / name, text.encode())
+    except OSError:
+        shutil.rmtree(written, ignore_errors=True)
+        raise
 
 
 def _put_in_place(folder: Path) -> None:
@@ -168,8 +166,6 @@ def _put_in_place(folder: Path) -> None:
         OSError: a file cannot be moved or deleted.
     """
     written = folder / _WRITTEN
-    if not written.is_dir():
-        return
     # The manifest is moved last: until then --check reports the difference.
     if (written / FILE_NAME).exists():
         manifest = read_manifest(written)
@@ -181,7 +177,7 @@ def _put_in_place(folder: Path) -> None:
         for name in before.files.keys() - manifest.files.keys():
             (folder / name).unlink(missing_ok=True)
         (written / FILE_NAME).replace(folder / FILE_NAME)
-    written.rmdir()
+    shutil.rmtree(written, ignore_errors=True)
 
 
 def _check_names(schedules: Iterable[ShippedSchedule]) -> None:
@@ -215,13 +211,11 @@ def _dispatch_module(name: str) -> str:
 
 
 def _dispatch_texts(schedules: Iterable[ShippedSchedule]) -> dict[str, str]:
-    by_name: dict[str, list[DispatchedSchedule]] = {}
+    by_name: dict[str, list[ShippedSchedule]] = {}
     for schedule in schedules:
-        module = schedule.python_module.removesuffix(".py")
-        dispatched = DispatchedSchedule(schedule.function_name, schedule.dispatch_target, schedule.header, module)
-        by_name.setdefault(schedule.name, []).append(dispatched)
+        by_name.setdefault(schedule.name, []).append(schedule)
     texts = {}
-    for name, dispatched_schedules in by_name.items():
-        texts[dispatch_header(name)] = print_cpp_dispatch(name, dispatched_schedules)
-        texts[_dispatch_module(name)] = print_python_dispatch(name, dispatched_schedules)
+    for name, same in by_name.items():
+        texts[dispatch_header(name)] = print_cpp_dispatch(name, same)
+        texts[_dispatch_module(name)] = print_python_dispatch(name, same)
     return texts

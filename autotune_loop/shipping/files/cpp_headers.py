@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.files.func_table import FuncRow
 from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
+from autotune_loop.shipping.ship_manifest import ShippedSchedule
 
 _CHECK = Path(__file__).parent / "pipeline_check.h"
 
@@ -65,31 +66,14 @@ def _constant(key: str, value: Fact) -> str:
             return f'inline constexpr const char *{key} = "{value}";\n'
 
 
-@dataclass(frozen=True)
-class DispatchedSchedule:
-    """One target's schedule.
-
-    Attributes:
-        function_name: the <name> of its `apply_schedule_<name>`.
-        target: Halide's target string with the features that decide whether it fits.
-        file_name: its header, in the same folder.
-        module_name: its Python module, in the same folder.
-    """
-
-    function_name: str
-    target: str
-    file_name: str
-    module_name: str
-
-
-def print_cpp_dispatch(name: str, schedules: Sequence[DispatchedSchedule]) -> str:
+def print_cpp_dispatch(name: str, schedules: Sequence[ShippedSchedule]) -> str:
     """A header with `apply_schedule_<name>`, which applies the schedule that fits the target best or stops the build,
     and `try_apply_schedule_<name>`, which returns false if none fits.
     """
-    includes = "".join(f'#include "{schedule.file_name}"\n' for schedule in schedules)
-    targets = ", ".join(f'"{schedule.target}"' for schedule in schedules)
+    includes = "".join(f'#include "{schedule.header}"\n' for schedule in schedules)
+    targets = ", ".join(f'"{schedule.dispatch_target}"' for schedule in schedules)
     functions = ", ".join(f"apply_schedule_{schedule.function_name}" for schedule in schedules)
-    listed = ", ".join(schedule.target for schedule in schedules)
+    listed = ", ".join(schedule.dispatch_target for schedule in schedules)
     return (
         f"#ifndef {name}_SCHEDULES_H\n"
         f"#define {name}_SCHEDULES_H\n\n"

@@ -90,32 +90,23 @@ def print_guard_header(name: str, signature: Sequence[KernelArgument]) -> str:
     A bounds query decides which of them is called: the tuned kernel is called without memory and answers with the
     regions that it would touch. That computes nothing and is right for any schedule.
     """
-    arguments = [_Argument(index, argument) for index, argument in enumerate(signature)]
-    parameters = ", ".join(argument.declaration for argument in arguments)
-    buffers = [argument for argument in arguments if argument.is_buffer]
-    listed = ", ".join(argument.name for argument in buffers)
-    places = {argument.name: place for place, argument in enumerate(buffers)}
-    asked = ", ".join(f"&asked[{places[a.name]}]" if a.is_buffer else a.name for a in arguments)
-    passed = ", ".join(argument.name for argument in arguments)
+    # Each under a C name of its own.
+    names = [f"a{index}_{re.sub(r'[^A-Za-z0-9_]', '_', argument.name)}" for index, argument in enumerate(signature)]
+    buffers = [name for name, argument in zip(names, signature, strict=True) if argument.is_buffer]
+    declared = [
+        f"{'struct halide_buffer_t *' if argument.is_buffer else argument.c_type} {name}".replace("* ", "*")
+        for name, argument in zip(names, signature, strict=True)
+    ]
+    asked = [f"&asked[{buffers.index(name)}]" if name in buffers else name for name in names]
     return (
         _TEMPLATE.replace("@NAME@", name)
-        .replace("@PARAMETERS@", parameters)
+        .replace("@PARAMETERS@", ", ".join(declared))
         .replace("@COUNT@", str(len(buffers)))
         .replace("@DIMENSIONS@", str(_MAXIMUM_DIMENSIONS))
-        .replace("@BUFFERS@", listed)
-        .replace("@ASKED@", asked)
-        .replace("@PASSED@", passed)
+        .replace("@BUFFERS@", ", ".join(buffers))
+        .replace("@ASKED@", ", ".join(asked))
+        .replace("@PASSED@", ", ".join(names))
     )
-
-
-class _Argument:
-    """An argument under a unique C name."""
-
-    def __init__(self, index: int, argument: KernelArgument) -> None:
-        self.name = f"a{index}_" + re.sub(r"[^A-Za-z0-9_]", "_", argument.name)
-        self.is_buffer = argument.is_buffer
-        c_type = "struct halide_buffer_t *" if argument.is_buffer else argument.c_type
-        self.declaration = f"{c_type}{'' if c_type.endswith('*') else ' '}{self.name}"
 
 
 _TEMPLATE = """\

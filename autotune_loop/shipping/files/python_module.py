@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.print_python import print_python
-from autotune_loop.shipping.files.cpp_headers import DispatchedSchedule
 from autotune_loop.shipping.files.func_table import FuncRow
 from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
+from autotune_loop.shipping.ship_manifest import ShippedSchedule
 
 PYTHON_CHECK = '''\
 def normal_names(text):
@@ -142,13 +142,16 @@ def _literal(value: Fact) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def print_python_dispatch(name: str, schedules: Sequence[DispatchedSchedule]) -> str:
+def print_python_dispatch(name: str, schedules: Sequence[ShippedSchedule]) -> str:
     """A module with `apply_schedule`, which applies the schedule that fits the target best or raises, and
     `try_apply_schedule`, which returns False if none fits.
     """
-    modules = ", ".join(schedule.module_name for schedule in schedules)
-    rows = "".join(f'    ("{schedule.target}", {schedule.module_name}.apply_schedule),\n' for schedule in schedules)
-    listed = ", ".join(schedule.target for schedule in schedules)
+    names = [schedule.python_module.removesuffix(".py") for schedule in schedules]
+    targets = [schedule.dispatch_target for schedule in schedules]
+    modules, listed = ", ".join(names), ", ".join(targets)
+    rows = "".join(
+        f'    ("{target}", {module}.apply_schedule),\n' for target, module in zip(targets, names, strict=True)
+    )
     return (
         f'"""Schedules of {name} for {listed}. MACHINE GENERATED -- DO NOT EDIT."""\n\n'
         "import halide as hl\n\n"

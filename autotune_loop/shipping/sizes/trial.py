@@ -27,7 +27,7 @@ from devices.remote.open import device_transport
 from devices.timing.measure import Session, check_output, list_kernels, write_reference
 from devices.timing.measure_settings import KernelInputs, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
+from targets.build.artifacts import build_kernel, emit_featurization
 from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError, GeneratorError
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
@@ -120,18 +120,9 @@ def try_sizes(
 
 
 def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Executable, Tolerance]:
-    task = proven.run.task
     threads = place.device.threads
     greedy = profile_autoscheduler(place.tools.halide, place.profile, threads, {"beam_size": "1"})
-    recipe = KernelRecipe(
-        proven.program,
-        task.generator_name,
-        _TUNED,
-        task.parameters,
-        place.profile,
-        ScheduleChoice(greedy.name, greedy),
-        place.ptxas,
-    )
+    recipe = place.recipe(proven.run, proven.program, ScheduleChoice(greedy.name, greedy))
     tolerance = output_tolerance(read_featurization(emit_featurization(recipe, folder), Network(greedy.name)))
     headers = {
         _TUNED: proven.header_text,

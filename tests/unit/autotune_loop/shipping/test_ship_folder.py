@@ -187,8 +187,8 @@ def test_what_was_changed_after_a_kill_is_kept(tmp_path: Path) -> None:
 def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     write(tmp_path, ARM)
     before = files(tmp_path)
-    (tmp_path / ".unfinished").mkdir()
-    (tmp_path / ".unfinished" / "left by a killed process").write_text("")
+    (tmp_path / ".written").mkdir()
+    (tmp_path / ".written" / "left by a killed process").write_text("")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
