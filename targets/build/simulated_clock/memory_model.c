@@ -169,10 +169,7 @@ static bool follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes
     }
     const bool on_its_way = written[place].granule == granule && written[place].store + STORES_ON_THEIR_WAY > stores;
     const uint64_t store = on_its_way ? written[place].store : 0;
-    if (current.parts > 1 && store != current.store && !current.blocked) {
-        current.blocked = true;
-        memory_counts.blocked_loads++;
-    }
+    current.blocked |= current.parts > 1 && store != current.store;
     current.store = store;
     return current.blocked;
 }

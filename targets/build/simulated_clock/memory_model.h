@@ -12,7 +12,6 @@ struct memory_counts {
     uint64_t random[LEVELS];     /* lines that were not in this level, and that no prefetcher foresees */
     uint64_t sequential[LEVELS]; /* lines that were not, but next to a stream's last, or at an instruction's stride */
     uint64_t fresh_pages;        /* pages touched for the first time since they were mapped */
-    uint64_t blocked_loads;      /* loads of what a store has just written only in part */
 };
 
 extern struct memory_counts memory_counts;

@@ -4,16 +4,14 @@
  * the time that they would take on the modelled machine. A program that times itself needs no change, and gets the
  * same time in every run. One thread only.
  *
- *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,marked=on][,counts=on]
+ *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,marked=on]
  *
  * l1_bytes…         data caches; each larger than the one before, the last level 0 where l2 is the last
  * frequency_hz      of the modelled machine
  * memory_percent    how much dearer lines from memory are because other cores want some too (100)
  * marked            the clock stands until the program has read CLOCK_PROCESS_CPUTIME_ID: what comes before is emulated
- *                   several times as fast, and leaves the caches empty
- * counts            print the absolute counts on stderr at the end */
+ *                   several times as fast, and leaves the caches empty */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +70,7 @@ struct settings {
     uint64_t size_bytes[LEVELS];
     uint64_t frequency_hz;
     uint64_t memory_percent;
-    bool is_marked, print_counts;
+    bool is_marked;
 };
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
@@ -219,19 +217,6 @@ static void start_thread(qemu_plugin_id_t id, unsigned int vcpu) {
     _exit(EXIT_FAILURE);
 }
 
-static void print_counts(qemu_plugin_id_t id, void *data) {
-    (void)id, (void)data;
-    const struct memory_counts *counts = &memory_counts;
-    fprintf(stderr, "{\"event\": \"simulated_clock\", \"instructions\": %" PRIu64 ", \"core_cycles\": %" PRIu64
-            ", \"fresh_pages\": %" PRIu64 ", \"blocked_loads\": %" PRIu64,
-            instructions, core_cycles(), counts->fresh_pages, counts->blocked_loads);
-    for (int i = 0; i < LEVELS; i++) {
-        fprintf(stderr, ", \"random_misses_%d\": %" PRIu64 ", \"sequential_misses_%d\": %" PRIu64, i + 1,
-                counts->random[i], i + 1, counts->sequential[i]);
-    }
-    fputs("}\n", stderr);
-}
-
 /* A whole number after `key=`; false when the argument is another one or has no such number. */
 static bool read_number(const char *argument, const char *key, uint64_t *number) {
     const size_t length = strlen(key);
@@ -246,10 +231,6 @@ static bool read_number(const char *argument, const char *key, uint64_t *number)
 static bool read_setting(const char *argument) {
     if (strcmp(argument, "marked=on") == 0) {
         settings.is_marked = true;
-        return true;
-    }
-    if (strcmp(argument, "counts=on") == 0) {
-        settings.print_counts = true;
         return true;
     }
     return read_number(argument, "l1_bytes", &settings.size_bytes[0]) ||
@@ -301,6 +282,5 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_block);
     qemu_plugin_register_vcpu_syscall_cb(id, keep_arguments);
     qemu_plugin_register_vcpu_syscall_ret_cb(id, end_call);
-    if (settings.print_counts) qemu_plugin_register_atexit_cb(id, print_counts, NULL);
     return 0;
 }
