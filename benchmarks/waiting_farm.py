@@ -148,7 +148,7 @@ class WaitingRun:
 
     def measure(self, symbols: Sequence[str], hold_s: float, enough: Callable[[], bool] = lambda: False) -> int:
         """Time every symbol; returns how many were left when `enough` said so."""
-        executable = Executable(self._executable, (), file_sha256(self._executable), self._executable.stat().st_size)
+        executable = Executable(self._executable, (), file_sha256(self._executable))
         jobs = [MeasureJob(executable, symbol, 0, None, Tolerance()) for symbol in symbols]
         settings = MeasureSettings(max_time_s=hold_s)
         return self._dispatcher.run(jobs, lambda job: settings, self._finish, enough)

@@ -59,13 +59,11 @@ class Executable:
         path: the executable file.
         kernels: the names that `--kernel` takes.
         sha256: of the file, in hexadecimal.
-        size_bytes: of the file.
     """
 
     path: Path
     kernels: tuple[str, ...]
     sha256: str
-    size_bytes: int
 
 
 def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: BuildTools, output: Path) -> Executable:
@@ -94,7 +92,7 @@ def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: 
         except ToolchainError as error:
             raise _name_culprit(error, kernels) from error
         names = tuple(kernel.name for kernel in kernels)
-        executable = Executable(output, names, file_sha256(linked), linked.stat().st_size)
+        executable = Executable(output, names, file_sha256(linked))
         os.replace(linked, output)
         return executable
     finally:

@@ -1,17 +1,35 @@
-"""Reads the runner's raw array files back (targets/build/runner_input_file.py has their format)."""
+"""Reads and changes the runner's raw array files (targets/build/runner_input_file.py has their format)."""
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy
 
-from targets.build.runner_input_file import DTYPES, FILE_START, MAGIC, MAXIMUM_DIMENSIONS
+from targets.build.runner_input_file import FILE_START, MAGIC, MAXIMUM_DIMENSIONS, write_input_file
 from targets.errors import UsageError
+
+# NumPy's types by type code and bits; bfloat16 as its bits.
+DTYPES = {
+    (0, 8): "i1",
+    (0, 16): "<i2",
+    (0, 32): "<i4",
+    (0, 64): "<i8",
+    (1, 1): "?",
+    (1, 8): "u1",
+    (1, 16): "<u2",
+    (1, 32): "<u4",
+    (1, 64): "<u8",
+    (2, 16): "<f2",
+    (2, 32): "<f4",
+    (2, 64): "<f8",
+    (4, 16): "<u2",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,15 @@ def read_arrays(path: Path) -> tuple[RawArray, ...]:
             return tuple(arrays)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def write_array_from(mins: Sequence[int], values: numpy.ndarray[Any, Any], path: Path) -> None:
+    """Write an input file whose coordinates start at `mins`, dimension 0 first."""
+    write_input_file(values, path)
+    content = bytearray(path.read_bytes())
+    for dimension, least in enumerate(mins):
+        struct.pack_into("<i", content, FILE_START.size + 8 * dimension, least)
+    path.write_bytes(content)
 
 
 def _read_array(file: BinaryIO, left_bytes: int, path: Path) -> RawArray:

@@ -19,8 +19,8 @@ from targets.build.executable import Executable
 from targets.process.stop_signal import StopSignal
 
 AT_ONCE = 4
-EXECUTABLE = Executable(Path("batch"), (), "sha256", 0)
-REFERENCE = ReferenceRun(Executable(Path("reference"), (), "other", 0), "best", "reference.raw", 60.0)
+EXECUTABLE = Executable(Path("batch"), (), "sha256")
+REFERENCE = ReferenceRun(Executable(Path("reference"), (), "other"), "best", "reference.raw", 60.0)
 
 
 class MeetingTransport:

@@ -61,7 +61,7 @@ FAILURE = MeasureFailure("f", "pi", MeasureFailureReason.DEVICE, "It is gone.", 
 
 @pytest.mark.parametrize("result", [MEASUREMENT, FAILURE])
 def test_a_timing_is_the_same_after_its_message(result: Measurement | MeasureFailure) -> None:
-    executable = Executable(Path("/home/ann/batch"), ("f",), "0" * 64, 9)
+    executable = Executable(Path("/home/ann/batch"), ("f",), "0" * 64)
     run = ReferenceRun(executable, "f", "reference.raw", 60.0, ("g",))
     task = Measure("pi", executable, "f", MeasureSettings(), run, Tolerance())
     files = files_at(Path("/srv"))

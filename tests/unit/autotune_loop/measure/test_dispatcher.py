@@ -28,7 +28,7 @@ from targets.errors import DeviceError
 from tests.process_state import PATIENCE_S
 from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor, lost, timed
 
-EXECUTABLE = Executable(Path("batch"), (), "", 0)
+EXECUTABLE = Executable(Path("batch"), (), "")
 
 
 class Bench:

@@ -10,7 +10,7 @@ import pytest
 
 from targets.build.runner_input_file import write_input_file
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner
-from tests.unit.targets.raw_arrays import read_arrays
+from tests.unit.targets.raw_arrays import read_arrays, write_array_from
 from tests.unit.targets.runner_kernels import TYPES
 
 HALF = list(TYPES).index("float16")
@@ -220,17 +220,17 @@ def test_files_that_are_missing_or_cannot_be_written(native_runner: Runner, tmp_
 def test_input_files_that_do_not_fit(native_runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "in"
     option = ("--kernel", "blur_plain", "--input", f"image={path}")
-    write_input_file(numpy.zeros((62, 102), "u2"), path, (-1, -1))
+    write_array_from((-1, -1), numpy.zeros((62, 102), "u2"), path)
     assert native_runner(*option).exit_code == 2
     write_input_file(numpy.zeros((1, 62, 102), "u1"), path)
     assert "holds uint8 in 3 dimensions" in native_runner(*option).one("error")["message"]
-    write_input_file(numpy.zeros((62, 102), "u1"), path, (-1, -1))
+    write_array_from((-1, -1), numpy.zeros((62, 102), "u1"), path)
     assert "remove --size" in native_runner(*option, "--size", "image=3x3").one("error")["message"]
     path.write_bytes(path.read_bytes()[:-1])
     result = native_runner(*option)
     assert (result.exit_code, result.one("error")["kind"]) == (5, "io")
     # Too small for what the kernel reads: Halide says so.
-    write_input_file(numpy.zeros((62, 101), "u1"), path, (-1, -1))
+    write_array_from((-1, -1), numpy.zeros((62, 101), "u1"), path)
     result = native_runner(*option)
     assert (result.exit_code, result.one("error")["kind"]) == (3, "halide")
     assert "image is accessed at 100" in result.one("error")["message"]

@@ -10,7 +10,7 @@ import pytest
 
 from targets.build.runner_input_file import write_input_file
 from tests.unit.targets.conftest import Runner, RunnerResult
-from tests.unit.targets.raw_arrays import read_arrays
+from tests.unit.targets.raw_arrays import read_arrays, write_array_from
 from tests.unit.targets.runner_kernels import TYPES, TYPES_EXTENTS, TYPES_MINS
 
 Array = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -144,7 +144,7 @@ def test_inputs_are_a_hash_of_their_coordinates(runner: Runner, tmp_path: Path, 
 
 def test_inputs_from_files(runner: Runner, tmp_path: Path) -> None:
     pixels = numpy.random.default_rng(5).integers(0, 256, (62, 102), dtype="u1")
-    write_input_file(pixels, tmp_path / "in", (-1, -1))
+    write_array_from((-1, -1), pixels, tmp_path / "in")
     result = runner(
         "--kernel", "blur_tiled", "--input", f"image={tmp_path / 'in'}", "--write-reference", tmp_path / "ref"
     )
