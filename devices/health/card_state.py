@@ -51,7 +51,7 @@ class CardState:
     def describe(self) -> str:
         """Such as 'NVIDIA A100 (compute capability 8.0, 108 multiprocessors), driver for CUDA 12.4'."""
         return (
-            f"{self.card.name} (compute capability {self.card.capability_text}, "
+            f"{self.card.name} (compute capability {self.card.compute_capability}, "
             f"{self.card.multiprocessors} multiprocessors), driver for CUDA {self.driver}"
         )
 
@@ -161,5 +161,5 @@ def choose_card(cards: Sequence[CardState], device_name: str) -> CardState:
 
 
 def _state(card: _Card, limits: _Limits, driver: str) -> CardState:
-    known = CudaCard(name=card.name, compute_capability=(card.major, card.minor), **asdict(limits))
+    known = CudaCard(name=card.name, compute_capability=f"{card.major}.{card.minor}", **asdict(limits))
     return CardState(known, driver, card.memory_bytes, card.processes, card.busy_percent)

@@ -106,10 +106,9 @@ def describe_card(entry: InventoryDevice, settings: Settings) -> str:
 
 def _check_new_enough(name: str, state: CardState, profile: TargetProfile) -> None:
     wanted = compiled_capability(parse_halide_target(profile.halide_target))
-    major, minor = state.card.compute_capability
-    if 10 * major + minor < wanted:
+    if state.card.capability_tenths < wanted:
         raise DeviceError(
-            f"{state.card.name} on {name} has compute capability {state.card.capability_text}, and profile "
+            f"{state.card.name} on {name} has compute capability {state.card.compute_capability}, and profile "
             f"{profile.name} compiles for {wanted / 10:.1f}.",
             next_step="Choose a profile for older cards; `sdk targets` lists them.",
         )

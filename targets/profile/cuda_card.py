@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from targets.errors import ProfileError
 from targets.profile.halide_target import HalideTarget
+from targets.values.checks import matching
 
 _TABLE = Path(__file__).parent / "cuda_cards.toml"
 THREADS_PER_WARP = 32
@@ -22,13 +24,13 @@ class CudaCard:
 
     Attributes:
         name: the driver's, or that of the table of cards.
-        compute_capability: major and minor, such as (8, 6).
+        compute_capability: such as '8.6'.
         multiprocessors: streaming multiprocessors; the search's parallelism.
         shared_memory_per_block_bytes: without the opt-in to more, which Halide's runtime never uses.
     """
 
     name: str
-    compute_capability: tuple[int, int]
+    compute_capability: Annotated[str, matching(r"[0-9]{1,3}\.[0-9]", "a compute capability such as 8.6")]
     multiprocessors: int
     shared_memory_per_multiprocessor_bytes: int
     threads_per_multiprocessor: int
@@ -40,12 +42,12 @@ class CudaCard:
     @property
     def architecture(self) -> str:
         """`ptxas`'s name, such as 'sm_86'."""
-        return "sm_{}{}".format(*self.compute_capability)
+        return f"sm_{self.capability_tenths}"
 
     @property
-    def capability_text(self) -> str:
-        """The compute capability, such as '8.6'."""
-        return "{}.{}".format(*self.compute_capability)
+    def capability_tenths(self) -> int:
+        """Ten times the compute capability, as Halide's targets have it."""
+        return int(self.compute_capability.replace(".", ""))
 
     def search_parameters(self) -> dict[str, str]:
         """Return Anderson2021's parameters for the card, without `parallelism`."""
@@ -56,10 +58,6 @@ class CudaCard:
             "active_warp_limit": str(self.threads_per_multiprocessor // THREADS_PER_WARP),
         }
 
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return asdict(self) | {"compute_capability": self.capability_text}
-
 
 @lru_cache(maxsize=1)
 def known_cards() -> Mapping[str, CudaCard]:
@@ -68,17 +66,11 @@ def known_cards() -> Mapping[str, CudaCard]:
     return {
         name: CudaCard(
             name=name,
-            compute_capability=_capability(card["compute_capability"]),
-            multiprocessors=card["multiprocessors"],
+            **card,
             **table["capability"][card["compute_capability"]],
         )
         for name, card in table["card"].items()
     }
-
-
-def _capability(text: str) -> tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
 
 
 GPU_AUTOSCHEDULER = "Anderson2021"
@@ -109,11 +101,10 @@ def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, 
     if target.operating_system != "linux":
         raise ProfileError(f"{where}: key 'halide_target': kernels for cards need linux, not '{target.text}'.")
     wanted = compiled_capability(target)
-    major, minor = card.compute_capability
-    if wanted > 10 * major + minor:
+    if wanted > card.capability_tenths:
         raise ProfileError(
             f"{where}: key 'halide_target' needs compute capability {wanted / 10:.1f}, but the card "
-            f"'{card.name}' has {card.capability_text}."
+            f"'{card.name}' has {card.compute_capability}."
         )
 
 

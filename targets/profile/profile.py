@@ -164,8 +164,6 @@ class TargetProfile:
         fields: dict[str, Any] = plain(self)
         del fields["source"]
         fields["autoscheduler"]["parameters"] = dict(sorted(self.autoscheduler.parameters.items()))
-        if self.machine.gpu is not None:
-            fields["machine"]["gpu"] = self.machine.gpu.to_dict()
         return fields
 
 
