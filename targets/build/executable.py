@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import struct
 import tempfile
 from collections.abc import Sequence
@@ -80,23 +79,20 @@ def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: 
         _check_object(kernel)
     runtime = build_runtime_object(halide_target, tools.cache, tools.halide)
     runner = _runner_objects(tools)
+    names = tuple(kernel.name for kernel in kernels)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".linking-", dir=output.parent))
+        with tempfile.TemporaryDirectory(prefix=".linking-", dir=output.parent) as folder:
+            linked, table = Path(folder) / output.name, _compile_table(kernels, Path(folder), tools)
+            try:
+                tools.toolchain.link([*runner, table, *(kernel.object_path for kernel in kernels), runtime], linked)
+            except ToolchainError as error:
+                raise _name_culprit(error, kernels) from error
+            executable = Executable(output, names, file_sha256(linked))
+            os.replace(linked, output)
+            return executable
     except OSError as error:
         raise ToolchainError(f"{output} cannot be written: {error.strerror or error}.") from error
-    try:
-        linked, table = folder / output.name, _compile_table(kernels, folder, tools)
-        try:
-            tools.toolchain.link([*runner, table, *(kernel.object_path for kernel in kernels), runtime], linked)
-        except ToolchainError as error:
-            raise _name_culprit(error, kernels) from error
-        names = tuple(kernel.name for kernel in kernels)
-        executable = Executable(output, names, file_sha256(linked))
-        os.replace(linked, output)
-        return executable
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def build_runtime_object(halide_target: str, cache: ContentCache, halide: HalideInstall) -> Path:

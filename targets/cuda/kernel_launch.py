@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.$]*")
 _LONGEST_EXPRESSION_CHARACTERS = 2000
 _MOST_LETS_DEEP = 50
 # halide_cuda_run(context, name, blocks x y z, threads x y z, shared bytes, …)
-_SIZES = 7
+_ARGUMENTS = 9
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,11 @@ class KernelLaunch:
 
     Attributes:
         kernel: the name of its entry in the PTX.
-        blocks, threads: of the grid, and of one block, in x, y and z.
+        threads: of one block, in x, y and z.
         shared_bytes: dynamic shared memory of one block.
     """
 
     kernel: str
-    blocks: tuple[int | None, ...]
     threads: tuple[int | None, ...]
     shared_bytes: int | None
 
@@ -49,10 +48,10 @@ def read_launches(statement: str) -> list[KernelLaunch]:
     lets = {_plain(name): value for name, value in _LET.findall(statement)}
     launches = []
     for found in _LAUNCH.finditer(statement):
-        arguments = _first_arguments(statement, found.end(), 2 + _SIZES)
-        if len(arguments) == 2 + _SIZES and arguments[1].startswith('"'):
-            sizes = [_evaluate(text, lets, 0) for text in arguments[2:]]
-            launches.append(KernelLaunch(arguments[1].strip('"'), tuple(sizes[:3]), tuple(sizes[3:6]), sizes[6]))
+        arguments = _first_arguments(statement, found.end(), _ARGUMENTS)
+        if len(arguments) == _ARGUMENTS and arguments[1].startswith('"'):
+            *threads, shared_bytes = (_evaluate(text, lets, 0) for text in arguments[5:])
+            launches.append(KernelLaunch(arguments[1].strip('"'), tuple(threads), shared_bytes))
     return launches
 
 

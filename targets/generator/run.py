@@ -109,7 +109,6 @@ class GeneratedFiles:
 
     files: Mapping[str, Path]
     duration_s: float
-    peak_memory_bytes: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def run_generator(
     outcome = program.run(request.arguments(), limits, stop)
     missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
     if outcome.succeeded and not missing:
-        return GeneratedFiles(files, outcome.duration_s, outcome.peak_memory_bytes)
+        return GeneratedFiles(files, outcome.duration_s)
     for path in files.values():
         path.unlink(missing_ok=True)
     reason, message = _explain(outcome, request)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,21 +60,19 @@ class ContentCache:
     def _build(self, path: Path, build: Callable[[Path], None]) -> None:
         with _writing(self._root):
             path.parent.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix=".building-", dir=path.parent))
-        try:
-            fresh = folder / path.name
+            made_in = tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent, ignore_cleanup_errors=True)
+        with made_in as folder:
+            fresh = Path(folder) / path.name
             build(fresh)
             if not fresh.is_file() or fresh.stat().st_size == 0:
                 raise ToolchainError(f"Building {path.name} succeeded but wrote no file.")
             with _writing(self._root):
                 _sync(fresh)
-                seal = folder / _seal_path(path).name
+                seal = fresh.with_name(_seal_path(path).name)
                 seal.write_text(_seal(fresh))
                 _sync(seal)
                 os.replace(fresh, path)
                 os.replace(seal, _seal_path(path))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from targets.errors import UsageError
@@ -49,12 +49,7 @@ def parse_sizes(items: Iterable[str]) -> dict[str, str]:
         UsageError: an item is not `NAME=SIZE`, or names an argument again.
     """
     sizes = _named("--size", items, "input=1920x1080")
-    for name, size in sizes.items():
-        if not _SIZE.fullmatch(size):
-            raise UsageError(
-                f"--size {name}={size}: {size!r} is not a size.", next_step="Write it as 1920x1080 or 1920x1080x3."
-            )
-    return sizes
+    return _checked("--size", sizes, _SIZE.fullmatch, "a size", "Write it as 1920x1080 or 1920x1080x3.")
 
 
 def parse_scalars(items: Iterable[str]) -> dict[str, str]:
@@ -64,13 +59,7 @@ def parse_scalars(items: Iterable[str]) -> dict[str, str]:
         UsageError: an item is not `NAME=VALUE`, or names an argument again.
     """
     scalars = _named("--scalar", items, "gain=1.5")
-    for name, value in scalars.items():
-        if value not in ("true", "false") and not _is_number(value):
-            raise UsageError(
-                f"--scalar {name}={value}: {value!r} is not a value.",
-                next_step="Write a number, or true or false.",
-            )
-    return scalars
+    return _checked("--scalar", scalars, _is_scalar, "a value", "Write a number, or true or false.")
 
 
 def parse_input_files(items: Iterable[str]) -> dict[str, Path]:
@@ -98,7 +87,18 @@ def _named(option: str, items: Iterable[str], example: str) -> dict[str, str]:
     return values
 
 
-def _is_number(text: str) -> bool:
+def _checked(
+    option: str, values: dict[str, str], is_right: Callable[[str], object], what: str, next_step: str
+) -> dict[str, str]:
+    for name, value in values.items():
+        if not is_right(value):
+            raise UsageError(f"{option} {name}={value}: {value!r} is not {what}.", next_step=next_step)
+    return values
+
+
+def _is_scalar(text: str) -> bool:
+    if text in ("true", "false"):
+        return True
     try:
         float(text)
     except ValueError:

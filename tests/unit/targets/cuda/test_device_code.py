@@ -144,15 +144,15 @@ def test_a_smaller_card_is_held_to_its_own_limits(
 @pytest.mark.parametrize(
     ("launch", "kernel", "expected"),
     [
-        (KernelLaunch("k", (1, 1, 1), (16, 1, 64), 49152), None, ""),
-        (KernelLaunch("k", (1, 1, 1), (1, 1, 65), 0), None, "kernel k has 65 threads in z"),
-        (KernelLaunch("k", (1, 1, 1), (1, 1, 1), 49153), None, "49153 bytes of shared memory"),
-        (KernelLaunch("k", (1, 1, 1), (1, 1, 1), 49000), ("k", 8, 200, 0, 0), "49200 bytes of shared memory"),
-        (KernelLaunch("k", (1, 1, 1), (1, 1, 1), None), ("k", 8, 0, 524289, 0), "524289 bytes of local memory"),
-        (KernelLaunch("k", (1, 1, 1), (1000, 1, 1), 0), ("k", 64, 0, 0, 0), ""),
+        (KernelLaunch("k", (16, 1, 64), 49152), None, ""),
+        (KernelLaunch("k", (1, 1, 65), 0), None, "kernel k has 65 threads in z"),
+        (KernelLaunch("k", (1, 1, 1), 49153), None, "49153 bytes of shared memory"),
+        (KernelLaunch("k", (1, 1, 1), 49000), ("k", 8, 200, 0, 0), "49200 bytes of shared memory"),
+        (KernelLaunch("k", (1, 1, 1), None), ("k", 8, 0, 524289, 0), "524289 bytes of local memory"),
+        (KernelLaunch("k", (1000, 1, 1), 0), ("k", 64, 0, 0, 0), ""),
         # 33 warps of 32 threads with 64 registers each, and 65 registers count as 72.
-        (KernelLaunch("k", (1, 1, 1), (900, 1, 1), 0), ("k", 65, 0, 0, 0), "has 66816 registers per block"),
-        (KernelLaunch("k", (None,) * 3, (None,) * 3, None), ("k", 255, 0, 0, 999), ""),
+        (KernelLaunch("k", (900, 1, 1), 0), ("k", 65, 0, 0, 0), "has 66816 registers per block"),
+        (KernelLaunch("k", (None,) * 3, None), ("k", 255, 0, 0, 999), ""),
     ],
 )
 def test_each_limit(
