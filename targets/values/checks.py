@@ -113,17 +113,22 @@ def nearest_hint(word: str, valid: Iterable[str]) -> str:
     return "" if close is None else f"; the nearest is '{close}'"
 
 
-def _of_type(kind: type[T], expected: str) -> Check[T]:
-    def check(value: object) -> T:
-        if not isinstance(value, kind):
-            raise Unfit(expected, kind_of(value))
+def _fitting(expected: str, fits: Callable[[Any], object], found: Callable[[object], str]) -> Check[Any]:
+    def check(value: object) -> object:
+        if not fits(value):
+            raise Unfit(expected, found(value))
         return value
 
     return check
 
 
-any_text = _of_type(str, "a string")
-true_or_false = _of_type(bool, "true or false")
+any_text: Check[str] = _fitting("a string", lambda value: isinstance(value, str), kind_of)
+true_or_false: Check[bool] = _fitting("true or false", lambda value: isinstance(value, bool), kind_of)
+plain_value: Check[str | int | float | bool] = _fitting(
+    "a string, a finite number, or true or false",
+    lambda value: isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)),
+    shown,
+)
 
 
 def one_line(value: object) -> str:
@@ -145,37 +150,22 @@ def word(value: object) -> str:
 def matching(pattern: str, expected: str) -> Check[str]:
     """A check for a string that fits a regular expression as a whole; `expected` says it to people."""
     compiled = re.compile(pattern, re.ASCII)
-
-    def check(value: object) -> str:
-        if not isinstance(value, str) or not compiled.fullmatch(value):
-            raise Unfit(expected, shown(value))
-        return value
-
-    return check
+    return _fitting(expected, lambda value: isinstance(value, str) and compiled.fullmatch(value), shown)
 
 
 def one_of(valid: Iterable[str]) -> Check[str]:
     """A check for one of some words."""
     words = tuple(valid)
 
-    def check(value: object) -> str:
-        if not isinstance(value, str) or value not in words:
-            hint = nearest_hint(value, words) if isinstance(value, str) else ""
-            raise Unfit(f"one of {', '.join(words)}", shown(value) + hint)
-        return value
+    def found(value: object) -> str:
+        return shown(value) + (nearest_hint(value, words) if isinstance(value, str) else "")
 
-    return check
+    return _fitting(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, found)
 
 
 def exactly(wanted: str | int) -> Check[str | int]:
     """A check for one value, such as the version of a format."""
-
-    def check(value: object) -> str | int:
-        if type(value) is not type(wanted) or value != wanted:
-            raise Unfit(shown(wanted), shown(value))
-        return wanted
-
-    return check
+    return _fitting(shown(wanted), lambda value: type(value) is type(wanted) and value == wanted, shown)
 
 
 def member_of(kind: type[E]) -> Check[E]:
@@ -230,13 +220,6 @@ def above_zero(most: float | None = None) -> Check[float]:
         return found
 
     return check_above
-
-
-def plain_value(value: object) -> str | int | float | bool:
-    """A string, a finite number or a truth value."""
-    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-        raise Unfit("a string, a finite number, or true or false", shown(value))
-    return value
 
 
 def path(value: object) -> Path:
