@@ -18,7 +18,6 @@ from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.profile.profile import MachineParameters
 
-NOMINAL_FREQUENCY_HZ = 2_000_000_000
 MOST_CORES = 256
 # Those that plugin.c knows.
 SIMULATED_GUESTS = ("x86_64", "aarch64", "arm", "riscv64", "hexagon")
@@ -101,7 +100,6 @@ def simulated_clock_arguments(
         f"l1_bytes={l1_bytes}",
         f"l2_bytes={l2_bytes}",
         f"last_level_bytes={last_level_bytes}",
-        f"frequency_hz={NOMINAL_FREQUENCY_HZ}",
         f"memory_percent={max(100, 100 * threads // _CORES_OF_FULL_BANDWIDTH)}",
     ]
     if marked:

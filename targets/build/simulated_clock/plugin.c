@@ -4,10 +4,9 @@
  * the time that they would take on the modelled machine. A program that times itself needs no change, and gets the
  * same time in every run. One thread only.
  *
- *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N],frequency_hz=N[,memory_percent=N][,marked=on]
+ *     -plugin FILE,l1_bytes=N,l2_bytes=N[,last_level_bytes=N][,memory_percent=N][,marked=on]
  *
  * l1_bytes…         data caches; each larger than the one before, the last level 0 where l2 is the last
- * frequency_hz      of the modelled machine
  * memory_percent    how much dearer lines from memory are because other cores want some too (100)
  * marked            the clock stands until the program has read CLOCK_PROCESS_CPUTIME_ID: what comes before is emulated
  *                   several times as fast, and leaves the caches empty */
@@ -28,6 +27,7 @@
  * emulator counts as an instruction, a cycle. */
 enum {
     TENTHS_PER_CYCLE = 10,
+    TENTHS_PER_NS = 20, /* of a machine of 2 GHz */
     FRESH_PAGE_TENTHS = 26000,
     INSTRUCTION_TENTHS = 4,
     PACKET_TENTHS = 10,
@@ -68,7 +68,6 @@ static const struct guest GUESTS[] = {
 
 struct settings {
     uint64_t size_bytes[LEVELS];
-    uint64_t frequency_hz;
     uint64_t memory_percent;
     bool is_marked;
 };
@@ -96,10 +95,8 @@ static uint64_t counted_tenths(void) {
 
 static uint64_t simulated_ns(void) {
     if (!is_running) return 0;
-    const uint64_t tenths = (core ? core_cycles() * TENTHS_PER_CYCLE : counted_tenths()) +
-                            memory_counts.fresh_pages * FRESH_PAGE_TENTHS;
-    /* 128 bits: times 10^9, tenths of cycles pass 64 bits after a simulated second. */
-    return (uint64_t)((unsigned __int128)tenths * NANOSECONDS_PER_S / TENTHS_PER_CYCLE / settings.frequency_hz);
+    const uint64_t tenths = core ? core_cycles() * TENTHS_PER_CYCLE : counted_tenths();
+    return (tenths + memory_counts.fresh_pages * FRESH_PAGE_TENTHS) / TENTHS_PER_NS;
 }
 
 /* Of an instruction's accesses together, what takes longest. */
@@ -236,7 +233,6 @@ static bool read_setting(const char *argument) {
     return read_number(argument, "l1_bytes", &settings.size_bytes[0]) ||
            read_number(argument, "l2_bytes", &settings.size_bytes[1]) ||
            read_number(argument, "last_level_bytes", &settings.size_bytes[2]) ||
-           read_number(argument, "frequency_hz", &settings.frequency_hz) ||
            read_number(argument, "memory_percent", &settings.memory_percent);
 }
 
@@ -247,7 +243,6 @@ static bool refuse(const char *message, const char *what) {
 
 static bool check_settings(void) {
     const uint64_t *size_bytes = settings.size_bytes;
-    if (settings.frequency_hz == 0) return refuse("frequency_hz is missing", "");
     if (size_bytes[0] == 0 && size_bytes[1] == 0 && size_bytes[2] == 0) return true; /* instructions alone */
     if (size_bytes[0] == 0 || size_bytes[1] <= size_bytes[0] || (size_bytes[2] && size_bytes[2] <= size_bytes[1])) {
         return refuse("each cache has to be larger than the one before", "");
