@@ -67,25 +67,16 @@ def autotune(
     specs = generator_specs(generator)
     options = asked_options(options, target, device)
     _check_shared_inputs(specs, options.inputs)
-    for spec in specs:
-        if spec.function_name is not None:
-            check_function_name(spec.function_name)
-    chosen = _choose(options, ", ".join(Path(spec.generator).name for spec in specs), settings, listen)
+    for named in specs:
+        if named.function_name is not None:
+            check_function_name(named.function_name)
+    chosen = _choose(options, ", ".join(Path(named.generator).name for named in specs), settings, listen)
     choice = chosen.choice
     tasks = tuning_tasks(specs, options.play_off.incumbents, open_workbench(settings), settings)
     start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
-    with _prepared_inputs(options.inputs) as inputs:
-        run = PreparedRun(
-            spec=RunSpec(tasks, start.profile, choice.parallelism, options),
-            folder=run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name),
-            devices=choice.devices,
-            inputs=inputs,
-            weights=start.path,
-            is_transferred=start.is_transferred,
-            farm=chosen.farm,
-            report_health=chosen.report_health,
-        )
-        return _tune(run, chosen, start, listen, stop, settings)
+    spec = RunSpec(tasks, start.profile, choice.parallelism, options)
+    folder = run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name)
+    return _tune(spec, folder, chosen, start, listen, stop, settings)
 
 
 def resume(
@@ -121,18 +112,9 @@ def resume(
                 )
     devices = replace(options.devices, target=options.devices.target or record.spec.profile.name)
     chosen = _choose(replace(options, devices=devices), ", ".join(t.function_name for t in tasks), settings, listen)
-    start = choose_start_weights(None, chosen.choice.profile, chosen.choice.devices, settings, resume=True)
-    with _prepared_inputs(options.inputs) as inputs:
-        run = PreparedRun(
-            spec=RunSpec(tasks, start.profile, chosen.choice.parallelism, options),
-            folder=run_folder,
-            devices=chosen.choice.devices,
-            inputs=inputs,
-            resume=True,
-            farm=chosen.farm,
-            report_health=chosen.report_health,
-        )
-        return _tune(run, chosen, start, listen, stop, settings)
+    start = StartWeights(chosen.choice.profile)
+    spec = RunSpec(tasks, start.profile, chosen.choice.parallelism, options)
+    return _tune(spec, run_folder, chosen, start, listen, stop, settings, resume=True)
 
 
 def _check_shared_inputs(specs: Sequence[GeneratorSpec], inputs: KernelInputs) -> None:
@@ -168,12 +150,14 @@ def _prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
 
 
 def _tune(
-    run: PreparedRun,
+    spec: RunSpec,
+    folder: Path,
     chosen: ChosenDevices,
     start: StartWeights,
     listen: Listener,
     stop: StopSignal | None,
     settings: Settings,
+    resume: bool = False,
 ) -> TuneResult:
     # Imported here: it costs half a second that a wrong argument need not pay.
     from autotune_loop.run.tuning import tune
@@ -181,7 +165,19 @@ def _tune(
     for message in (chosen.choice.note, start.message):
         if message:
             listen(Notice(message))
-    result = tune(run, chosen.workspace(settings), listen, stop or StopSignal())
+    with _prepared_inputs(spec.options.inputs) as inputs:
+        run = PreparedRun(
+            spec=spec,
+            folder=folder,
+            devices=chosen.choice.devices,
+            inputs=inputs,
+            weights=start.path,
+            is_transferred=start.is_transferred,
+            resume=resume,
+            farm=chosen.farm,
+            report_health=chosen.report_health,
+        )
+        result = tune(run, chosen.workspace(settings), listen, stop or StopSignal())
     try:
         kept = keep_trained_weights(result, run, settings)
     except SdkError as error:

@@ -44,8 +44,7 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
         return
     from autotune_loop.run.result import Outcome
     from sdk.commands.autotune_follow_up import follow_up
-    from sdk.display.display import STOPPING, choose_display
-    from sdk.display.guarded_display import GuardedDisplay
+    from sdk.display.display import STOPPING, GuardedDisplay, choose_display
 
     tune = _prepare(values, command)
     display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain)

@@ -1,14 +1,16 @@
-"""What shows a run, and the choice of what does."""
+"""What shows a run, the choice of what does, and what happens when it cannot be written any more."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Protocol
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
-from targets.errors import UsageError
+from targets.errors import SdkError, UsageError
+from targets.process.stop_signal import StopSignal
 
 # Shown when the user has asked the run to end.
 STOPPING = Notice("stopping; press Ctrl-C again to stop at once")
@@ -53,3 +55,44 @@ def choose_display(*, as_json: bool, quiet: bool, plain: bool) -> Display:
     from sdk.display.plain_display import PlainDisplay
 
     return PlainDisplay(quiet=quiet)
+
+
+class GuardedDisplay:
+    """Passes events on to a display until it cannot write, then stops the run in order.
+
+    Without this the error would be raised in whatever thread of the run reported an event.
+    """
+
+    def __init__(self, display: Display, stop: StopSignal) -> None:
+        self._display = display
+        self._stop = stop
+        self._trouble: OSError | None = None
+
+    def listen(self, event: Event) -> None:
+        """See `Display.listen`; never raises."""
+        if self._trouble is None:
+            try:
+                self._display.listen(event)
+            except OSError as error:
+                self._trouble = error
+                self._stop.set()
+
+    def close(self) -> None:
+        """See `Display.close`; never raises."""
+        with contextlib.suppress(OSError):
+            self._display.close()
+
+    def raise_trouble(self) -> None:
+        """Raise the error of the output, if there was one.
+
+        Raises:
+            BrokenPipeError: its reader is gone.
+            SdkError: it cannot be written for another reason.
+        """
+        if isinstance(self._trouble, BrokenPipeError):
+            raise self._trouble
+        if self._trouble is not None:
+            raise SdkError(
+                f"Standard output cannot be written: {self._trouble.strerror}. The run was stopped.",
+                next_step="Everything measured is saved: continue with --resume.",
+            ) from self._trouble

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
-from sdk.options.argument_sets import parse_argument_sets
 from sdk.output import shown_path
 from sdk.project.file import FILE_NAME, Project
 from targets.errors import UsageError
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 _WHAT = "What is tuned"
 _FOLDER = "Run folder"
 _OUTPUT = "What is printed"
+_SETS_OPTION = "--generator-arg-sets"
+_SETS_EXAMPLE = 'Write sets with spaces between them and ; inside a set, such as "radius=1;tiles=2 radius=3".'
 
 
 @dataclass(frozen=True)
@@ -193,3 +194,28 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
         )
         specs.append(spec)
     return tuple(specs)
+
+
+def parse_argument_sets(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return each set of `--generator-arg-sets` as its `key=value` items.
+
+    As in Halide's loop there are spaces between sets, and ; inside a set.
+
+    Raises:
+        UsageError: there is no set, an item is not `key=value`, a set names a key twice, or two sets are equal.
+    """
+    sets = tuple(tuple(item for item in part.split(";") if item) for part in text.split())
+    if not sets or not all(sets):
+        raise UsageError(f"{_SETS_OPTION} {text!r} has an empty set.", next_step=_SETS_EXAMPLE)
+    seen: list[dict[str, str]] = []
+    for items in sets:
+        try:
+            parameters = parse_parameters(items)
+        except UsageError as error:
+            raise UsageError(f"{_SETS_OPTION}: {error.message}", next_step=_SETS_EXAMPLE) from error
+        if len(parameters) < len(items):
+            raise UsageError(f"{_SETS_OPTION}: the set {';'.join(items)!r} names a parameter twice.")
+        if parameters in seen:
+            raise UsageError(f"{_SETS_OPTION}: the set {';'.join(items)!r} is there twice.")
+        seen.append(parameters)
+    return sets

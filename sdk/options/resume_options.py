@@ -9,8 +9,7 @@ from typing import Any
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_record import RunRecord
-from sdk.options.argument_sets import parse_argument_sets
-from sdk.options.autotune_options import GeneratorOptions
+from sdk.options.autotune_options import GeneratorOptions, parse_argument_sets
 from sdk.project.file import Project
 from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
 from targets.errors import UsageError

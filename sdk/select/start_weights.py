@@ -42,14 +42,9 @@ class StartWeights:
 
 
 def choose_start_weights(
-    wanted: str | None,
-    profile: TargetProfile,
-    devices: tuple[Device, ...],
-    settings: Settings,
-    *,
-    resume: bool = False,
+    wanted: str | None, profile: TargetProfile, devices: tuple[Device, ...], settings: Settings
 ) -> StartWeights:
-    """The weights that the user names; else, for a new run, the nearest that are known.
+    """The weights that the user names, else the nearest that are known, for a new run.
 
     Args:
         wanted: a registered name, a path that ends in .weights, or `baseline`.
@@ -57,11 +52,11 @@ def choose_start_weights(
     Raises:
         WeightsError: there are none of that name, or they are damaged.
     """
-    if wanted is not None and wanted == BASELINE_WEIGHTS:
+    if wanted == BASELINE_WEIGHTS:
         return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS))
     if wanted is not None:
         return StartWeights(profile, find_weights(wanted, settings).source)
-    if resume or profile.start_weights != BASELINE_WEIGHTS:
+    if profile.start_weights != BASELINE_WEIGHTS:
         return StartWeights(profile)
     entries, damaged = open_registry(settings).entries()
     profiles = _as_good_as(profile)

@@ -12,7 +12,7 @@ from autotune_loop.report.run_page import PageOptions, print_page
 from targets.errors import RunFolderError, UsageError
 
 
-class ReportServer:
+class ReportServer(http.server.ThreadingHTTPServer):
     """Serves `/` (the page) and `/version` (changes with the run) on the loopback interface.
 
     Args:
@@ -24,13 +24,13 @@ class ReportServer:
     """
 
     def __init__(self, folder: Path, options: PageOptions, port: int = 0) -> None:
-        self._folder = folder
+        self.folder = folder
         self._options = options
         self._lock = threading.Lock()
         self._page: tuple[str, bytes] = ("", b"")
         self.page()
         try:
-            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler_for(self))
+            super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
             raise UsageError(
                 f"Port {port} cannot be used: {error.strerror}.", next_step="Choose another with --port."
@@ -39,12 +39,7 @@ class ReportServer:
     @property
     def address(self) -> str:
         """What to open in a browser."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/"
-
-    @property
-    def port(self) -> int:
-        """The port that was taken."""
-        return int(self._server.server_address[1])
+        return f"http://127.0.0.1:{self.server_port}/"
 
     def page(self) -> bytes:
         """Return the page of the run as it is now.
@@ -53,58 +48,41 @@ class ReportServer:
             RunFolderError: the folder is gone or damaged.
         """
         with self._lock:
-            version = run_version(self._folder)
+            version = run_version(self.folder)
             if version != self._page[0]:
-                self._page = (version, print_page(read_recorded_run(self._folder), self._options).encode())
+                self._page = (version, print_page(read_recorded_run(self.folder), self._options).encode())
             return self._page[1]
 
-    def version(self) -> str:
-        """Return a text that changes with the run.
 
-        Raises:
-            RunFolderError: the folder is gone.
-        """
-        return run_version(self._folder)
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers two paths; refuses anything else, and other host names (DNS rebinding)."""
 
-    def serve_forever(self) -> None:
-        """Answer until `close` is called from another thread, or an exception such as KeyboardInterrupt."""
-        self._server.serve_forever(poll_interval=0.2)
+    server: ReportServer
 
-    def close(self) -> None:
-        """Stop answering."""
-        self._server.shutdown()
-        self._server.server_close()
+    def do_GET(self) -> None:
+        """One request."""
+        port = self.server.server_port
+        if self.headers.get("Host") not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
+            self.send_error(403)
+        elif self.path == "/":
+            self._answer(self.server.page, "text/html; charset=utf-8")
+        elif self.path == "/version":
+            self._answer(lambda: run_version(self.server.folder).encode(), "text/plain; charset=utf-8")
+        else:
+            self.send_error(404)
 
+    def _answer(self, make: Callable[[], bytes], kind: str) -> None:
+        try:
+            body = make()
+        except RunFolderError as error:
+            self.send_error(503, explain=str(error))
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
 
-def _handler_for(server: ReportServer) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        """Answers two paths; refuses anything else, and other host names (DNS rebinding)."""
-
-        def do_GET(self) -> None:
-            """One request."""
-            if self.headers.get("Host") not in {f"127.0.0.1:{server.port}", f"localhost:{server.port}"}:
-                self.send_error(403)
-            elif self.path == "/":
-                self._answer(server.page, "text/html; charset=utf-8")
-            elif self.path == "/version":
-                self._answer(lambda: server.version().encode(), "text/plain; charset=utf-8")
-            else:
-                self.send_error(404)
-
-        def _answer(self, make: Callable[[], bytes], kind: str) -> None:
-            try:
-                body = make()
-            except RunFolderError as error:
-                self.send_error(503, explain=str(error))
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            """Nothing is logged."""
-
-    return Handler
+    def log_message(self, *arguments: object) -> None:
+        """Nothing is logged."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.report.recorded_run import run_version
 from autotune_loop.report.run_page import PageOptions
 from sdk.main import main
 from sdk.service.report_server import ReportServer
@@ -30,11 +31,12 @@ def server(run: Path) -> Iterator[ReportServer]:
     made = ReportServer(run, PageOptions(follows=True))
     threading.Thread(target=made.serve_forever, daemon=True).start()
     yield made
-    made.close()
+    made.shutdown()
+    made.server_close()
 
 
 def get(server: ReportServer, path: str, host: str = "") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
     connection.request("GET", path, headers={"Host": host} if host else {})
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -94,9 +96,9 @@ def test_a_page_that_cannot_be_written_is_one_message(
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_the_server_answers_two_paths_to_this_machine_alone(server: ReportServer) -> None:
+def test_the_server_answers_two_paths_to_this_machine_alone(run: Path, server: ReportServer) -> None:
     assert get(server, "/")[0] == 200
-    assert get(server, "/version") == (200, server.version())
+    assert get(server, "/version") == (200, run_version(run))
     assert get(server, "/../run.toml")[0] == 404
     assert get(server, "/", host="rebound.example")[0] == 403
 

@@ -9,8 +9,7 @@ import pytest
 
 from autotune_loop.events import Event, event_to_dict
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING, FollowUp, choose_display
-from sdk.display.guarded_display import GuardedDisplay
+from sdk.display.display import STOPPING, FollowUp, GuardedDisplay, choose_display
 from sdk.display.json_display import JsonDisplay
 from sdk.display.live_display import LiveDisplay
 from sdk.display.plain_display import PlainDisplay

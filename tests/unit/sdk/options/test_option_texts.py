@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.options.argument_sets import parse_argument_sets
+from sdk.options.autotune_options import parse_argument_sets
 from sdk.project.run_folders import newest_run_folder
 from targets.errors import UsageError
 from targets.generator.reference import GeneratorKind, GeneratorReference

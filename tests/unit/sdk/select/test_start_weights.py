@@ -45,17 +45,16 @@ def halides(halide: HalideInstall) -> Weights:
 
 
 def test_the_nearest_are_taken_and_said(own: Settings, profile: TargetProfile, halides: Weights) -> None:
-    assert choose_start_weights(None, profile, DEVICES, own, resume=False).path is None
+    assert choose_start_weights(None, profile, DEVICES, own).path is None
     training = Training(samples=70, pairwise_accuracy=0.81)
     told = Lineage(profile="arm64", device="pi5", clock="wall", network="Adams2019", training=training)
     entry = open_registry(own).add("arm64@pi5", halides, told)
-    start = choose_start_weights(None, profile, DEVICES, own, resume=False)
+    start = choose_start_weights(None, profile, DEVICES, own)
     assert start.path == entry.path and start.is_transferred
     assert "arm64@pi5 (70 schedules, 81 % of held-out pairs in order)" in start.message
-    # Times of an emulator say nothing about a board, and a resumed run goes on from its own.
+    # Times of an emulator say nothing about a board.
     emulated = (replace(DEVICES[0], clock=Clock.EMULATED),)
-    assert choose_start_weights(None, profile, emulated, own, resume=False).path is None
-    assert choose_start_weights(None, profile, DEVICES, own, resume=True).path is None
+    assert choose_start_weights(None, profile, emulated, own).path is None
 
 
 def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfile, halides: Weights) -> None:
@@ -63,7 +62,7 @@ def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfil
     entry = registry.add("arm64@pi5", halides, Lineage(profile="arm64", device="pi5", network="Adams2019"))
     for name in ("arm64", "arm32"):
         (registry.folder / f"{name}.weights").write_bytes(b"short")
-    start = choose_start_weights(None, profile, DEVICES, own, resume=False)
+    start = choose_start_weights(None, profile, DEVICES, own)
     assert start.path == entry.path
     assert "arm64 are skipped" in start.message and "16 bytes of the header" in start.message
     assert "arm32" not in start.message
@@ -71,14 +70,14 @@ def test_damaged_ones_are_passed_over_aloud(own: Settings, profile: TargetProfil
 
 def test_what_the_user_names_is_taken_as_it_is(own: Settings, profile: TargetProfile, halides: Weights) -> None:
     entry = open_registry(own).add("arm64", halides, Lineage(profile="arm64", network="Adams2019"))
-    named = choose_start_weights("arm64", profile, DEVICES, own, resume=False)
+    named = choose_start_weights("arm64", profile, DEVICES, own)
     assert (named.path, named.is_transferred, named.message) == (entry.path, False, "")
     custom = replace(profile, start_weights="mine.weights")
-    assert choose_start_weights(None, custom, DEVICES, own, resume=False).profile.start_weights == "mine.weights"
-    baseline = choose_start_weights("baseline", custom, DEVICES, own, resume=False)
+    assert choose_start_weights(None, custom, DEVICES, own).profile.start_weights == "mine.weights"
+    baseline = choose_start_weights("baseline", custom, DEVICES, own)
     assert (baseline.path, baseline.profile.start_weights) == (None, "baseline")
     with pytest.raises(WeightsError, match="no weights named 'arm46'"):
-        choose_start_weights("arm46", profile, DEVICES, own, resume=False)
+        choose_start_weights("arm46", profile, DEVICES, own)
 
 
 def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -> Any:
@@ -108,5 +107,5 @@ def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     assert (told.device, told.clock, told.training.pairwise_accuracy) == ("pi4", "wall", 0.75)
 
     message = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
-    assert "stay" in message and "sdk weights import" in message and "--device pi4 --replace" in message
+    assert "are kept" in message and "sdk weights import" in message and "--device pi4 --replace" in message
     assert weights_sha256(read_weights(entry.path)) == weights_sha256(second)
