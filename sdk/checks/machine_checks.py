@@ -17,13 +17,20 @@ from devices.health.probe import DeviceProbe
 from sdk.checks.card_checks import check_assembler, check_local_card
 from sdk.checks.check import Check, try_check
 from sdk.display.quantities import count_text
+from sdk.inventory.lookup import open_inventory
+from sdk.select.device_choice import device_profile
 from sdk.settings import Settings
 from targets.errors import SdkError, ToolchainError
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.hexagon.runners import open_hexagon_device_runner
 from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
+from targets.hexagon.toolchain import compiler_words
+from targets.profile.halide_target import parse_halide_target
+from targets.profile.host_probe import host_halide_target, lacking_features, probe_host
 from targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
 from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
 from targets.toolchain.host_cpp_compiler import CPP_COMPILERS
+from targets.toolchain.zig import ZigToolchain
 
 OLDEST_PYTHON = (3, 11)
 SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
@@ -43,9 +50,12 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     checks = [_python(), *_halide(profiles), _cpp_compiler(settings), _zig(settings), _tensorflow()]
     if any(profile.machine.gpu is not None for profile in profiles):
         checks.append(check_assembler(settings))
-    simulator = _hexagon_simulator(settings)
+    try:
+        sdk = None if settings.hexagon_sdk_root is None else find_hexagon_sdk(settings.hexagon_sdk_root)
+    except ToolchainError:
+        sdk = None  # another check says what is wrong with it
     for listing in listings:
-        checks.append(_profile(settings, listing, must_run_here, simulator))
+        checks.append(_profile(settings, listing, must_run_here, sdk))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
             checks.append(_android_toolchain(settings, listing.profile))
     hexagon = [profile for profile in profiles if profile.is_hexagon]
@@ -89,11 +99,8 @@ def _cpp_compiler(settings: Settings) -> Check:
 
 
 def _zig(settings: Settings) -> Check:
-    from targets.toolchain.zig import ZigToolchain
-
-    return try_check(
-        "C toolchain (zig)", lambda: ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig").version()
-    )
+    zig = ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig")
+    return try_check("C toolchain (zig)", zig.version)
 
 
 def _android_toolchain(settings: Settings, profile: TargetProfile) -> Check:
@@ -106,8 +113,6 @@ def _android_toolchain(settings: Settings, profile: TargetProfile) -> Check:
 
 def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[Check]:
     """Check the parts of Qualcomm's SDK; it may be absent, but a variable must not name a folder that is none."""
-    from targets.hexagon.toolchain import compiler_words
-
     name, root = "Hexagon SDK", settings.hexagon_sdk_root
     if root is None:
         yield Check(name, True, f"none ({HEXAGON_SDK_VARIABLE} is not set): kernels run under QEMU")
@@ -132,8 +137,6 @@ def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run
 
 def _device_runner(profile: TargetProfile, sdk: HexagonSdk, settings: Settings) -> Check:
     """Check for the SDK's parts that run programs on phones' DSPs; the simulator needs none of them."""
-    from sdk.select.device_choice import device_profile
-    from targets.hexagon.runners import open_hexagon_device_runner
 
     def describe() -> str:
         dsp_profile = device_profile(profile)
@@ -155,17 +158,6 @@ def _tensorflow() -> Check:
     return Check("TensorFlow", False, "not installed in this Python", fix)
 
 
-def _hexagon_simulator(settings: Settings) -> HexagonSdk | None:
-    """Return the SDK in the settings if it has a simulator; another check reports its faults."""
-    if settings.hexagon_sdk_root is None:
-        return None
-    try:
-        found = find_hexagon_sdk(settings.hexagon_sdk_root)
-    except ToolchainError:
-        return None
-    return None if found.simulator is None else found
-
-
 def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool, hexagon_sdk: HexagonSdk | None) -> Check:
     name = f"target {listing.name}"
     profile = listing.profile
@@ -178,7 +170,7 @@ def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool, h
         return replace(check_local_card(profile, settings), name=name, needed=must_run_here)
     assert profile.emulator is not None, "the loader lets no qemu profile pass without an emulator"
     emulator = _emulator(settings, name, profile.emulator)
-    if hexagon_sdk is None or not profile.is_hexagon:
+    if hexagon_sdk is None or hexagon_sdk.simulator is None or not profile.is_hexagon:
         return emulator
     if dsp_version_of(profile.halide_target) not in hexagon_sdk.dsp_versions:
         return emulator
@@ -188,9 +180,6 @@ def _profile(settings: Settings, listing: ProfileListing, must_run_here: bool, h
 
 def _local_target(name: str, profile: TargetProfile, must_run_here: bool) -> Check:
     """Check that this machine has every feature that the profile compiles for."""
-    from targets.profile.halide_target import parse_halide_target
-    from targets.profile.host_probe import host_halide_target, lacking_features, probe_host
-
     try:
         host = parse_halide_target(host_halide_target())
         missing = lacking_features(profile.halide_target, probe_host())
@@ -224,8 +213,6 @@ def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Check:
 
 
 def _inventory(settings: Settings) -> Check:
-    from sdk.inventory.lookup import open_inventory
-
     try:
         inventory = open_inventory(None, settings)
     except SdkError as error:

@@ -6,14 +6,15 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from sdk.display.quantities import iso_text, moment_text, short_duration_text
 from sdk.output import plain_table
 from targets.values.records import plain
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState
 
 _FAILURES_SHOWN = 5
@@ -48,9 +49,6 @@ def _flat(row: FarmDeviceState | FarmRunState, *records: str) -> dict[str, Any]:
 
 def farm_text(address: str, state: FarmState) -> RenderableType:
     """Return the state as tables; those with nothing in them are left out."""
-    from rich.console import Group
-    from rich.text import Text
-
     if not state.workers:
         return Text(f"The farm of {address} has no workers yet. Start one with `sdk farm worker` on a lab host.")
     parts: list[RenderableType] = [_workers(state), Text()]
@@ -74,8 +72,6 @@ def _workers(state: FarmState) -> Table:
 
 
 def _devices(state: FarmState) -> Table:
-    from rich.text import Text
-
     runs = {row.run.run_id: row.run for row in state.runs}
     table = plain_table("device", "profile", "labels", "host", "state", "queue")
     for row in state.devices:

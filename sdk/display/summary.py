@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from autotune_loop.run.result import DeviceUse, Outcome, ScheduleTime, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
 from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
 from sdk.output import make_console, shown_path
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _LABEL_WIDTH = 11
 _OUTCOMES = {
@@ -40,8 +38,6 @@ def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: f
 
 
 def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None) -> Iterator[Text]:
-    from rich.text import Text
-
     yield Text()
     yield Text(f"{result.generator} for {result.target} on {result.device}", style="bold")
     clock = Clock(result.clock)
@@ -136,6 +132,4 @@ def _use_text(use: DeviceUse) -> str:
 
 
 def _row(label: str, text: str, style: str = "") -> Text:
-    from rich.text import Text
-
     return Text.assemble((f"  {label:{_LABEL_WIDTH}}", "dim"), (text, style))
