@@ -40,10 +40,9 @@ def weights(context: typer.Context, as_json: JsonOption = False) -> None:
 
     Example: sdk weights
     """
-    if context.invoked_subcommand is not None:
-        context.obj = as_json
-        return
-    _list(as_json)
+    context.obj = as_json
+    if context.invoked_subcommand is None:
+        list_(context)
 
 
 @group.command("list")
@@ -52,15 +51,11 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
     Example: sdk weights list
     """
-    _list(as_json or bool(context.obj))
-
-
-def _list(as_json: bool) -> None:
     from sdk.select.named_weights import open_registry
 
     registry = open_registry(read_settings())
     sound, damaged = registry.entries()
-    if as_json:
+    if as_json or context.obj:
         fields = [
             {"name": e.name, "path": str(e.path), "sha256": e.sha256, "shipped": e.is_shipped, **e.lineage.to_dict()}
             for e in sound

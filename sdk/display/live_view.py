@@ -25,6 +25,7 @@ _FEWEST_NOTICES, _MOST_NOTICES = 2, 6
 _MOST_ARGSETS = 6
 _HISTORY_HEADER_ROWS = 1
 _TELLING_HISTORY_ROWS, _MOST_HISTORY_ROWS = 2, 12
+_HOW_TO_STOP = "Ctrl-C stops the run and keeps the best"
 _STAGES = ("search", "build", "measure")
 
 
@@ -54,16 +55,10 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
         box=box.ROUNDED,
         title=Text.assemble(("sdk autotune", "bold"), f"  {started.generator} for {started.target}"),
         title_align="left",
-        subtitle=_subtitle(progress),
+        subtitle=Text(STOPPING.text, style="bold yellow") if progress.stopping else Text(_HOW_TO_STOP),
         subtitle_align="right",
         border_style="yellow" if progress.stopping else "cyan",
     )
-
-
-def _subtitle(progress: RunProgress) -> Text:
-    if progress.stopping:
-        return Text(STOPPING.text, style="bold yellow")
-    return Text("Ctrl-C stops the run and keeps the best")
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
@@ -73,19 +68,14 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
     device = _line("device", f"{started.device}, {threads},").append_text(clock)
     folder = _line("folder", _shortened(shown_path(started.run_folder), width - _LABEL_WIDTH))
     stage = progress.stages.get("play-off") or progress.stages.get("measure")
-    round_index = stage.round_index if stage is not None else 0
-    round_text = _line("round", str(_shown_round(progress, round_index)), "bold")
+    newest = max([batch.done.round_index for batch in progress.batches[-1:]] + [stage.round_index if stage else 0])
+    round_text = _line("round", str(newest + 1), "bold")
     round_text.append(f" of {started.length.rounds}, {count_text(started.length.batch_size, 'schedule')} each")
     left = None if "play-off" in progress.stages else progress.time_left_s()
     text = f"elapsed {clock_text(progress.elapsed_s)}"
     if left is not None:
         text += f", {'at most' if left[1] else 'about'} {clock_text(left[0])} left"
     return Group(device, folder, _sides(round_text, Text(text)))
-
-
-def _shown_round(progress: RunProgress, round_index: int) -> int:
-    newest = progress.batches[-1].done.round_index if progress.batches else 0
-    return max(round_index, newest) + 1
 
 
 def _bars(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
@@ -104,13 +94,10 @@ def _bars(progress: RunProgress, started: RunStarted, width: int) -> RenderableT
             note = "preparing the reference" if name == "search" else ""
             table.add_row(name, ProgressBar(total=1, completed=0, width=bar_width), "", note)
             continue
+        done = f"{stage.done}/{stage.wanted}" if stage.wanted else str(stage.done)
         bar = ProgressBar(total=max(1, stage.wanted), completed=stage.done, width=bar_width, finished_style="green")
-        table.add_row(name[:_LABEL_WIDTH], bar, _done(stage), _bar_note(name, stage, started))
+        table.add_row(name[:_LABEL_WIDTH], bar, done, _bar_note(name, stage, started))
     return table
-
-
-def _done(stage: StageProgress) -> str:
-    return f"{stage.done}/{stage.wanted}" if stage.wanted else str(stage.done)
 
 
 def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
@@ -125,16 +112,13 @@ def _standings(progress: RunProgress, started: RunStarted, most: int, width: int
     label = Clock(started.clock).label
     if started.length.tasks == 1:
         standing = progress.standings.get(0, Standing())
-        return [_line("default", _default(standing, label)), _best_line(standing, label, width)]
+        default = "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, label)
+        return [_line("default", default), _best_line(standing, label, width)]
     measured = progress.stages.get("measure")
     newest = measured.task_index if measured is not None else 0
     first = max(0, newest - most + 1)
     shown = range(first, min(started.length.tasks, first + most))
     return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
-
-
-def _default(standing: Standing, label: str) -> str:
-    return "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, label)
 
 
 def _best_line(standing: Standing, label: str, width: int) -> Text:

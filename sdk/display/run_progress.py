@@ -75,9 +75,7 @@ _FEWEST_TO_CORRELATE = 3
 
 @dataclass
 class _BatchSamples:
-    predicted_ms: list[float] = field(default_factory=list)
-    compared_ms: list[float] = field(default_factory=list)
-    measured_ms: list[float] = field(default_factory=list)
+    measured: list[SampleMeasured] = field(default_factory=list)
     ended: int = 0
     wanted: int = 0
 
@@ -213,10 +211,7 @@ class RunProgress:
         batch = self._batch(event.round_index, event.task_index)
         batch.ended += 1
         batch.wanted = event.wanted
-        batch.measured_ms.append(event.median_ms)
-        if event.predicted_ms is not None:
-            batch.predicted_ms.append(event.predicted_ms)
-            batch.compared_ms.append(event.median_ms)
+        batch.measured.append(event)
         self._set("measure", event.round_index, event.task_index, batch.ended, event.wanted)
         sample = sample_name(event.round_index, event.task_index, event.sample_index)
         default = is_default(event.round_index, Origin(event.origin))
@@ -248,7 +243,7 @@ class RunProgress:
         before_s = self._batch_ends_s[-1] if self._batch_ends_s else 0.0
         self._batch_ends_s.append(self.elapsed_s)
         batch = self._batch(event.round_index, event.task_index)
-        measured_ms = batch.measured_ms
+        measured_ms = [sample.median_ms for sample in batch.measured]
         record = BatchRecord(
             done=event,
             best_ms=min(measured_ms, default=None),
@@ -260,11 +255,12 @@ class RunProgress:
 
 
 def _spearman(batch: _BatchSamples) -> float | None:
-    if len(batch.predicted_ms) < _FEWEST_TO_CORRELATE:
+    pairs = [(sample.predicted_ms, sample.median_ms) for sample in batch.measured if sample.predicted_ms is not None]
+    if len(pairs) < _FEWEST_TO_CORRELATE:
         return None
     # Imported here, because numpy takes a moment to import.
     import numpy
 
     from autotune_loop.cost_model.ranking import spearman
 
-    return spearman(numpy.array(batch.predicted_ms), numpy.array(batch.compared_ms))
+    return spearman(*numpy.array(pairs).T)
