@@ -6,6 +6,9 @@ candidate (a search that crashes, a wrong output) are typed results, never excep
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class SdkError(Exception):
     """An error that a user can act on.
@@ -62,3 +65,12 @@ class WeightsError(SdkError):
 
 class RunFolderError(SdkError):
     """A run folder is in use, is damaged, or was made with other settings."""
+
+
+@contextlib.contextmanager
+def os_error_as(kind: type[SdkError], what: str, *, next_step: str = "") -> Iterator[None]:
+    """Raise an OSError inside as `kind`: its message is `what`, such as 'FILE cannot be read', and the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}.", next_step=next_step) from error

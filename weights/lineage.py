@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from targets.errors import WeightsError
+from targets.errors import WeightsError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.values.records import Source, plain, record, toml_text
 from weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
@@ -68,61 +68,36 @@ class Lineage:
         return table | training
 
 
-def format_lineage(lineage: Lineage, weights_sha256: str) -> str:
-    """Return the TOML that lies beside weights; the hash tells which weights it is for."""
-    return toml_text({_HASH: weights_sha256, **lineage.to_dict()})
-
-
 def write_lineage(lineage: Lineage, weights_path: Path) -> Path:
-    """Write the lineage beside a weights file, as `.toml`, and return its path.
+    """Write the lineage beside a weights file, as `.toml` with the hash of these weights, and return its path.
 
     Raises:
         WeightsError: it cannot be written, or the weights cannot be read.
     """
     beside = weights_path.with_suffix(".toml")
-    text = format_lineage(lineage, weights_sha256(read_weights(weights_path)))
-    try:
+    text = toml_text({_HASH: weights_sha256(read_weights(weights_path)), **lineage.to_dict()})
+    next_step = "Check that the folder is writable and the disk has room."
+    with os_error_as(WeightsError, f"{beside} cannot be written", next_step=next_step):
         write_atomically(beside, text.encode())
-    except OSError as error:
-        raise WeightsError(
-            f"{beside} cannot be written: {error.strerror or error}.",
-            next_step="Check that the folder is writable and the disk has room.",
-        ) from error
     return beside
 
 
 def read_lineage(weights_path: Path, sha256: str) -> Lineage | None:
     """Return the lineage in the `.toml` beside weights with that hash; None if there is none, or one of other weights.
 
+    Unknown keys are ignored.
+
     Raises:
         WeightsError: it is damaged.
     """
     beside = weights_path.with_suffix(".toml")
+    source = Source(beside, WeightsError, "Remove it, or import the weights again.")
     try:
-        text = _source(str(beside)).read(beside)
+        table = source.toml(source.read(beside))
     except FileNotFoundError:
         return None
-    lineage, belongs_to = parse_lineage(text, str(beside))
-    # The two files are written one after the other, so the lineage may still be that of older weights.
-    return lineage if belongs_to == sha256 else None
-
-
-def parse_lineage(text: str, name: str) -> tuple[Lineage, str]:
-    """Return the lineage, and the hash of the weights that it is for; unknown keys are ignored.
-
-    Args:
-        name: of the file, for errors.
-
-    Raises:
-        WeightsError: it is not TOML, or a value has another type.
-    """
-    source = _source(name)
-    table = source.toml(text)
     flat = {key: value for key, value in table.items() if key != "training"}
     training = source.check(record(Training, passes_unknown=True), flat)
     lineage = source.check(record(Lineage, passes_unknown=True), flat)
-    return replace(lineage, training=training), str(table.get(_HASH, ""))
-
-
-def _source(name: str) -> Source:
-    return Source(name, WeightsError, "Remove it, or import the weights again.")
+    # The two files are written one after the other, so the lineage may still be that of older weights.
+    return replace(lineage, training=training) if table.get(_HASH) == sha256 else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import WeightsError
+from targets.errors import WeightsError, os_error_as
 from weights.lineage import Lineage, read_lineage, write_lineage
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
@@ -54,22 +54,18 @@ class WeightsRegistry:
 
     def entries(self) -> tuple[list[RegisteredWeights], list[DamagedEntry]]:
         """Return the entries by name, and the damaged ones."""
-        sound: dict[str, RegisteredWeights] = {}
-        damaged: dict[str, DamagedEntry] = {}
-        for folder in (self._shipped, self.folder):
-            for path in sorted(folder.glob("*.weights")) if folder.is_dir() else ():
-                try:
-                    sound[path.stem] = self._read(path)
-                    damaged.pop(path.stem, None)
-                except WeightsError as error:
-                    damaged[path.stem] = DamagedEntry(path.stem, path, str(error))
-                    sound.pop(path.stem, None)
-        return [sound[name] for name in sorted(sound)], [damaged[name] for name in sorted(damaged)]
+        sound: list[RegisteredWeights] = []
+        damaged: list[DamagedEntry] = []
+        for name, path in self._paths().items():
+            try:
+                sound.append(self._read(path))
+            except WeightsError as error:
+                damaged.append(DamagedEntry(name, path, str(error)))
+        return sound, damaged
 
     def names(self) -> list[str]:
         """Return the names of all entries, also of damaged ones."""
-        folders = [folder for folder in (self._shipped, self.folder) if folder.is_dir()]
-        return sorted({path.stem for folder in folders for path in folder.glob("*.weights")})
+        return list(self._paths())
 
     def find(self, name: str) -> RegisteredWeights:
         """Return the entry of a name.
@@ -78,12 +74,16 @@ class WeightsRegistry:
             WeightsError: there is none, or it is damaged.
         """
         check_name(name)
-        for folder in (self.folder, self._shipped):
-            path = folder / f"{name}.weights"
-            if path.is_file():
-                return self._read(path)
-        known = ", ".join(self.names()) or "none yet"
-        raise WeightsError(f"There are no weights named {name!r}.", next_step=f"There are: {known}.")
+        paths = self._paths()
+        if name not in paths:
+            known = ", ".join(paths) or "none yet"
+            raise WeightsError(f"There are no weights named {name!r}.", next_step=f"There are: {known}.")
+        return self._read(paths[name])
+
+    def _paths(self) -> dict[str, Path]:
+        folders = (self._shipped, self.folder)
+        found = {path.stem: path for folder in folders for path in folder.glob("*.weights")}
+        return dict(sorted(found.items()))
 
     def _read(self, path: Path) -> RegisteredWeights:
         weights = read_weights(path)
@@ -99,13 +99,9 @@ class WeightsRegistry:
         """
         check_name(name)
         path = self.folder / f"{name}.weights"
-        try:
+        next_step = "Check that its parent is writable and the disk has room."
+        with os_error_as(WeightsError, f"{self.folder} cannot be created", next_step=next_step):
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WeightsError(
-                f"{self.folder} cannot be created: {error.strerror or error}.",
-                next_step="Check that its parent is writable and the disk has room.",
-            ) from error
         write_weights(weights, path)
         write_lineage(lineage, path)
         return RegisteredWeights(name, path, weights_sha256(weights), lineage, is_shipped=False)

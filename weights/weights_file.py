@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from targets.errors import WeightsError
+from targets.errors import WeightsError, os_error_as
 from targets.process.atomic_write import write_atomically
 from weights.network import Network
 
@@ -87,14 +87,15 @@ def read_weights(path: Path) -> Weights:
     Raises:
         WeightsError: the file is missing, unreadable or damaged, or has another feature version.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(weights_size_bytes(Network.ANDERSON2021) + 1)
-    except OSError as error:
-        raise WeightsError(
-            f"The weights file {path} cannot be read: {error.strerror or error}.",
+    with (
+        os_error_as(
+            WeightsError,
+            f"The weights file {path} cannot be read",
             next_step="Check the path. `sdk weights` lists the weights that have a name.",
-        ) from error
+        ),
+        path.open("rb") as file,
+    ):
+        data = file.read(weights_size_bytes(Network.ANDERSON2021) + 1)
     return parse_weights(data, str(path))
 
 
@@ -147,13 +148,12 @@ def write_weights(weights: Weights, path: Path) -> None:
             f"Weights cannot be written to {path}: Halide reads weights only from names that end in .weights.",
             next_step=f"Name it {path.name}.weights.",
         )
-    try:
+    with os_error_as(
+        WeightsError,
+        f"The weights file {path} cannot be written",
+        next_step="Check that the folder exists and is writable, and that the disk has room.",
+    ):
         write_atomically(path, format_weights(weights))
-    except OSError as error:
-        raise WeightsError(
-            f"The weights file {path} cannot be written: {error.strerror or error}.",
-            next_step="Check that the folder exists and is writable, and that the disk has room.",
-        ) from error
 
 
 def weights_sha256(weights: Weights) -> str:

@@ -14,20 +14,12 @@ from autotune_loop.cost_model.pipeline_batch import PipelineBatch
 Values = npt.NDArray[np.floating]
 
 
-def pairwise_accuracy(predicted: Values, runtimes: Values) -> float | None:
-    """Share of pairs of schedules that the prediction puts in the measured order.
-
-    Pairs measured equal do not count; pairs predicted equal count half. None when no pair is left.
+def ordered_pairs(predicted: Values, runtimes: Values) -> tuple[float, int]:
+    """Pairs predicted in the measured order (ties half), and all pairs whose measured times differ.
 
     Args:
         predicted: (n,) predicted costs; runtimes: (n,) measured times, any unit.
     """
-    correct, pairs = ordered_pairs(predicted, runtimes)
-    return correct / pairs if pairs else None
-
-
-def ordered_pairs(predicted: Values, runtimes: Values) -> tuple[float, int]:
-    """Pairs predicted in the measured order (ties half), and all pairs whose measured times differ."""
     correct, pairs = 0.0, 0
     for index in range(1, len(runtimes)):  # row by row: no n x n array for thousands of schedules
         measured = np.sign(runtimes[:index] - runtimes[index])

@@ -23,7 +23,7 @@ from autotune_loop.store.read_database import (
 from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.device import Clock
-from targets.errors import RunFolderError
+from targets.errors import RunFolderError, os_error_as
 
 _DATABASE = "tuning.db"
 _DAMAGED_STEP = "Restore it from a copy, or start a new run."
@@ -141,10 +141,8 @@ def run_version(folder: Path) -> str:
     Raises:
         RunFolderError: the folder is gone.
     """
-    try:
+    with os_error_as(RunFolderError, f"{folder} cannot be read"):
         states = [path.stat() for path in sorted(folder.glob(f"{_DATABASE}*")) if not path.name.endswith("-shm")]
-    except OSError as error:
-        raise RunFolderError(f"{folder} cannot be read: {error.strerror or error}.") from error
     return "-".join(f"{state.st_mtime_ns}.{state.st_size}" for state in states)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from targets.errors import WeightsError
+from targets.errors import WeightsError, os_error_as
 from weights.network import Network
 
 TYPE_COUNT = 7  # Bool, UInt8, UInt16, UInt32, UInt64 (each with its signed sister), Float, Double
@@ -70,35 +70,14 @@ def read_featurization(path: Path, network: Network = Network.ADAMS2019) -> Feat
         WeightsError: the file is missing, unreadable, cut short, too large, or holds impossible features.
     """
     row_bytes = 4 * (network.schedule_feature_count + PIPELINE_FEATURE_COUNT)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_STAGES * row_bytes + 1)
-    except OSError as error:
-        raise WeightsError(
-            f"The featurization {path} cannot be read: {error.strerror or error}.",
-            next_step="Search for this schedule again.",
-        ) from error
-    return parse_featurization(data, str(path), network)
-
-
-def parse_featurization(data: bytes, source: str, network: Network = Network.ADAMS2019) -> Featurization:
-    """Check and take apart the bytes of a `.featurization` file.
-
-    Args:
-        data: the whole file.
-        source: what the bytes were read from; named in errors.
-        network: the cost model that the file was made for.
-
-    Raises:
-        WeightsError: no whole number of stages, none, or more than Halide's tool takes; a feature that is
-            negative, NaN, infinite, or (a schedule feature) beyond 1e14.
-    """
+    next_step = "Search for this schedule again."
+    unreadable = f"The featurization {path} cannot be read"
+    with os_error_as(WeightsError, unreadable, next_step=next_step), path.open("rb") as file:
+        data = file.read(MAX_STAGES * row_bytes + 1)
     try:
         return features_of(data, network)
     except ValueError as error:
-        raise WeightsError(
-            f"The featurization {source} is damaged: {error}.", next_step="Search for this schedule again."
-        ) from error
+        raise WeightsError(f"The featurization {path} is damaged: {error}.", next_step=next_step) from error
 
 
 def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Featurization:
@@ -109,7 +88,8 @@ def features_of(data: bytes, network: Network, *, trailer_bytes: int = 0) -> Fea
         trailer_bytes: what follows them.
 
     Raises:
-        ValueError: as for `parse_featurization`; the text continues a message.
+        ValueError: no whole number of stages, none, or more than Halide's tool takes; a feature that is negative, NaN,
+            infinite, or (a schedule feature) beyond 1e14; the text continues a message.
     """
     row_floats = network.schedule_feature_count + PIPELINE_FEATURE_COUNT
     stages, rest_bytes = divmod(len(data) - trailer_bytes, 4 * row_floats)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.store.run_record import FILE_NAME, read_run_record
 from autotune_loop.store.sample_file import Sample, read_sample
@@ -46,15 +47,9 @@ def load_recorded_samples(
             profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
             one training.
     """
-    identities = [_told(folder) for folder in folders]
-    for folder, identity in zip(folders, identities, strict=True):
-        made_for = identity.get("autoscheduler", network.value)
-        if made_for != network.value:
-            raise RunFolderError(
-                f"The samples in {folder} are for the cost model of {made_for}, but the weights are for {network}.",
-                next_step=f"Pass weights for {made_for}, or none to use Halide's own.",
-            )
-    _check_alike(folders, identities, profile_name)
+    told = {folder: _told(folder) for folder in folders}
+    known = {folder: facts for folder, facts in told.items() if facts}
+    _check_alike(known, profile_name, network)
     samples: list[Sample] = []
     unreadable: list[str] = []
     for folder in folders:
@@ -69,14 +64,14 @@ def load_recorded_samples(
                 samples.append(read_sample(path, network))
             except WeightsError as error:
                 unreadable.append(str(error))
-    known = next((identity for identity in identities if identity), {})
+    common = next(iter(known.values()), {})
     return RecordedSamples(
         tuple(samples),
         tuple(unreadable),
-        int(known["parallelism"]) if known else None,
-        known.get("clock"),
-        known.get("profile"),
-        known.get("device"),
+        parallelism=common.get("parallelism"),
+        clock=common.get("clock"),
+        profile=common.get("profile"),
+        device=common.get("device"),
     )
 
 
@@ -90,7 +85,7 @@ def recorded_network(folders: Sequence[Path]) -> Network:
     return next((network for text in told for network in Network if network.value == text), Network.ADAMS2019)
 
 
-def _told(folder: Path) -> dict[str, str]:
+def _told(folder: Path) -> dict[str, Any]:
     """What a run folder says of its times; empty for a folder of bare samples."""
     if not (folder / FILE_NAME).exists():
         return {}
@@ -98,7 +93,7 @@ def _told(folder: Path) -> dict[str, str]:
     return {
         "profile": run.spec.profile.name,
         "autoscheduler": run.spec.profile.autoscheduler.name,
-        "parallelism": str(run.spec.parallelism),
+        "parallelism": run.spec.parallelism,
         # A run may be resumed on other boards of the inventory, but two boards have each a scale of its own.
         "device": ", ".join(run.made_with.devices),
         "clock": run.made_with.clock,
@@ -106,22 +101,24 @@ def _told(folder: Path) -> dict[str, str]:
     }
 
 
-def _check_alike(folders: Sequence[Path], identities: Sequence[dict[str, str]], profile_name: str | None) -> None:
-    first: tuple[Path, dict[str, str]] | None = None
-    for folder, identity in zip(folders, identities, strict=True):
-        if not identity:
-            continue
-        if profile_name is not None and identity.get("profile") != profile_name:
+def _check_alike(told: Mapping[Path, Mapping[str, Any]], profile_name: str | None, network: Network) -> None:
+    for folder, facts in told.items():
+        if facts["autoscheduler"] != network.value:
             raise RunFolderError(
-                f"{folder} is a run for profile {identity.get('profile')}, not {profile_name}.",
-                next_step=f"Leave it out, or use --target {identity.get('profile')}.",
+                f"The samples in {folder} are for the cost model of {facts['autoscheduler']}, but the weights are for "
+                f"{network}.",
+                next_step=f"Pass weights for {facts['autoscheduler']}, or none to use Halide's own.",
             )
-        if first is None:
-            first = (folder, identity)
-        for key in ("profile", "device", "clock", "clock_model", "parallelism"):
-            if identity.get(key) != first[1].get(key):
+        if profile_name not in (None, facts["profile"]):
+            raise RunFolderError(
+                f"{folder} is a run for profile {facts['profile']}, not {profile_name}.",
+                next_step=f"Leave it out, or use --target {facts['profile']}.",
+            )
+        first = next(iter(told))
+        for key, value in told[first].items():
+            if facts[key] != value:
                 raise RunFolderError(
-                    f"{folder} was timed with {key} {identity.get(key)}, {first[0]} with {first[1].get(key)}; "
+                    f"{folder} was timed with {key} {facts[key]}, {first} with {value}; "
                     "their times cannot be trained on together.",
                     next_step="Retrain from runs of one kind at a time.",
                 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask
-from targets.errors import ProfileError, RunFolderError
+from targets.errors import ProfileError, RunFolderError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.profile.halide_target import parse_halide_target
 from targets.values.checks import Check
@@ -70,10 +70,8 @@ class RunRecord:
         """
         tables = {"schema_version": SCHEMA_VERSION, **plain(self)}
         text = toml_text(tables, comment="The options of this run, and what it was made with. --resume reads it.")
-        try:
+        with os_error_as(RunFolderError, f"{folder / FILE_NAME} cannot be written"):
             write_atomically(folder / FILE_NAME, text.encode())
-        except OSError as error:
-            raise RunFolderError(f"{folder / FILE_NAME} cannot be written: {error.strerror}.") from error
 
 
 def _rows(value: object, key: str) -> Iterator[tuple[str, object]]:

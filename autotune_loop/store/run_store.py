@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.store.sample_file import Sample, write_sample
 from targets.build.executable import KernelObject
-from targets.errors import RunFolderError
+from targets.errors import RunFolderError, os_error_as
 from targets.process.atomic_write import remove_unfinished, write_atomically
 from weights.network import Network
 from weights.weights_file import Weights, write_weights
@@ -71,15 +71,12 @@ class RunStore:
                 next_step="Omit --resume to start one there.",
             )
         self._was_there = self.folder.exists() and any(self.folder.iterdir())
-        try:
+        with os_error_as(
+            RunFolderError, f"The run folder {folder} cannot be created", next_step="Choose another --run-dir."
+        ):
             for made in (self.samples, self.work, self.objects):
                 made.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise RunFolderError(
-                f"The run folder {folder} cannot be created: {error.strerror}.",
-                next_step="Choose another --run-dir.",
-            ) from error
         try:
             self._hold()
             self._check(record, resume)
@@ -129,15 +126,9 @@ class RunStore:
         if old.spec != record.spec:
             replace(old, spec=record.spec).write(self.folder)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise RunFolderError(
-                f"{self.folder} cannot be written: {error.strerror or error}.",
-                next_step="Free disk space, then continue with --resume.",
-            ) from error
+    def _writing(self) -> AbstractContextManager[None]:
+        next_step = "Free disk space, then continue with --resume."
+        return os_error_as(RunFolderError, f"{self.folder} cannot be written", next_step=next_step)
 
     @property
     def start_weights(self) -> Path:

@@ -21,7 +21,7 @@ from autotune_loop.store.featurization import (
     features_of,
     format_featurization,
 )
-from targets.errors import WeightsError
+from targets.errors import WeightsError, os_error_as
 from targets.process.atomic_write import write_atomically
 from weights.network import Network
 
@@ -75,37 +75,23 @@ def read_sample(path: Path, network: Network = Network.ADAMS2019) -> Sample:
         WeightsError: the file is missing, unreadable or damaged, or its runtime is not a plausible time.
     """
     row_bytes = 4 * (network.schedule_feature_count + PIPELINE_FEATURE_COUNT)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_STAGES * row_bytes + _TRAILER.size + 1)
-    except OSError as error:
-        raise WeightsError(
-            f"The sample {path} cannot be read: {error.strerror or error}.",
-            next_step="Check the path, or leave the sample out.",
-        ) from error
-    return parse_sample(data, str(path), network)
-
-
-def parse_sample(data: bytes, source: str, network: Network = Network.ADAMS2019) -> Sample:
-    """Check and take apart the bytes of a `.sample` file.
-
-    Raises:
-        WeightsError: as `read_sample`; `source` names the file in the message.
-    """
+    unreadable, next_step = f"The sample {path} cannot be read", "Check the path, or leave the sample out."
+    with os_error_as(WeightsError, unreadable, next_step=next_step), path.open("rb") as file:
+        data = file.read(MAX_STAGES * row_bytes + _TRAILER.size + 1)
     if len(data) < _TRAILER.size:
         raise WeightsError(
-            f"The sample {source} is damaged: it has {len(data)} bytes, fewer than its trailer of {_TRAILER.size}.",
+            f"The sample {path} is damaged: it has {len(data)} bytes, fewer than its trailer of {_TRAILER.size}.",
             next_step="Leave the sample out.",
         )
     try:
         featurization = features_of(data, network, trailer_bytes=_TRAILER.size)
     except ValueError as error:
-        raise WeightsError(f"The sample {source} is damaged: {error}.", next_step="Leave the sample out.") from error
+        raise WeightsError(f"The sample {path} is damaged: {error}.", next_step="Leave the sample out.") from error
     runtime_ms, pipeline_id, schedule_id = _TRAILER.unpack(data[-_TRAILER.size :])
     try:
         return Sample(featurization, runtime_ms, pipeline_id, schedule_id)
     except WeightsError as error:
-        raise WeightsError(f"The sample {source} is unusable: {error.message}", next_step=error.next_step) from error
+        raise WeightsError(f"The sample {path} is unusable: {error.message}", next_step=error.next_step) from error
 
 
 def format_sample(sample: Sample) -> bytes:
@@ -122,10 +108,9 @@ def write_sample(sample: Sample, path: Path) -> None:
     """
     if path.suffix != ".sample":
         raise WeightsError(f"A sample cannot be written to {path}: the name must end in .sample.")
-    try:
+    with os_error_as(
+        WeightsError,
+        f"The sample {path} cannot be written",
+        next_step="Check that the folder exists and is writable, and that the disk is not full.",
+    ):
         write_atomically(path, format_sample(sample))
-    except OSError as error:
-        raise WeightsError(
-            f"The sample {path} cannot be written: {error.strerror or error}.",
-            next_step="Check that the folder exists and is writable, and that the disk is not full.",
-        ) from error

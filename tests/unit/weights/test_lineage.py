@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from targets.errors import WeightsError
 from targets.halide_install import HalideInstall
 from weights.baseline import baseline_weights
-from weights.lineage import Lineage, Training, format_lineage, parse_lineage, read_lineage, write_lineage
-from weights.weights_file import weights_sha256, write_weights
+from weights.lineage import Lineage, Training, read_lineage, write_lineage
+from weights.weights_file import read_weights, weights_sha256, write_weights
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _SHARE = st.none() | st.floats(0, 1)
@@ -23,18 +23,27 @@ _OWN = [field for field in fields(Lineage) if field.name != "training"]
 LINEAGES = st.builds(Lineage, training=TRAININGS, **{field.name: _KINDS[type(field.default)] for field in _OWN})
 
 
-@given(lineage=LINEAGES, sha256=st.text("0123456789abcdef", min_size=64, max_size=64))
-def test_what_is_written_comes_back(lineage: Lineage, sha256: str) -> None:
-    assert parse_lineage(format_lineage(lineage, sha256), "x") == (lineage, sha256)
+@pytest.fixture(scope="module")
+def weights_path(halide: HalideInstall, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "x.weights"
+    write_weights(baseline_weights(halide.plugin_path("Adams2019")), path)
+    return path
+
+
+@given(lineage=LINEAGES)
+def test_what_is_written_comes_back(weights_path: Path, lineage: Lineage) -> None:
+    write_lineage(lineage, weights_path)
+    assert read_lineage(weights_path, weights_sha256(read_weights(weights_path))) == lineage
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [("samples = 'many'", "samples"), ("samples = true", "samples"), ("profile = 3", "profile"), ("= 3", "x.toml")],
 )
-def test_damage_is_one_message(text: str, named: str) -> None:
+def test_damage_is_one_message(tmp_path: Path, text: str, named: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
     with pytest.raises(WeightsError, match=named):
-        parse_lineage(text, "x.toml")
+        read_lineage(tmp_path / "x.weights", "any")
 
 
 def test_a_lineage_belongs_to_its_weights_alone(halide: HalideInstall, tmp_path: Path) -> None:

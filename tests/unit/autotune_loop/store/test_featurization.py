@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from autotune_loop.store.featurization import (
     MAX_STAGES,
     Featurization,
+    features_of,
     format_featurization,
-    parse_featurization,
     read_featurization,
     uses_float,
 )
@@ -34,7 +34,7 @@ def test_what_is_written_reads_back(network: Network, stages: int, seed: int) ->
     made = random_featurization(stages, seed, network)
     data = format_featurization(made)
     assert len(data) == 4 * stages * (network.schedule_feature_count + 287)
-    read = parse_featurization(data, "memory", network)
+    read = features_of(data, network)
     assert np.array_equal(read.schedule_features, made.schedule_features)
     assert np.array_equal(read.pipeline_features, made.pipeline_features)
     assert (read.stages, read.network) == (stages, network)
@@ -42,11 +42,11 @@ def test_what_is_written_reads_back(network: Network, stages: int, seed: int) ->
 
 
 @given(st.binary(max_size=3000))
-def test_arbitrary_bytes_give_features_or_a_weights_error(data: bytes) -> None:
+def test_arbitrary_bytes_give_features_or_an_error(data: bytes) -> None:
     try:
-        read = parse_featurization(data, "made up")
-    except WeightsError as error:
-        assert "made up" in str(error)
+        read = features_of(data, Network.ADAMS2019)
+    except ValueError as error:
+        assert str(error).startswith("it has")
     else:
         assert format_featurization(read) == data
 
@@ -71,11 +71,13 @@ def test_a_size_that_is_no_number_of_stages_is_refused(tmp_path: Path, size_byte
         (100, np.inf, "pipeline feature"),
     ],
 )
-def test_impossible_features_are_refused(column: int, value: float, expected: str) -> None:
+def test_impossible_features_are_refused(tmp_path: Path, column: int, value: float, expected: str) -> None:
     rows = np.zeros((2, 326), dtype="<f4")
     rows[1, column] = value
-    with pytest.raises(WeightsError, match=expected):
-        parse_featurization(rows.tobytes(), "bad")
+    path = tmp_path / "bad.featurization"
+    path.write_bytes(rows.tobytes())
+    with pytest.raises(WeightsError, match=rf"{path} is damaged: .*{expected}"):
+        read_featurization(path)
 
 
 def test_a_missing_file_names_its_path(tmp_path: Path) -> None:

@@ -12,11 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.sample_file import Sample, format_sample, parse_sample, read_sample, write_sample
+from autotune_loop.store.sample_file import Sample, format_sample, read_sample, write_sample
 from targets.errors import WeightsError
 from targets.halide_install import find_halide_install
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("samples") / "a.sample"
 
 
 def random_featurization(seed: int = 0) -> Featurization:
@@ -25,22 +30,28 @@ def random_featurization(seed: int = 0) -> Featurization:
     return Featurization(schedule.astype(np.float32), pipeline.astype(np.float32))
 
 
-@given(st.floats(2.0**-60, 1e5, width=32), INT32, INT32, st.integers(0, 2**32 - 1))
+@given(
+    runtime_ms=st.floats(2.0**-60, 1e5, width=32), pipeline_id=INT32, schedule_id=INT32, seed=st.integers(0, 2**32 - 1)
+)
 @settings(max_examples=50)
-def test_what_is_written_reads_back(runtime_ms: float, pipeline_id: int, schedule_id: int, seed: int) -> None:
+def test_what_is_written_reads_back(
+    path: Path, runtime_ms: float, pipeline_id: int, schedule_id: int, seed: int
+) -> None:
     sample = Sample(random_featurization(seed), runtime_ms, pipeline_id, schedule_id)
-    read = parse_sample(format_sample(sample), "memory")
+    write_sample(sample, path)
+    read = read_sample(path)
     assert (read.runtime_ms, read.pipeline_id, read.schedule_id) == (runtime_ms, pipeline_id, schedule_id)
     assert read.featurization.schedule_sha256 == sample.featurization.schedule_sha256
     assert format_sample(read) == format_sample(sample)
 
 
-@given(st.binary(max_size=1400))
-def test_arbitrary_bytes_give_a_sample_or_a_weights_error(data: bytes) -> None:
+@given(data=st.binary(max_size=1400))
+def test_arbitrary_bytes_give_a_sample_or_a_weights_error(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
     try:
-        read = parse_sample(data, "made up")
+        read = read_sample(path)
     except WeightsError as error:
-        assert "made up" in str(error)
+        assert str(path) in str(error)
     else:
         assert format_sample(read) == data
 
