@@ -65,6 +65,29 @@ class SensorReading:
 
 
 @dataclass(frozen=True)
+class TaskSamples:
+    """The measured candidates of one argument set, in the order of timing; there is at least one."""
+
+    task_index: int
+    samples: tuple[Measured, ...]
+
+    @property
+    def best(self) -> Measured:
+        """The fastest."""
+        return min(self.samples, key=lambda sample: sample.median_ms)
+
+    @property
+    def default(self) -> Measured | None:
+        """The default schedule, if it was timed."""
+        return next((sample for sample in self.samples if sample.candidate.is_default), None)
+
+    @property
+    def speed_up(self) -> float | None:
+        """Default over best, both timed once."""
+        return None if self.default is None else self.default.median_ms / self.best.median_ms
+
+
+@dataclass(frozen=True)
 class RecordedRun:
     """A run, as its folder has it.
 
@@ -105,18 +128,11 @@ class RecordedRun:
         """What the times are, for people."""
         return Clock.words_of(self.clock)
 
-    def of_task(self, task_index: int) -> list[Measured]:
-        """The samples of one argument set."""
-        return [sample for sample in self.samples if sample.candidate.task_index == task_index]
-
     @property
-    def task_indices(self) -> list[int]:
-        """The argument sets that have a sample."""
-        return sorted({sample.candidate.task_index for sample in self.samples})
-
-    def default_ms(self, task_index: int) -> float | None:
-        """The default schedule's time as a sample."""
-        return next((s.median_ms for s in self.of_task(task_index) if s.candidate.is_default), None)
+    def tasks(self) -> list[TaskSamples]:
+        """The argument sets that have a sample, in their order."""
+        indices = sorted({sample.candidate.task_index for sample in self.samples})
+        return [TaskSamples(i, tuple(s for s in self.samples if s.candidate.task_index == i)) for i in indices]
 
 
 def read_recorded_run(folder: Path) -> RecordedRun:

@@ -13,7 +13,7 @@ import numpy as np
 from autotune_loop.candidate import TrainingSample
 from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from autotune_loop.report.recorded_run import RecordedRun, TaskSamples, read_recorded_run
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.featurization import Featurization, read_featurization
@@ -110,7 +110,7 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     """
     run = read_recorded_run(request.folder)
     network = _network(run)
-    tasks = [_task(run, index, network, request.options.search.seed) for index in run.task_indices]
+    tasks = [_task(run, task, network, request.options.search.seed) for task in run.tasks]
     if not any(task.left for task in tasks):
         raise RunFolderError(
             f"{request.folder} has no timed schedule with features.",
@@ -185,14 +185,16 @@ def _network(run: RecordedRun) -> Network:
         ) from error
 
 
-def _task(run: RecordedRun, index: int, network: Network, seed: int) -> _Task:
+def _task(run: RecordedRun, task: TaskSamples, network: Network, seed: int) -> _Task:
     entries = []
-    for measured in run.of_task(index):
+    for measured in task.samples:
         for path in sorted((run.folder / "samples" / measured.candidate.sample).glob("*.featurization")):
             # A damaged one counts as never sampled.
             with contextlib.suppress(WeightsError):
-                entries.append((TrainingSample(measured, path, index), read_featurization(path, network)))
-    return _Task(index, entries, _shuffled_best_ms([sample.measured.median_ms for sample, _ in entries], seed))
+                entries.append((TrainingSample(measured, path, task.task_index), read_featurization(path, network)))
+    return _Task(
+        task.task_index, entries, _shuffled_best_ms([sample.measured.median_ms for sample, _ in entries], seed)
+    )
 
 
 def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:

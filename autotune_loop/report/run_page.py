@@ -12,7 +12,6 @@ from autotune_loop.candidate import Measured
 from autotune_loop.report.recorded_run import RecordedRun
 from autotune_loop.report.run_figures import (
     best_so_far,
-    correlation_by_round,
     device_health,
     predicted_against_measured,
     rank_correlation,
@@ -40,47 +39,6 @@ class PageOptions:
     follows: bool = False
 
 
-@dataclass(frozen=True)
-class TaskSummary:
-    """The figures of one argument set, for people and machines.
-
-    Attributes:
-        best_sample: its name in the layout of samples.
-        correlations: round → Spearman's ρ of its predictions.
-    """
-
-    task_index: int
-    timed: int
-    default_ms: float | None
-    best_ms: float | None
-    best_sample: str
-    correlations: Mapping[int, float]
-
-    @property
-    def speed_up(self) -> float | None:
-        """Default over best, both timed once."""
-        return None if self.default_ms is None or not self.best_ms else self.default_ms / self.best_ms
-
-
-def summarise(run: RecordedRun) -> list[TaskSummary]:
-    """One summary for every argument set that has a sample, in their order."""
-    summaries = []
-    for index in run.task_indices:
-        samples = run.of_task(index)
-        best = min(samples, key=lambda sample: sample.median_ms)
-        summaries.append(
-            TaskSummary(
-                task_index=index,
-                timed=len(samples),
-                default_ms=run.default_ms(index),
-                best_ms=best.median_ms,
-                best_sample=best.candidate.sample,
-                correlations=correlation_by_round(samples),
-            )
-        )
-    return summaries
-
-
 def print_page(run: RecordedRun, options: PageOptions) -> str:
     """The page, with every script and style inside it."""
     from bokeh.embed import json_item
@@ -92,28 +50,25 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     )
     plots: dict[str, object] = {}
     sections = []
-    for summary in summarise(run):
-        samples = run.of_task(summary.task_index)
+    for task in run.tasks:
         lines_ms = dict(options.lines_ms)
-        if summary.default_ms is not None:
-            lines_ms = {"default schedule": summary.default_ms, **lines_ms}
+        if task.default is not None:
+            lines_ms = {"default schedule": task.default.median_ms, **lines_ms}
         figures = [
-            best_so_far(samples, lines_ms, None),
-            best_so_far(samples, lines_ms, run.start_unix_s),
-            predicted_against_measured(samples),
-            rank_correlation(samples),
+            best_so_far(task.samples, lines_ms, None),
+            best_so_far(task.samples, lines_ms, run.start_unix_s),
+            predicted_against_measured(task.samples),
+            rank_correlation(task.samples),
         ]
-        names = [f"plot-{summary.task_index}-{number}" for number in range(len(figures))]
-        plots |= dict(zip(names, (json_item(figure) for figure in figures), strict=True))
-        default = next((sample for sample in samples if sample.candidate.is_default), None)
-        best = next(sample for sample in samples if sample.candidate.sample == summary.best_sample)
+        names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
+        plots |= dict(zip(names, map(json_item, figures), strict=True))
         sections.append(
             {
-                "summary": summary,
-                "verdict": next((v for v in run.verdicts if v.task_index == summary.task_index), None),
+                "task": task,
+                "verdict": next((v for v in run.verdicts if v.task_index == task.task_index), None),
                 "plots": names,
-                "best_loops": _loops(run, best),
-                "default_loops": "" if default is None else _loops(run, default),
+                "best_loops": _loops(run, task.best),
+                "default_loops": "" if task.default is None else _loops(run, task.default),
             }
         )
     health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,7 +90,7 @@ def _write(folder: Path, output: Path | None, options: PageOptions, as_json: boo
 
 
 def _as_dict(run: RecordedRun) -> dict[str, object]:
-    from autotune_loop.report.run_page import summarise
+    from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
 
     return {
@@ -104,29 +105,28 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
         "not_done": run.not_done,
         "tasks": [
             {
-                "task": summary.task_index,
-                "timed": summary.timed,
-                "default_ms": summary.default_ms,
-                "best_ms": summary.best_ms,
-                "best_sample": summary.best_sample,
-                "speed_up": summary.speed_up,
-                "rank_correlation_by_round": {str(key): value for key, value in summary.correlations.items()},
+                "task": task.task_index,
+                "timed": len(task.samples),
+                "default_ms": None if task.default is None else task.default.median_ms,
+                "best_ms": task.best.median_ms,
+                "best_sample": task.best.candidate.sample,
+                "speed_up": task.speed_up,
+                "rank_correlation_by_round": {str(key): rho for key, rho in correlation_by_round(task.samples).items()},
             }
-            for summary in summarise(run)
+            for task in run.tasks
         ],
     }
 
 
 def _by_kind(run: RecordedRun) -> dict[str, int]:
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for (stage, reason, _), count in run.failures.items():
-        counts[f"{stage}: {reason}"] = counts.get(f"{stage}: {reason}", 0) + count
+        counts[f"{stage}: {reason}"] += count
     return counts
 
 
 def _print_tables(run: RecordedRun) -> None:
-
-    from autotune_loop.report.run_page import summarise
+    from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
     from devices.device import Clock
 
@@ -134,14 +134,14 @@ def _print_tables(run: RecordedRun) -> None:
     label = Clock(run.clock).label
     spec = run.record.spec
     console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
-    for summary in summarise(run):
-        default = "not timed" if summary.default_ms is None else time_text(summary.default_ms, label)
-        gain = "" if summary.speed_up is None else f", {speed_up_text(summary.speed_up)}"
-        best = "" if summary.best_ms is None else time_text(summary.best_ms, label)
-        newest = list(summary.correlations.values())[-1:]
+    for task in run.tasks:
+        default = "not timed" if task.default is None else time_text(task.default.median_ms, label)
+        gain = "" if task.speed_up is None else f", {speed_up_text(task.speed_up)}"
+        best = time_text(task.best.median_ms, label)
+        newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(f"set {summary.task_index + 1}: default {default}; best {best}{gain}, timed once")
-        console.print(f"       {count_text(summary.timed, 'schedule')} timed{correlation}", style="dim")
+        console.print(f"set {task.task_index + 1}: default {default}; best {best}{gain}, timed once")
+        console.print(f"       {count_text(len(task.samples), 'schedule')} timed{correlation}", style="dim")
     for verdict in run.verdicts:
         console.print(f"set {verdict.task_index + 1}: {verdict.message}")
     fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]

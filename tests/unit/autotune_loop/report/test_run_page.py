@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.report.recorded_run import read_recorded_run, run_version
-from autotune_loop.report.run_page import PageOptions, print_page, summarise
+from autotune_loop.report.run_figures import correlation_by_round
+from autotune_loop.report.run_page import PageOptions, print_page
 from targets.errors import RunFolderError
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
@@ -38,9 +39,10 @@ def test_a_run_is_read_as_it_was_written(folder: Path) -> None:
     assert {r.hottest_c for r in run.readings} == {41.5}
     (verdict,) = run.verdicts
     assert (verdict.message, verdict.times_ms) == ("It is 1.5 times as fast.", {"harris_r0_a0_s1": {"one": 4.0}})
-    (summary,) = summarise(run)
-    assert summary.best_ms == min(s.median_ms for s in run.samples) and summary.timed == SAMPLES
-    assert set(summary.correlations) == {0, 1, 2} and all(0.5 < value <= 1 for value in summary.correlations.values())
+    (task,) = run.tasks
+    assert task.best.median_ms == min(s.median_ms for s in run.samples) and len(task.samples) == SAMPLES
+    correlations = correlation_by_round(task.samples)
+    assert set(correlations) == {0, 1, 2} and all(0.5 < value <= 1 for value in correlations.values())
 
 
 def test_reading_changes_nothing_and_works_without_permission_to_write(folder: Path, tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> Non
 def test_a_run_that_has_timed_nothing_yet_has_a_page(tmp_path: Path) -> None:
     write_run_folder(tmp_path / "run", 0)
     run = read_recorded_run(tmp_path / "run")
-    assert summarise(run) == []
+    assert run.tasks == []
     assert "No schedule has been timed yet" in print_page(run, PageOptions())
 
 
