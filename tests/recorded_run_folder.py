@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
+from autotune_loop.events import SampleFailed
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.store.featurization import Featurization, format_featurization
 from autotune_loop.store.run_store import RunStore
@@ -70,7 +71,7 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
             database.add_measurement(
                 Measurement("harris_r0_a0_s1", "one", Clock.WALL, (4e-3, 4e-3), "precision", True), "play-off", 0.1
             )
-        database.add_failure("search", "crashed", "It <died>.", "log", round_index=0, task_index=0)
+        database.add_failure(SampleFailed(0, 0, None, "search", "crashed", "It <died>."), "log")
         scores = {"pairwise_accuracy": 0.5}
         database.add_weights(0, "", True, "better", {"before": scores, "after": {"pairwise_accuracy": 0.75}})
         for moment in ("before", "after"):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Listener, Notice
+from autotune_loop.events import Listener, Notice, SampleFailed
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from autotune_loop.store.run_store import RunStore
@@ -61,12 +61,6 @@ def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> No
 def account_for_unfinished(database: RunDatabase) -> None:
     """Record the candidates that an earlier process left with neither a time nor a failure."""
     for symbol, round_index, task_index in database.unfinished():
-        database.add_failure(
-            "interrupted",
-            NOT_DONE,
-            "The run ended before this candidate was timed.",
-            "",
-            round_index=round_index,
-            task_index=task_index,
-            symbol=symbol,
-        )
+        message = "The run ended before this candidate was timed."
+        failed = SampleFailed(round_index, task_index, None, "interrupted", NOT_DONE, message)
+        database.add_failure(failed, symbol=symbol)

@@ -188,19 +188,11 @@ class RunDatabase:
         )
 
     def add_failure(
-        self,
-        stage: str,
-        reason: str,
-        message: str,
-        log: str,
-        *,
-        round_index: int,
-        task_index: int,
-        symbol: str | None = None,
-        seed: int | None = None,
+        self, failed: SampleFailed, log: str = "", *, symbol: str | None = None, seed: int | None = None
     ) -> None:
         """A candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
-        self._add("failures", symbol, stage, reason, message, log, round_index, task_index, seed)
+        said = (failed.stage, failed.reason, failed.message, log)
+        self._add("failures", symbol, *said, failed.round_index, failed.task_index, seed)
 
     def add_incident(self, failure: MeasureFailure) -> None:
         """A device failed while it timed a schedule, which is timed again."""
@@ -320,33 +312,15 @@ class FailureLog:
 
     def candidate_failed(self, candidate: Candidate, stage: str, reason: str, message: str, log: str = "") -> None:
         """A candidate failed; `stage` is 'build', 'link' or 'measure'."""
-        self._database.add_failure(
-            stage,
-            reason,
-            message,
-            log,
-            round_index=candidate.round_index,
-            task_index=candidate.task_index,
-            symbol=candidate.symbol,
-            seed=candidate.point.seed,
-        )
         place = (candidate.round_index, candidate.task_index, candidate.sample_index)
-        self._tell(SampleFailed(*place, stage, reason, message))
+        failed = SampleFailed(*place, stage, reason, message)
+        self._database.add_failure(failed, log, symbol=candidate.symbol, seed=candidate.point.seed)
+        if reason != NOT_DONE:
+            self._listen(failed)
 
     def search_failed(self, round_index: int, task_index: int, result: SearchFailure) -> None:
         """A search found no schedule."""
         failure = result.failure
-        self._database.add_failure(
-            "search",
-            failure.reason.value,
-            failure.message,
-            failure.log,
-            round_index=round_index,
-            task_index=task_index,
-            seed=result.point.seed,
-        )
-        self._tell(SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message))
-
-    def _tell(self, event: SampleFailed) -> None:
-        if event.reason != NOT_DONE:
-            self._listen(event)
+        failed = SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message)
+        self._database.add_failure(failed, failure.log, seed=result.point.seed)
+        self._listen(failed)

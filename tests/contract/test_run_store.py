@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.events import SampleFailed
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import read_run_record
@@ -56,7 +57,7 @@ def fill(store: RunStore, count: int) -> None:
         store.database.add_candidate(candidate(store.candidate_folder(0, 0, index), 0, index))
         store.database.add_measurement(measurement(symbol(0, index), 1e-3), "sample", 0.1)
     store.database.add_batch(0, 0, {"measure": 1.5})
-    store.database.add_failure("search", "crashed", "It died.", "log", round_index=0, task_index=0)
+    store.database.add_failure(SampleFailed(0, 0, None, "search", "crashed", "It died."), "log")
 
 
 def read_everything(database: RunDatabase) -> None:
