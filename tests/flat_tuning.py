@@ -23,7 +23,7 @@ def tune_flat(
     resume: bool = False,
     **values: Any,
 ) -> TuneResult:
-    """Tune, or go on with a run; what is not of the call itself is an option, or a group of them by its field."""
+    """Tune, or go on with a run; what is not of the call itself is an option."""
     call = {name: values.pop(name) for name in _FOR_THE_CALL if name in values}
     if resume:
         call.pop("target", None)

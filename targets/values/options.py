@@ -118,7 +118,7 @@ class DeclaredOption:
 
 def options_of(kind: Any) -> tuple[DeclaredOption, ...]:
     """Return the options of a dataclass, and of the dataclasses that are its fields."""
-    return tuple(each for each in _members(kind) if isinstance(each, DeclaredOption))
+    return _options_of(kind)
 
 
 def option_of(kind: Any, keyword: str) -> DeclaredOption:
@@ -127,22 +127,16 @@ def option_of(kind: Any, keyword: str) -> DeclaredOption:
 
 
 def with_values(record: T, values: Mapping[str, object]) -> T:
-    """Return a record of options with other values, each by its keyword; or by its field, for a whole group.
+    """Return a record of options with other values, each by its keyword.
 
     Raises:
         UsageError: there is no such option, or its value is wrong.
     """
-    kind: Any = type(record)
-    known = {option.keyword: option for option in options_of(kind)}
-    groups = {path[-1]: path for path in _members(kind) if isinstance(path, tuple)}
+    known = {option.keyword: option for option in options_of(type(record))}
     for keyword, value in values.items():
-        path = groups.get(keyword, ())
-        if is_dataclass(value) and path:
-            record = _put(record, path, value)
-        elif keyword in known:
-            record = _put(record, known[keyword].path, known[keyword].read(value))
-        else:
+        if keyword not in known:
             raise UsageError(f"There is no option {keyword!r}{nearest_hint(keyword, known)}.")
+        record = _put(record, known[keyword].path, known[keyword].read(value))
     return record
 
 
@@ -201,12 +195,11 @@ def _put(record: Any, path: tuple[str, ...], value: object) -> Any:
 
 
 @cache
-def _members(kind: Any) -> list[DeclaredOption | tuple[str, ...]]:
-    """Return the options of a dataclass, and the path of each group before the options in it."""
-    return list(_walk(kind, ()))
+def _options_of(kind: Any) -> tuple[DeclaredOption, ...]:
+    return tuple(_walk(kind, ()))
 
 
-def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption | tuple[str, ...]]:
+def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption]:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
         hint, here = hints[field.name], (*path, field.name)
@@ -216,5 +209,4 @@ def _walk(kind: Any, path: tuple[str, ...]) -> Iterator[DeclaredOption | tuple[s
             bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
             yield DeclaredOption(here, facts, bare, check_of_type(hint), default)
         elif is_dataclass(hint):
-            yield here
             yield from _walk(hint, here)

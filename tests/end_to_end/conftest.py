@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autotune_loop.run.result import TuneResult
 from autotune_loop.specification.objective import LOOKS
-from autotune_loop.specification.options import LearnOptions, SearchOptions
 from sdk.settings import Settings
 from tests.flat_tuning import tune_flat
 
 SMALL = ("width=192", "height=96")
-TINY_BATCH = SearchOptions(batch_size=5, pool_factor=1.0, seed=3)
-QUICK_LEARNING = LearnOptions(epochs=5)
+TINY_BATCH: dict[str, Any] = {"batch_size": 5, "pool_factor": 1.0, "seed": 3}
+QUICK_LEARNING: dict[str, Any] = {"epochs": 5}
 
 Tune = Callable[..., TuneResult]
 
@@ -28,8 +28,8 @@ def tune(settings: Settings, forked_tensorflow: None) -> Tune:
         tune_flat,
         parallelism=1,
         rounds=2,
-        search=TINY_BATCH,
-        learn=QUICK_LEARNING,
+        **TINY_BATCH,
+        **QUICK_LEARNING,
         play_off_turns=LOOKS[0],
         settings=settings,
     )

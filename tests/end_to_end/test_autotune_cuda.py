@@ -7,11 +7,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.options import SearchOptions
 from sdk.settings import Settings
 from targets.halide_install import HalideInstall
 from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
@@ -22,7 +22,7 @@ from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 from weights.network import Network
 from weights.weights_file import read_weights
 
-SAMPLING = SearchOptions(batch_size=10, pool_factor=1.0, seed=3)
+SAMPLING: dict[str, Any] = {"batch_size": 10, "pool_factor": 1.0, "seed": 3}
 
 
 def has_driver() -> bool:
@@ -62,8 +62,8 @@ def test_the_loop_with_a_stand_in_for_the_driver(
         target="cuda-sm86",
         parameters=SMALL,
         rounds=1,
-        search=SAMPLING,
-        learn=QUICK_LEARNING,
+        **SAMPLING,
+        **QUICK_LEARNING,
         full_search_limit_s=3.0,
         run_folder=tmp_path / "run",
         settings=replace(settings, environment=environment),
@@ -105,7 +105,7 @@ def test_the_loop_on_a_real_card(examples: Path, settings: Settings, tmp_path: P
         str(examples / "separable_filter.py"),
         target="cuda-sm75",
         rounds=2,
-        search=SAMPLING,
+        **SAMPLING,
         run_folder=tmp_path / "run",
         settings=settings,
     )

@@ -162,7 +162,7 @@ def test_faults_at_random_moments_lose_nothing(tune: Tune, lab: Lab, examples: P
     check_every_candidate_has_one_end(result)
     assert (
         result.totals.samples_timed + sum(result.totals.failures.values()) + result.totals.not_done
-        >= 2 * TINY_BATCH.batch_size - 2
+        >= 2 * TINY_BATCH["batch_size"] - 2
     )
     assert result.totals.incidents, "no fault met a schedule"
     assert [event for event in events if isinstance(event, DeviceChanged) and event.state == "in service"]

@@ -94,7 +94,7 @@ def test_a_worker_is_killed_and_another_joins(
             assert board.place.lease_folder is not None
             assert not [slot for slot in Path(board.place.lease_folder).glob("slot-*") if slot.read_text()]
     assert result.outcome is Outcome.FINISHED
-    assert result.totals.samples_timed + sum(result.totals.failures.values()) > TINY_BATCH.batch_size
+    assert result.totals.samples_timed + sum(result.totals.failures.values()) > TINY_BATCH["batch_size"]
     check_every_candidate_has_one_end(result)
     assert {use.name for use in result.devices} == {"one", "two"}
     lost = rows(result.run_folder, "SELECT message FROM incidents WHERE device = 'one'")

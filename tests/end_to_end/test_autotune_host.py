@@ -18,7 +18,6 @@ from autotune_loop.run.result import Outcome, TuneResult
 from autotune_loop.specification.options import SearchOptions
 from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.store.run_record import read_run_record
-from devices.timing.measure_settings import KernelInputs
 from sdk import resume
 from sdk.main import main
 from sdk.options.generator_spec import GeneratorSpec
@@ -119,8 +118,8 @@ def test_an_input_without_an_estimate_says_so(tune: Tune, tmp_path: Path) -> Non
     source = Path(__file__).parents[1] / "unit" / "targets" / "generator" / "generators" / "no_estimates.py"
     with pytest.raises(SdkError, match="'input' has no estimates: call set_estimates on it"):
         tune(f"{source}:no_input", run_folder=tmp_path / "run")
-    sized = KernelInputs(sizes={"input": "101x100"})
-    result = tune(f"{source}:no_input", rounds=1, inputs=sized, run_folder=tmp_path / "sized")
+    sizes = {"input": "101x100"}
+    result = tune(f"{source}:no_input", rounds=1, sizes=sizes, run_folder=tmp_path / "sized")
     check_run_folder(result, "no_input", "wall")
 
 
@@ -273,7 +272,7 @@ def test_equal_seeds_give_equal_batches(tune: Tune, examples: Path, tmp_path: Pa
         str(examples / "separable_filter.py"),
         parameters=SMALL,
         rounds=1,
-        search=TINY_BATCH,
+        **TINY_BATCH,
         run_folder=tmp_path / "r",
     )
     query = "SELECT sample, schedule_sha256 FROM candidates WHERE round = 0 ORDER BY sample"

@@ -9,7 +9,6 @@ import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome
-from autotune_loop.specification.options import SearchOptions
 from sdk import GeneratorSpec, bench
 from sdk.settings import Settings
 from targets.errors import GeneratorError
@@ -60,7 +59,9 @@ def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
         target="hexagon-v66",
         parameters=TINY,
         rounds=1,
-        search=SearchOptions(batch_size=2, pool_factor=1.0, seed=3),
+        batch_size=2,
+        pool_factor=1.0,
+        seed=3,
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED

@@ -6,15 +6,14 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome
-from autotune_loop.specification.options import SearchOptions
 from autotune_loop.store.run_record import read_run_record
-from devices.timing.measure_settings import KernelInputs
 from sdk import build
 from sdk.options.generator_spec import GeneratorSpec
 from sdk.settings import Settings
@@ -31,7 +30,7 @@ pytestmark = [
 ]
 # Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.
 TINY = ["width=128", "height=16", "channels=1"]
-TWO_SCHEDULES = SearchOptions(batch_size=2, pool_factor=1.0, seed=3)
+TWO_SCHEDULES: dict[str, Any] = {"batch_size": 2, "pool_factor": 1.0, "seed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_a_run_and_a_build_with_the_sdks_tools(
         parameters=TINY,
         parallelism=4,
         rounds=1,
-        search=TWO_SCHEDULES,
+        **TWO_SCHEDULES,
         run_folder=tmp_path / "run",
     )
     assert result.outcome is Outcome.FINISHED
@@ -93,8 +92,8 @@ def test_a_run_on_a_phones_dsp(tune: Tune, root: Path, examples: Path, tmp_path:
             parameters=TINY,
             parallelism=4,
             rounds=1,
-            search=SearchOptions(batch_size=2, pool_factor=1.0, seed=3),
-            inputs=KernelInputs(files={"input": image}),
+            **TWO_SCHEDULES,
+            input_files={"input": image},
             run_folder=tmp_path / "run",
             listen=events.append,
         )

@@ -20,7 +20,6 @@ from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.local.cores import plan_cores
 from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
-from devices.timing.measure_settings import KernelInputs
 from tests.run_specs import make_spec, make_task
 
 PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
@@ -71,7 +70,7 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
         farm_certificates=str(tmp_path),
         weights=str(tmp_path / "w.weights"),
         incumbents={"": tmp_path / "now.h"},
-        inputs=KernelInputs(files={"input": tmp_path / "input.raw"}),
+        input_files={"input": tmp_path / "input.raw"},
     )
     cores = plan_cores(frozenset(os.sched_getaffinity(0)), 0)
     context = RunContext(
