@@ -22,33 +22,15 @@ class HexagonSimulator:
 
     Attributes:
         sdk: its tools also build what the simulator runs.
-        program: hexagon-sim.
-        dsp_version: such as 'v66'.
+        command: the words before the program on the command line.
+        clock_model: what its times come from; times of two models are never compared.
+        arguments_mark: the words between the program and its arguments.
     """
 
     sdk: HexagonSdk
-    program: Path
-    dsp_version: str
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The words before the program on the command line."""
-        return (str(self.program.absolute()), self._processor, *_OPTIONS)
-
-    @property
-    def arguments_mark(self) -> tuple[str, ...]:
-        """The words between the program and its arguments."""
-        return ("--",)
-
-    @property
-    def clock_model(self) -> str:
-        """What its times come from; times of two models are never compared."""
-        options = " ".join((self._processor, *_OPTIONS))
-        return f"{HEXAGON_SIMULATOR} of tools {self.sdk.tools_version} {options}, a nanosecond for a processor cycle"
-
-    @property
-    def _processor(self) -> str:
-        return f"-m{_PROCESSORS.get(self.dsp_version, self.dsp_version)}"
+    command: tuple[str, ...]
+    clock_model: str
+    arguments_mark: tuple[str, ...] = ("--",)
 
 
 def open_hexagon_simulator(sdk: HexagonSdk, halide_target: str) -> HexagonSimulator:
@@ -64,7 +46,9 @@ def open_hexagon_simulator(sdk: HexagonSdk, halide_target: str) -> HexagonSimula
             f"The Hexagon SDK in {sdk.root} has no simulator {HEXAGON_SIMULATOR} beside its compiler.",
             next_step="Install it with the SDK's package manager, or use --device qemu.",
         )
-    return HexagonSimulator(sdk, sdk.simulator, version)
+    words = (f"-m{_PROCESSORS.get(version, version)}", *_OPTIONS)
+    model = f"{HEXAGON_SIMULATOR} of tools {sdk.tools_version} {' '.join(words)}, a nanosecond for a processor cycle"
+    return HexagonSimulator(sdk, (str(sdk.simulator.absolute()), *words), model)
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,13 @@ def test_what_the_compiler_refuses_is_told(sdk: HexagonSdk, tmp_path: Path) -> N
 
 
 def test_what_runs(sdk: HexagonSdk) -> None:
-    simulator = open_hexagon_simulator(sdk, "hexagon-32-noos-hvx-hvx_128-hvx_v66")
+    target = "hexagon-32-noos-hvx-hvx_128-hvx_v66"
+    simulator = open_hexagon_simulator(sdk, target)
     program = str(sdk.compiler.with_name("hexagon-sim"))
     assert simulator.command == (program, "-mv66g_1024", "--timing", "--simulated_returnval")
     assert simulator.arguments_mark == ("--",)
     assert TOOLS_VERSION in simulator.clock_model and str(sdk.root) not in simulator.clock_model
-    newer = replace(simulator, sdk=replace(sdk, tools_version="9.0"))
+    newer = open_hexagon_simulator(replace(sdk, tools_version="9.0"), target)
     other = open_hexagon_simulator(sdk, "hexagon-32-noos-hvx_v68")
     assert len({simulator.clock_model, newer.clock_model, other.clock_model}) == 3
 
