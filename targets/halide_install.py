@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from targets.errors import ToolchainError
@@ -86,9 +85,7 @@ class HalideInstall:
         Raises:
             ToolchainError: there is none.
         """
-        path = self.plugin_path(autoscheduler_name)
-        status = path.stat()
-        return _cached_sha256(path, status.st_size, status.st_mtime_ns)
+        return file_sha256(self.plugin_path(autoscheduler_name))
 
     def fingerprint(self) -> str:
         """Return a cache key of the compiler: its version, and libHalide's size and time of change.
@@ -97,11 +94,6 @@ class HalideInstall:
         """
         status = self.library.stat()
         return f"{self.version} {status.st_size} {status.st_mtime_ns}"
-
-
-@lru_cache(maxsize=32)
-def _cached_sha256(path: Path, size_bytes: int, changed_ns: int) -> str:
-    return file_sha256(path)
 
 
 def find_halide_install() -> HalideInstall:

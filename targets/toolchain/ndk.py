@@ -22,7 +22,6 @@ _LINK_FLAGS = ("-O2", "-s", "-pie", "-Wl,-z,max-page-size=16384")
 _LIBRARIES = ("-lm", "-ldl", "-llog")
 _REVISION = re.compile(r"^Pkg\.Revision\s*=\s*([0-9][0-9A-Za-z.-]{0,40})\s*$", re.MULTILINE)
 _CLANG_VERSION = re.compile(r"clang version ([0-9][0-9A-Za-z.+-]{0,40})")
-_LARGEST_PROPERTIES_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ class NdkToolchain(CToolchain):
 def _revision(root: Path) -> str:
     """Return the revision from the NDK's properties; empty where there is none."""
     try:
-        with (root / "source.properties").open("rb") as file:
-            text = file.read(_LARGEST_PROPERTIES_BYTES).decode("utf-8", "replace")
+        text = (root / "source.properties").read_text("utf-8", "replace")
     except OSError:
         return ""
     found = _REVISION.search(text)

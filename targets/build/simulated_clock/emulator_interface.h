@@ -18,13 +18,7 @@ typedef struct {
         int min;
         int cur;
     } version;
-    bool system_emulation;
-    union {
-        struct {
-            int smp_vcpus;
-            int max_vcpus;
-        } system;
-    };
+    bool system_emulation; /* more follows */
 } qemu_info_t;
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
