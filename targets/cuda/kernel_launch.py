@@ -7,8 +7,9 @@ depends on the shape of a buffer is unknown before the call.
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -20,6 +21,14 @@ _LONGEST_EXPRESSION_CHARACTERS = 2000
 _MOST_LETS_DEEP = 50
 # halide_cuda_run(context, name, blocks x y z, threads x y z, shared bytes, …)
 _ARGUMENTS = 9
+# Halide's integer arithmetic; its division rounds down, like Python's.
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ def read_launches(statement: str) -> list[KernelLaunch]:
     for found in _LAUNCH.finditer(statement):
         arguments = _first_arguments(statement, found.end(), _ARGUMENTS)
         if len(arguments) == _ARGUMENTS and arguments[1].startswith('"'):
-            *threads, shared_bytes = (_evaluate(text, lets, 0) for text in arguments[5:])
+            *threads, shared_bytes = (_evaluate(text, lets) for text in arguments[5:])
             launches.append(KernelLaunch(arguments[1].strip('"'), tuple(threads), shared_bytes))
     return launches
 
@@ -75,46 +84,31 @@ def _plain(name: str) -> str:
     return re.sub(r"[.$]", "__", name)
 
 
-def _evaluate(text: str, lets: Mapping[str, str], depth: int) -> int | None:
+def _evaluate(text: str, lets: Mapping[str, str]) -> int | None:
     """Return the value of an integer expression; None if it is known only at run time, or is another expression."""
-    if depth > _MOST_LETS_DEEP or len(text) > _LONGEST_EXPRESSION_CHARACTERS:
-        return None
-    plain = _NAME.sub(lambda found: _plain(found[0]), _CAST.sub("", text))
     try:
-        return _value(ast.parse(plain, mode="eval").body, lets, depth)
+        return _value(_parsed(text), lets, 0)
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
         return None
 
 
-def _value(node: ast.expr, lets: Mapping[str, str], depth: int) -> int | None:
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
-    if isinstance(node, ast.Name):
-        return _evaluate(lets[node.id], lets, depth + 1) if node.id in lets else None
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        operand = _value(node.operand, lets, depth)
-        return None if operand is None else -operand
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
-        values = [_value(argument, lets, depth) for argument in node.args]
-        known = [value for value in values if value is not None]
-        return (min if node.func.id == "min" else max)(known) if known and len(known) == len(values) else None
-    if isinstance(node, ast.BinOp):
-        left, right = _value(node.left, lets, depth), _value(node.right, lets, depth)
-        return None if left is None or right is None else _combine(node.op, left, right)
-    return None
+def _parsed(text: str) -> ast.expr:
+    if len(text) > _LONGEST_EXPRESSION_CHARACTERS:
+        raise ValueError("too long")
+    plain = _NAME.sub(lambda found: _plain(found[0]), _CAST.sub("", text))
+    return ast.parse(plain, mode="eval").body
 
 
-def _combine(operator: ast.operator, left: int, right: int) -> int | None:
-    """Apply Halide's integer arithmetic; its division rounds down, like Python's."""
-    match operator:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left // right
-        case ast.Mod():
-            return left % right
-    return None
+def _value(node: ast.expr, lets: Mapping[str, str], depth: int) -> int:
+    match node:
+        case ast.Constant(value) if type(value) is int:
+            return value
+        case ast.Name(name) if name in lets and depth < _MOST_LETS_DEEP:
+            return _value(_parsed(lets[name]), lets, depth + 1)
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_value(operand, lets, depth)
+        case ast.Call(ast.Name("min" | "max" as name), [_, *_] as arguments):
+            return (min if name == "min" else max)(_value(argument, lets, depth) for argument in arguments)
+        case ast.BinOp(left, operation, right) if type(operation) in _OPERATIONS:
+            return _OPERATIONS[type(operation)](_value(left, lets, depth), _value(right, lets, depth))
+    raise ValueError("known only at run time")

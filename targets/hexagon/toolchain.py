@@ -68,7 +68,9 @@ class HexagonToolchain(CToolchain):
         version = self.version()
         flags = (*self._target_flags, *_COMPILE_FLAGS, *_LINK_FLAGS, *_LIBRARIES)
         if self.for_devices:
-            flags = (*flags, *_SHARED_COMPILE_FLAGS, *_SHARED_LINK_FLAGS, *_SHARED_LIBRARIES, *self._header_hashes())
+            # The version of the tools does not tell the headers apart that the shims include.
+            hashes = [file_sha256(self.sdk.root / header) for header in _HEADERS]
+            flags = (*flags, *_SHARED_COMPILE_FLAGS, *_SHARED_LINK_FLAGS, *_SHARED_LIBRARIES, *hashes)
         return " ".join(("hexagon", version, compiler_words(self.sdk.compiler), *flags))
 
     def describe(self) -> str:
@@ -109,10 +111,6 @@ class HexagonToolchain(CToolchain):
                 " a device's DSP need.",
                 next_step="Install the whole SDK, not only its tools, or use --device hexagon-sim.",
             )
-
-    def _header_hashes(self) -> tuple[str, ...]:
-        """Hash the headers that the shims include: the version of the tools does not tell them apart."""
-        return tuple(file_sha256(self.sdk.root / header) for header in _HEADERS)
 
 
 def compiler_words(compiler: Path) -> str:

@@ -18,38 +18,28 @@ class ContentCache:
 
     Threads and processes may share the folder: one builds a file while the others wait for it. A file is used only if
     the seal beside it, written last, has its size and SHA-256; otherwise it is built again.
+
+    Attributes:
+        root: the folder; tools that keep their own cache have one in it.
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-
-    @property
-    def root(self) -> Path:
-        """The folder, for tools that keep their own cache in it."""
-        return self._root
-
-    def path_for(self, key_parts: Sequence[str | bytes], suffix: str) -> Path:
-        """Return the path of the file of this key, whether it is built or not.
-
-        Args:
-            key_parts: everything the content depends on, in order; text and bytes differ.
-            suffix: the end of the name, such as '.o'.
-        """
-        key = _key(key_parts)
-        return self._root / key[:2] / f"{key}{suffix}"
+        self.root = root
 
     def get_or_build(self, key_parts: Sequence[str | bytes], suffix: str, build: Callable[[Path], None]) -> Path:
         """Return the file of this key; build it if it is missing or damaged.
 
         Args:
-            key_parts, suffix: as for `path_for`.
+            key_parts: everything the content depends on, in order; text and bytes differ.
+            suffix: the end of the name, such as '.o'.
             build: writes the file at the path it is given, in an empty temporary folder; the file's mode is kept.
                 Its exceptions pass through, and no file is kept.
 
         Raises:
             ToolchainError: the cache folder cannot be written, or `build` wrote no file or an empty one.
         """
-        path = self.path_for(key_parts, suffix)
+        key = _key(key_parts)
+        path = self.root / key[:2] / f"{key}{suffix}"
         if _is_sealed(path):
             return path
         with self._locked(path.name):
@@ -58,7 +48,7 @@ class ContentCache:
         return path
 
     def _build(self, path: Path, build: Callable[[Path], None]) -> None:
-        with _writing(self._root):
+        with _writing(self.root):
             path.parent.mkdir(parents=True, exist_ok=True)
             made_in = tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent, ignore_cleanup_errors=True)
         with made_in as folder:
@@ -66,7 +56,7 @@ class ContentCache:
             build(fresh)
             if not fresh.is_file() or fresh.stat().st_size == 0:
                 raise ToolchainError(f"Building {path.name} succeeded but wrote no file.")
-            with _writing(self._root):
+            with _writing(self.root):
                 _sync(fresh)
                 seal = fresh.with_name(_seal_path(path).name)
                 seal.write_text(_seal(fresh))
@@ -76,8 +66,8 @@ class ContentCache:
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with _writing(self._root):
-            locks = self._root / "locks"
+        with _writing(self.root):
+            locks = self.root / "locks"
             locks.mkdir(parents=True, exist_ok=True)
             # Lock files stay: if one were removed while a process waits for it, two could build.
             descriptor = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from targets.errors import ProfileError
 from targets.profile.halide_target import HalideTarget
 from targets.values.checks import matching
+from targets.values.records import Source
 
 _TABLE = Path(__file__).parent / "cuda_cards.toml"
 THREADS_PER_WARP = 32
@@ -79,7 +79,7 @@ _CAPABILITY = re.compile(r"cuda_capability_([0-9]{2})")
 _LOWEST_CAPABILITY = 30
 
 
-def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, where: str) -> None:
+def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, source: Source) -> None:
     """Check that a profile has a card, code for cards and a search for cards, or none of the three.
 
     Raises:
@@ -87,24 +87,22 @@ def check_card(card: CudaCard | None, target: HalideTarget, autoscheduler: str, 
     """
     if card is None:
         if autoscheduler == GPU_AUTOSCHEDULER:
-            raise ProfileError(f"{where}: the key 'gpu.card' is missing; expected a card such as \"A100\", in [gpu].")
+            raise source.refuse("the key 'gpu.card' is missing; expected a card such as \"A100\", in [gpu].")
         return
     if autoscheduler != GPU_AUTOSCHEDULER:
-        raise ProfileError(
-            f"{where}: key 'autoscheduler.name' must be {GPU_AUTOSCHEDULER} in a profile with a [gpu] table, "
+        raise source.refuse(
+            f"key 'autoscheduler.name' must be {GPU_AUTOSCHEDULER} in a profile with a [gpu] table, "
             f"not {autoscheduler}."
         )
     if "cuda" not in target.features:
-        raise ProfileError(
-            f"{where}: key 'halide_target': '{target.text}' has no feature cuda, but the profile has a [gpu] table."
-        )
+        raise source.refuse(f"key 'halide_target': '{target.text}' has no feature cuda, but the profile has [gpu].")
     if target.operating_system != "linux":
-        raise ProfileError(f"{where}: key 'halide_target': kernels for cards need linux, not '{target.text}'.")
+        raise source.refuse(f"key 'halide_target': kernels for cards need linux, not '{target.text}'.")
     wanted = compiled_capability(target)
     if wanted > card.capability_tenths:
-        raise ProfileError(
-            f"{where}: key 'halide_target' needs compute capability {wanted / 10:.1f}, but the card "
-            f"'{card.name}' has {card.compute_capability}."
+        raise source.refuse(
+            f"key 'halide_target' needs compute capability {wanted / 10:.1f}, but the card '{card.name}' has "
+            f"{card.compute_capability}."
         )
 
 

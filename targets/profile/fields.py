@@ -126,7 +126,7 @@ def make_profile(tables: Tables, *, name: str, origin: str, source: Source) -> T
         tables = _merged({"machine": {"parallelism": card.multiprocessors}}, tables)
     file = source.check(record(_ProfileFile), tables)
     target = parse_halide_target(file.halide_target)
-    check_card(card, target, file.autoscheduler.name, str(source.name))
+    check_card(card, target, file.autoscheduler.name, source)
     if file.device_kind == "qemu" and file.emulator is None:
         raise source.refuse("device_kind is 'qemu', so a table [emulator] is needed, with command = \"qemu-…\".")
     vector_bits = file.machine.vector_bits or target.vector_bits

@@ -28,12 +28,14 @@ def test_sizes_are_worked_out_as_far_as_they_are_known() -> None:
 
 
 def test_a_name_defined_by_itself_has_no_value() -> None:
-    (launch,) = read_launches('let a = b + 1\nlet b = a\nhalide_cuda_run(c, "k", 1, 1, 1, a, 1/0, 2**9, f(1), 0)')
-    assert launch == KernelLaunch("k", (None, None, None), None)
+    lets = "let a = b + 1\nlet b = a\n"
+    for sizes in ("a, 1/0, 2**9, f(1)", "min(x, 4), x*(2 + 1), -x, min()"):
+        (launch,) = read_launches(f'{lets}halide_cuda_run(c, "k", 1, 1, 1, {sizes}, 0)')
+        assert launch == KernelLaunch("k", (None, None, None), None)
 
 
 @given(st.text(alphabet='halide_cuda_run("k",0123456789+-*/%()[]. letab=\n$', max_size=400), st.text(max_size=60))
 def test_no_text_is_too_odd(text: str, expression: str) -> None:
     read_launches(text)
-    for launch in read_launches(f'halide_cuda_run(c, "k", 1, {expression}, 1, 1, 1, 1, 0, 0)\n{text}'):
+    for launch in read_launches(f'halide_cuda_run(c, "k", 1, 1, 1, 1, {expression}, 1, 0, 0)\n{text}'):
         assert all(size is None or type(size) is int for size in launch.threads)
