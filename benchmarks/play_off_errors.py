@@ -24,7 +24,7 @@ from pathlib import Path
 from scipy.stats import beta
 
 from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
-from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
+from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import ProcessTime
 from autotune_loop.play_off.verdict import CONFIDENCE, Verdict
 from autotune_loop.specification.objective import Objective
@@ -132,7 +132,7 @@ def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], see
             times[name] = ProcessTime.of(result)
         return Turn({device.name: times})
 
-    contenders = [Contender(name, name) for name in symbols]
+    contenders = {name: name for name in symbols}
     course = PlayOffCourse(contenders, "stays", Objective(), seed, time_turn, lambda: math.inf, [device.name])
     return course.run().verdict
 

@@ -10,22 +10,9 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime, TurnBook
-from autotune_loop.play_off.verdict import (
-    NO_DEVICE,
-    NO_TIME,
-    NOTHING_TIMED,
-    STOPPED,
-    Comparison,
-    Verdict,
-    VerdictReason,
-    compare_turns,
-    decided_message,
-    no_challenger_message,
-    unopposed_message,
-)
+from autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
+from autotune_loop.play_off.verdict import Comparison, Verdict, VerdictReason, compare_turns, decided_message, sentence
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 # Fewest and most turns that choose the challenger.
@@ -33,17 +20,10 @@ FEWEST_CHOOSING_TURNS = 2
 CHOOSING_TURNS = 5
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A schedule in a play-off.
-
-    Attributes:
-        name: unique among them.
-        label: what messages call it, such as 'the default' or 'batch_1_0/3'.
-    """
-
-    name: str
-    label: str
+_STOPPED = "Unconfirmed: the play-off was stopped."
+_NO_TIME = "Unconfirmed: there was no time left for enough turns."
+_NOTHING_TIMED = "Unconfirmed: no device timed every contender to the end."
+_NO_DEVICE = "Unconfirmed: all devices were lost."
 
 
 @dataclass(frozen=True)
@@ -59,13 +39,6 @@ class Turn:
     times: Mapping[str, Mapping[str, ProcessTime]]
     failed: frozenset[str] = frozenset()
     stopped: bool = False
-
-
-class TimeTurn(Protocol):
-    """Times each contender once on every device, in a fresh process."""
-
-    def __call__(self, order: Sequence[str]) -> Turn:
-        """Time these contenders, in this order."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +58,21 @@ class PlayOffCourse:
     """One play-off; call `run` once.
 
     Attributes:
-        contenders: at least one; equals in order of preference.
+        contenders: name → what messages call it, such as 'the default'; at least one; equals in order of preference.
         baseline: the name of the contender that stays unless it is beaten; None if there is none.
         also_timed: the name of a further contender to time in the same turns, for an equally precise time.
+        time_turn: times each contender once on every device, in this order, each in a fresh process.
         time_left_s: after it no further turn begins; infinite without a limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
         most_turns: of challenger against baseline, at least LOOKS[0].
         tell: called before each turn with the number of contenders, its number and the highest possible number.
     """
 
-    contenders: Sequence[Contender]
+    contenders: Mapping[str, str]
     baseline: str | None
     objective: Objective
     seed: int
-    time_turn: TimeTurn
+    time_turn: Callable[[Sequence[str]], Turn]
     time_left_s: Callable[[], float]
     devices: Sequence[str]
     most_turns: int = LOOKS[-1]
@@ -107,7 +81,7 @@ class PlayOffCourse:
 
     def __post_init__(self) -> None:
         self._order = random.Random(self.seed)
-        self._alive = [contender.name for contender in self.contenders]
+        self._alive = list(self.contenders)
         self._times: dict[str, Mapping[str, DeviceTimes]] = {}
         self._turns_done = 0
         is_choice = len(self._alive) > 2 or self.baseline not in self._alive
@@ -115,14 +89,14 @@ class PlayOffCourse:
 
     def run(self) -> PlayOffResult:
         """Hold the play-off. A contender that fails is out, even the baseline, and the next best challenges."""
-        book = TurnBook()
+        turns: Turns = []
         started_s = time.monotonic()
         for turn in range(self._choosing_turns):
             if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):
                 break
-            if not self._turn(book, list(self._alive)):
-                return self._ended(self._unconfirmed("", STOPPED))
-        return self._ended(self._decide(book))
+            if not self._turn(turns, list(self._alive)):
+                return self._ended(self._unconfirmed("", _STOPPED))
+        return self._ended(self._decide(turns))
 
     def _needed_s(self, started_s: float, turns: int) -> float:
         """The seconds for one more turn of all contenders and the turns up to the first look."""
@@ -131,7 +105,7 @@ class PlayOffCourse:
         timing_s = (time.monotonic() - started_s) / (turns * alive)
         return timing_s * (alive + LOOKS[0] * min(last, alive))
 
-    def _turn(self, book: TurnBook, names: list[str]) -> bool:
+    def _turn(self, turns: Turns, names: list[str]) -> bool:
         """Do one turn in a new order; False if the play-off is stopped. Contenders that fail are out."""
         self._order.shuffle(names)
         self._turns_done += 1
@@ -140,69 +114,63 @@ class PlayOffCourse:
         if turn.stopped:
             return False
         self._alive = [name for name in self._alive if name not in turn.failed]
-        book.turns.append(turn.times)
+        turns.append(turn.times)
         return True
 
-    def _decide(self, choosing: TurnBook) -> Verdict:
-        devices = choosing.devices(self._alive)
+    def _decide(self, choosing: Turns) -> Verdict:
+        devices = devices_with(choosing, self._alive)
         if not devices or not self._alive:
-            return self._unconfirmed("", NOTHING_TIMED)
-        for name in self._alive:
-            self._times[name] = choosing.times(name, devices)
-        ranking = self._ranking(devices)
-        self._times = {name: self._times[name] for name in ranking}
+            return self._unconfirmed("", _NOTHING_TIMED)
+        times = {name: times_of(choosing, name, devices) for name in self._alive}
+        ranking = self._ranking(times, devices)
+        self._times = {name: times[name] for name in ranking}
         if self.baseline not in self._alive:
             return self._unopposed(ranking[0])
-        challengers = [name for name in ranking if name != self.baseline]
-        for challenger in challengers:
+        for challenger in ranking:
+            if challenger == self.baseline:
+                continue
             verdict = self._confirm(challenger, self.baseline, devices)
-            if challenger in self._alive and self.baseline in self._alive:
-                return verdict
             if self.baseline not in self._alive:
                 return self._unopposed(challenger)
-        message = no_challenger_message(self._label(self.baseline))
+            if challenger in self._alive:
+                return verdict
+        message = sentence(f"{self.contenders[self.baseline]} stays: there is no other schedule to compare it with.")
         return Verdict(self.baseline, "", self.baseline, VerdictReason.NO_CHALLENGER, message)
 
-    def _ranking(self, devices: Sequence[str]) -> list[str]:
+    def _ranking(self, times: Mapping[str, Mapping[str, DeviceTimes]], devices: Sequence[str]) -> list[str]:
         """The contenders that are left, best first."""
-        base = self._times[self.baseline if self.baseline in self._alive else self._alive[0]]
+        base = times[self.baseline if self.baseline in self._alive else self._alive[0]]
 
         def score(name: str) -> float:
-            times = self._times[name]
-            return self.objective.score({d: times[d].compared_s / base[d].compared_s for d in devices})
+            return self.objective.score({d: times[name][d].compared_s / base[d].compared_s for d in devices})
 
         return sorted(self._alive, key=score)
 
     def _confirm(self, challenger: str, baseline: str, devices: Sequence[str]) -> Verdict:
         """Turns of the two alone, until a look decides, the last turn is done, or the time is over."""
-        book = TurnBook()
-        names = list(
-            dict.fromkeys([challenger, baseline, *([self.also_timed] if self.also_timed in self._alive else [])])
-        )
+        turns: Turns = []
+        names = [n for n in dict.fromkeys([challenger, baseline, self.also_timed or ""]) if n in self._alive]
         compared: Comparison | None = None
         for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
-            while len(book.turns) < look and self.time_left_s() > 0:
-                if not self._turn(book, [name for name in names if name in self._alive]):
-                    return self._unconfirmed(challenger, STOPPED)
+            while len(turns) < look and self.time_left_s() > 0:
+                if not self._turn(turns, [name for name in names if name in self._alive]):
+                    return self._unconfirmed(challenger, _STOPPED)
                 if challenger not in self._alive or baseline not in self._alive:
-                    return self._unconfirmed(challenger, NOTHING_TIMED)
-            if len(book.turns) < LOOKS[0]:
-                return self._unconfirmed(challenger, NO_TIME)
-            left = [device for device in book.devices([challenger, baseline]) if device in devices]
+                    return self._unconfirmed(challenger, _NOTHING_TIMED)
+            if len(turns) < LOOKS[0]:
+                return self._unconfirmed(challenger, _NO_TIME)
+            left = [device for device in devices_with(turns, [challenger, baseline]) if device in devices]
             if not left:
-                return self._unconfirmed(challenger, NO_DEVICE)
-            compared = compare_turns(_log_ratios(book, challenger, baseline, left), self.objective)
-            self._keep_times(book, names)
-            if compared.is_won or compared.is_hopeless or len(book.turns) < look:
+                return self._unconfirmed(challenger, _NO_DEVICE)
+            compared = compare_turns(_log_ratios(turns, challenger, baseline, left), self.objective)
+            for name in names:
+                if name in self._alive and (everywhere := devices_with(turns, [name])):
+                    self._times[name] = times_of(turns, name, everywhere)
+            if compared.is_won or compared.is_hopeless or len(turns) < look:
                 break
         assert compared is not None, "there is a first look"
         lost = tuple(device for device in self.devices if device not in compared.by_device)
         return self._verdict(challenger, baseline, compared, lost)
-
-    def _keep_times(self, book: TurnBook, names: Sequence[str]) -> None:
-        for name in names:
-            if name in self._alive and (devices := book.devices([name])):
-                self._times[name] = book.times(name, devices)
 
     def _verdict(self, challenger: str, baseline: str, compared: Comparison, lost: tuple[str, ...]) -> Verdict:
         reason = _reason(compared)
@@ -220,17 +188,15 @@ class PlayOffCourse:
             by_device=compared.by_device,
             devices_lost=lost,
         )
-        labels = (self._label(challenger), self._label(baseline))
+        labels = (self.contenders[challenger], self.contenders[baseline])
         return replace(verdict, message=decided_message(verdict, compared, *labels, self.objective.worst_tolerance))
 
     def _unopposed(self, winner: str) -> Verdict:
-        return Verdict(winner, winner, "", VerdictReason.UNOPPOSED, unopposed_message(self._label(winner)))
+        message = f"{self.contenders[winner]} wins: there is neither a default nor an incumbent to compare it with."
+        return Verdict(winner, winner, "", VerdictReason.UNOPPOSED, sentence(message))
 
     def _unconfirmed(self, challenger: str, why: str) -> Verdict:
         return Verdict(self.baseline or "", challenger, self.baseline or "", VerdictReason.UNCONFIRMED, why)
-
-    def _label(self, name: str) -> str:
-        return next(contender.label for contender in self.contenders if contender.name == name)
 
     def _ended(self, verdict: Verdict) -> PlayOffResult:
         return PlayOffResult(verdict, {name: self._times[name] for name in self._times if name in self._alive})
@@ -245,8 +211,7 @@ def _reason(compared: Comparison) -> VerdictReason:
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 
-def _log_ratios(book: TurnBook, challenger: str, baseline: str, devices: Sequence[str]) -> list[dict[str, float]]:
+def _log_ratios(turns: Turns, challenger: str, baseline: str, devices: Sequence[str]) -> list[dict[str, float]]:
     return [
-        {d: math.log(turn[d][challenger].quartile_s / turn[d][baseline].quartile_s) for d in devices}
-        for turn in book.turns
+        {d: math.log(turn[d][challenger].quartile_s / turn[d][baseline].quartile_s) for d in devices} for turn in turns
     ]

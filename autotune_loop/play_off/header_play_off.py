@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
-from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.specification.objective import Objective
@@ -37,18 +37,16 @@ class HeaderPlayOff:
 
 def decide_winner(
     plan: BenchPlan,
-    baseline: int | None,
     *,
-    objective: Objective | None = None,
+    objective: Objective,
     seed: int = 0,
-    budget_s: float | None = None,
-    progress: Progress = lambda text: None,
+    budget_s: float | None,
+    progress: Progress,
 ) -> HeaderPlayOff:
-    """Time schedules in turns on every device; the best ships if it beats the baseline with 95 % confidence.
+    """Time schedules in turns on every device; the best ships if it beats the first with 95 % confidence.
 
     Args:
-        plan: its schedules are the contenders; equals in order of preference.
-        baseline: the position of the schedule that stays unless it is beaten, an incumbent or a default.
+        plan: its schedules are the contenders; the others are equals in order of preference.
         budget_s: after it no further turn begins; with too few turns the verdict is 'unconfirmed'.
 
     Raises:
@@ -59,17 +57,34 @@ def decide_winner(
     with open_kernel_bench(plan, progress) as bench:
         timer = _Timer(plan, bench)
         deadline = Deadline.after(budget_s)
+        contenders = dict(zip(bench.built.symbols, labels, strict=True))
         result = PlayOffCourse(
-            contenders=[Contender(str(place), label) for place, label in enumerate(labels)],
-            baseline=None if baseline is None else str(baseline),
-            objective=objective or Objective(),
+            contenders=contenders,
+            baseline=bench.built.symbols[0],
+            objective=objective,
             seed=seed,
             time_turn=timer,
             time_left_s=lambda: deadline.left_s,
             devices=[device.name for device in plan.devices],
             tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
         ).run()
-    return _header_play_off(labels, result, timer)
+    verdict = result.verdict
+    if verdict.reason is VerdictReason.UNCONFIRMED:
+        # A lost device is an error here: the user can fix it and start again.
+        verdict = replace(verdict, message=" ".join([verdict.message, *timer.lost_devices.values()]))
+    return HeaderPlayOff(
+        labels=labels,
+        winner=list(contenders).index(verdict.winner) if verdict.winner else None,
+        verdict=replace(
+            verdict,
+            winner=contenders.get(verdict.winner, ""),
+            challenger=contenders.get(verdict.challenger, ""),
+            baseline=contenders.get(verdict.baseline, ""),
+        ),
+        times=tuple(result.times.get(symbol, {}) for symbol in contenders),
+        clock=timer.clock,
+        failures={contenders[symbol]: message for symbol, message in timer.failures.items()},
+    )
 
 
 @dataclass
@@ -78,11 +93,9 @@ class _Timer:
 
     plan: BenchPlan
     bench: KernelBench
-
-    def __post_init__(self) -> None:
-        self.clock = ""
-        self.failures: dict[str, str] = {}
-        self.lost_devices: dict[str, str] = {}
+    clock: str = ""
+    failures: dict[str, str] = field(default_factory=dict)
+    lost_devices: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, order: Sequence[str]) -> Turn:
         times: dict[str, dict[str, ProcessTime]] = {}
@@ -90,7 +103,7 @@ class _Timer:
         for device in self.plan.devices:
             times[device.name] = {}
             for name in order:
-                result = self.bench.measure(device, self.bench.built.symbols[int(name)])
+                result = self.bench.measure(device, name)
                 if isinstance(result, Measurement):
                     self.clock = result.clock.value
                     times[device.name][name] = ProcessTime.of(result)
@@ -102,24 +115,3 @@ class _Timer:
                     failed.add(name)
                     self.failures.setdefault(name, result.message)
         return Turn(times, frozenset(failed), stopped=not times)
-
-
-def _header_play_off(labels: tuple[str, ...], result: PlayOffResult, timer: _Timer) -> HeaderPlayOff:
-    names = {str(place): label for place, label in enumerate(labels)}
-    verdict = result.verdict
-    if verdict.reason is VerdictReason.UNCONFIRMED:
-        # A lost device is an error here: the user can fix it and start again.
-        verdict = replace(verdict, message=" ".join([verdict.message, *timer.lost_devices.values()]))
-    return HeaderPlayOff(
-        labels=labels,
-        winner=int(verdict.winner) if verdict.winner else None,
-        verdict=replace(
-            verdict,
-            winner=names.get(verdict.winner, ""),
-            challenger=names.get(verdict.challenger, ""),
-            baseline=names.get(verdict.baseline, ""),
-        ),
-        times=tuple(result.times.get(str(place), {}) for place in range(len(labels))),
-        clock=timer.clock,
-        failures={names[name]: message for name, message in timer.failures.items()},
-    )

@@ -15,8 +15,6 @@ from targets.errors import GeneratorError, SdkError
 from targets.generator.run import GeneratorFailure
 from targets.schedule.header import read_schedule
 
-LABEL = "the incumbent"
-
 IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError]
 
 
@@ -41,10 +39,8 @@ def submit_incumbent(
     Raises:
         GeneratorError: the file is not a schedule header.
     """
-    text = read_schedule(header)
-    symbol = _symbol(context, index)
-    folder = store.objects / symbol
-    return executor.submit(BuildWithHeader(folder, index, symbol, text))
+    symbol = f"{context.tasks[index].function_name}_incumbent_a{index}"
+    return executor.submit(BuildWithHeader(store.objects / symbol, index, symbol, read_schedule(header)))
 
 
 def keep_incumbent(
@@ -64,7 +60,3 @@ def keep_incumbent(
     if isinstance(built, SdkError):
         raise built
     return Incumbent(built.symbol, store.keep_header("incumbent", index, read_schedule(header)))
-
-
-def _symbol(context: RunContext, index: int) -> str:
-    return f"{context.tasks[index].function_name}_incumbent_a{index}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune_loop.deadline import Deadline
@@ -12,9 +12,9 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.play_off.course import Contender, PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.specification.objective import Objective
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -28,16 +28,16 @@ class PlayOffEntries:
     """The contenders.
 
     Attributes:
-        kernels: their objects; at least one.
-        labels: their names in messages, in the same order.
+        kernels: at least one.
+        labels: symbol → what messages call it.
         baseline: the symbol of the one that stays unless it is beaten; None if there is none.
         also_timed: the symbol of a further one that is timed to the end.
     """
 
     kernels: Sequence[KernelObject]
-    labels: Sequence[str]
+    labels: Mapping[str, str]
     baseline: str | None
-    also_timed: str | None = None
+    also_timed: str | None
 
 
 @dataclass
@@ -48,9 +48,7 @@ class RunPlayOff:
     dispatcher: Dispatcher
     store: RunStore
     settings: MeasureSettings
-    objective: Objective
-    most_turns: int
-    seed: int
+    options: RunOptions
     deadline: Deadline
     listen: Listener
     stop: StopSignal
@@ -71,14 +69,13 @@ class RunPlayOff:
         def time_turn(order: Sequence[str]) -> Turn:
             return self._turn(executable, order, devices, reference, task_index)
 
-        named = zip(entries.kernels, entries.labels, strict=True)
         result = PlayOffCourse(
-            contenders=[Contender(kernel.name, label) for kernel, label in named],
+            contenders=entries.labels,
             baseline=entries.baseline,
             also_timed=entries.also_timed,
-            objective=self.objective,
-            most_turns=self.most_turns,
-            seed=self.seed,
+            objective=self.options.play_off.objective,
+            most_turns=self.options.play_off.turns,
+            seed=self.options.search.seed,
             time_turn=time_turn,
             time_left_s=lambda: self.deadline.left_s,
             devices=everywhere,

@@ -69,22 +69,17 @@ class DeviceTimes:
         return min(self.turns_s) * 1e3, max(self.turns_s) * 1e3
 
 
-class TurnBook:
-    """The times of all turns so far; used by one thread.
+# For each turn, device → contender → its time, without failures.
+Turns = list[Mapping[str, Mapping[str, ProcessTime]]]
 
-    Attributes:
-        turns: for each turn, device → contender → its time, without failures.
-    """
 
-    def __init__(self) -> None:
-        self.turns: list[Mapping[str, Mapping[str, ProcessTime]]] = []
+def devices_with(turns: Turns, names: Sequence[str]) -> list[str]:
+    """The devices that timed all of these contenders in every turn."""
+    if not turns:
+        return []
+    return [device for device in turns[0] if all(turn.get(device, {}).keys() >= set(names) for turn in turns)]
 
-    def devices(self, names: Sequence[str]) -> list[str]:
-        """The devices that timed all of these in every turn."""
-        if not self.turns:
-            return []
-        return [d for d in self.turns[0] if all(all(n in turn.get(d, {}) for n in names) for turn in self.turns)]
 
-    def times(self, name: str, devices: Sequence[str]) -> dict[str, DeviceTimes]:
-        """A contender's times on these devices, which must all have timed it in every turn."""
-        return {device: DeviceTimes(tuple(turn[device][name] for turn in self.turns)) for device in devices}
+def times_of(turns: Turns, name: str, devices: Sequence[str]) -> dict[str, DeviceTimes]:
+    """A contender's times on these devices, which must all have timed it in every turn."""
+    return {device: DeviceTimes(tuple(turn[device][name] for turn in turns)) for device in devices}

@@ -196,22 +196,6 @@ def _tail(logs: Sequence[float], side: str) -> float:
     return float(wilcoxon(differing, alternative=side, method="exact").pvalue) if differing else 1.0
 
 
-NO_TIME = "Unconfirmed: there was no time left for enough turns."
-STOPPED = "Unconfirmed: the play-off was stopped."
-NOTHING_TIMED = "Unconfirmed: no device timed every contender to the end."
-NO_DEVICE = "Unconfirmed: all devices were lost."
-
-
-def unopposed_message(challenger: str) -> str:
-    """For a challenger without a baseline."""
-    return f"{_capital(challenger)} wins: there is neither a default nor an incumbent to compare it with."
-
-
-def no_challenger_message(baseline: str) -> str:
-    """For a baseline without a challenger."""
-    return f"{_capital(baseline)} stays: there is no other schedule to compare it with."
-
-
 def decided_message(verdict: Verdict, compared: Comparison, challenger: str, baseline: str, tolerance: float) -> str:
     """For a challenger that was compared with the baseline.
 
@@ -221,25 +205,27 @@ def decided_message(verdict: Verdict, compared: Comparison, challenger: str, bas
         tolerance: how much slower the challenger may be on any device, as a share.
     """
     speed, turns = compared.estimate.speed_text(baseline), f"{compared.turns} turns"
-    stays = f"{_capital(baseline)} stays:"
+    stays = f"{baseline} stays:"
     lost = verdict.devices_lost
     does = "does" if len(lost) == 1 else "do"
     gone = f" {', '.join(lost)} did not finish and {does} not count." if lost else ""
     match verdict.reason:
         case VerdictReason.FASTER:
-            return f"{_capital(challenger)} is {speed}, in {turns} on {', '.join(compared.by_device)}.{gone}"
+            text = f"{challenger} is {speed}, in {turns} on {', '.join(compared.by_device)}."
         case VerdictReason.SLOWER_ON_A_DEVICE:
             slower = ", ".join(f"{d}: {compared.by_device[d].speed_text()}" for d in compared.slower_devices)
             limit = f"it may be more than {tolerance:.1%} slower on some device"
-            return f"{stays} {challenger} is {speed} over all devices, but {limit} ({slower}).{gone}"
+            text = f"{stays} {challenger} is {speed} over all devices, but {limit} ({slower})."
         case VerdictReason.NOT_FASTER:
-            return f"{stays} no schedule is faster; the best, {challenger}, is {speed}, in {turns}.{gone}"
+            text = f"{stays} no schedule is faster; the best, {challenger}, is {speed}, in {turns}."
         case VerdictReason.NOT_PROVEN:
             share = f"{CONFIDENCE * 100:.0f} % confidence"
-            return f"{stays} {turns} do not show with {share} that {challenger} is faster; it is {speed}.{gone}"
-    return f"Unconfirmed: --objective worst needs the times of every device.{gone}"
+            text = f"{stays} {turns} do not show with {share} that {challenger} is faster; it is {speed}."
+        case _:
+            text = "Unconfirmed: --objective worst needs the times of every device."
+    return sentence(text + gone)
 
 
-def _capital(text: str) -> str:
-    """Capitalise the labels 'the default' and 'the incumbent'; names stay as they are."""
+def sentence(text: str) -> str:
+    """Capitalise the labels 'the default' and 'the incumbent' at the start of a text; names stay as they are."""
     return text[:1].upper() + text[1:] if text.startswith("the ") else text

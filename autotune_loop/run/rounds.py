@@ -248,7 +248,7 @@ class Rounds:
             state.task.generator_name,
             self.prepared.spec.profile,
             self.store.database.failure_counts(),
-            state.last_failure(self.store),
+            self.store.database.last_failure(state.task_index),
         )
 
     def _publish_first(self, state: TaskState) -> None:
@@ -295,9 +295,7 @@ class Rounds:
             dispatcher=self.dispatcher,
             store=self.store,
             settings=measure_settings(self.prepared),
-            objective=self.prepared.options.play_off.objective,
-            most_turns=self.prepared.options.play_off.turns,
-            seed=self.prepared.options.search.seed,
+            options=self.prepared.options,
             deadline=self._reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
             listen=self.listen,
             stop=self.stop,

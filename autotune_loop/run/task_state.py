@@ -12,7 +12,6 @@ from pathlib import Path
 from autotune_loop.candidate import Measured
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.play_off.course import PlayOffResult
-from autotune_loop.play_off.incumbent import LABEL as INCUMBENT
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
 from autotune_loop.play_off.verdict import Verdict
@@ -142,29 +141,17 @@ class TaskState:
 
     def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
         """The default, the best others and the incumbent, as far as their objects exist; None if none does."""
-        found = [(KernelObject(t.symbol, store.object_path(t.symbol)), self._label(t)) for t in self._kept(count)]
+        labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in self._kept(count)}
         if self.incumbent is not None:
-            found.append((KernelObject(self.incumbent.symbol, store.object_path(self.incumbent.symbol)), INCUMBENT))
-        present = [(kernel, label) for kernel, label in found if kernel.object_path.is_file()]
-        if not present:
+            labels[self.incumbent.symbol] = "the incumbent"
+        kernels = [KernelObject(symbol, store.object_path(symbol)) for symbol in labels]
+        kernels = [kernel for kernel in kernels if kernel.object_path.is_file()]
+        labels = {kernel.name: labels[kernel.name] for kernel in kernels}
+        if not kernels:
             return None
-        symbols = {kernel.name for kernel, _ in present}
-        default = None if self.default is None or self.default.symbol not in symbols else self.default.symbol
-        incumbent = None if self.incumbent is None or self.incumbent.symbol not in symbols else self.incumbent.symbol
-        return PlayOffEntries(
-            kernels=[kernel for kernel, _ in present],
-            labels=[label for _, label in present],
-            baseline=incumbent or default,
-            also_timed=default,
-        )
-
-    @staticmethod
-    def _label(timed: Timed) -> str:
-        return "the default" if timed.is_default else timed.sample
-
-    def last_failure(self, store: RunStore) -> str:
-        """The message of the newest failure."""
-        return store.database.last_failure(self.task_index)
+        default = self.default.symbol if self.default is not None and self.default.symbol in labels else None
+        incumbent = self.incumbent.symbol if self.incumbent is not None and self.incumbent.symbol in labels else None
+        return PlayOffEntries(kernels, labels, baseline=incumbent or default, also_timed=default)
 
     def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:
         """Publish what the play-off says is to ship."""

@@ -95,7 +95,7 @@ def confirm_winner(
         tools=place.tools,
         workspace=place.workspace,
     )
-    result = decide_winner(plan, 0, objective=run.objective, budget_s=budget_s, progress=progress)
+    result = decide_winner(plan, objective=run.objective, budget_s=budget_s, progress=progress)
     won = len(choices) - 1
     if result.winner != won:
         raise _not_shipped(run, result)

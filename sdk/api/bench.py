@@ -85,7 +85,7 @@ def play_off(
     objective, seed, budget_s = asked.play_off.objective, asked.search.seed, asked.limits.budget_s
     with _opened_plan(generator, schedules, asked, progress, settings) as plan:
         check_weighted_devices(objective, [device.name for device in plan.devices])
-        return decide_winner(plan, 0, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
+        return decide_winner(plan, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from autotune_loop.play_off.course import Contender, PlayOffCourse, Turn
+from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import ProcessTime
 from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.specification.objective import Objective
@@ -23,7 +23,7 @@ def verdict(stays_s: float, challenges_s: float) -> Verdict:
     def time_turn(order: Sequence[str]) -> Turn:
         return Turn({"local": {name: ProcessTime(*[times_s[name] * next(noise)] * 2) for name in order}})
 
-    contenders = [Contender(name, name) for name in times_s]
+    contenders = {name: name for name in times_s}
     return PlayOffCourse(contenders, "stays", Objective(), 0, time_turn, lambda: math.inf, ["local"]).run().verdict
 
 

@@ -11,7 +11,6 @@ import pytest
 from autotune_loop.play_off.course import (
     CHOOSING_TURNS,
     FEWEST_CHOOSING_TURNS,
-    Contender,
     PlayOffCourse,
     PlayOffResult,
     Turn,
@@ -63,7 +62,7 @@ def held(
     time_left_s: Callable[[], float] = lambda: math.inf,
     also_timed: str | None = None,
 ) -> PlayOffResult:
-    contenders = [Contender(name, f"the {name}" if name in ("default", "incumbent") else name) for name in names]
+    contenders = {name: f"the {name}" if name in ("default", "incumbent") else name for name in names}
     course = PlayOffCourse(
         contenders, baseline, objective or Objective(), 7, bench, time_left_s, bench.devices, also_timed=also_timed
     )
@@ -159,7 +158,7 @@ def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch
         now_s += len(order)
         return bench(order)
 
-    names = [Contender(name, name) for name in ("default", "a", "b")]
+    names = {name: name for name in ("default", "a", "b")}
     end_s = 3 * FEWEST_CHOOSING_TURNS + 2 * LOOKS[0] + 1
     course = PlayOffCourse(names, "default", Objective(), 7, time_turn, lambda: end_s - now_s, ["pi"])
     assert course.run().verdict.winner == "a" and len(bench.orders) == FEWEST_CHOOSING_TURNS + LOOKS[0]
