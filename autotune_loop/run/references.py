@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.candidate import SearchedSchedule
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
@@ -22,7 +22,7 @@ from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import output_tolerance
 from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.play_off.incumbent import Incumbent, IncumbentBuild, keep_incumbent, submit_incumbent
+from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from autotune_loop.run.task_state import TaskState, Timed
 from autotune_loop.search.board_references import built_kernels, submit_board_references
 from autotune_loop.search.hvx_floats import check_hvx_floats
@@ -39,8 +39,6 @@ from targets.process.stop_signal import StopSignal
 
 _REFERENCE = "reference"
 _RIVAL = "rival"
-
-Built = BuiltReference | GeneratorFailure | None
 
 
 def prepare_references(
@@ -62,68 +60,20 @@ def prepare_references(
         _Preparation(executor, dispatcher, store, context, settings, index, listen, stop)
         for index in range(len(context.tasks))
     ]
-    probes = [_submit_probe(executor, store, context, index) for index in range(len(context.tasks))]
-    references = [preparation.submit(_REFERENCE) for preparation in preparations]
-    # The schedules after the plain loops, if those are the reference.
-    rivals = [p.submit(_RIVAL, skip=1) if context.profile.has_doubtful_vectors else None for p in preparations]
-    others = [submit_board_references(executor, store, context, index) for index in range(len(context.tasks))]
-    submitted = [
-        None if task.incumbent is None else submit_incumbent(executor, store, context, index, task.incumbent)
-        for index, task in enumerate(context.tasks)
-    ]
-    incumbents = [_incumbent(store, context, index, built, stop) for index, built in enumerate(submitted)]
+    incumbents = [preparation.incumbent() for preparation in preparations]
     states = []
-    for index, (probe, reference) in enumerate(zip(probes, references, strict=True)):
-        features = _probe_features(probe.result(), context, stop)
-        built = reference.result()
-        if features is None or stop.is_set():
+    for preparation, incumbent in zip(preparations, incumbents, strict=True):
+        state = preparation.state()
+        if state is None or stop.is_set():
             return []
-        if uses_float(features):
-            check_hvx_floats(executor, store, context, index)
-        kernels = built_kernels(others[index])
-        state, is_plain = preparations[index].state(features, built, kernels)
-        rival = rivals[index]
-        if is_plain and rival is not None:
-            preparations[index].add_rival(state, rival.result())
-        state.incumbent = incumbents[index]
+        state.incumbent = incumbent
         states.append(state)
-    return [] if stop.is_set() else states
+    return states
 
 
-def _incumbent(
-    store: RunStore, context: RunContext, index: int, built: IncumbentBuild | None, stop: StopSignal
-) -> Incumbent | None:
-    header = context.tasks[index].incumbent
-    if header is None or built is None:
-        return None
-    result = built.result()
-    return None if stop.is_set() else keep_incumbent(store, index, header, result)
-
-
-def _submit_probe(
-    executor: Executor, store: RunStore, context: RunContext, index: int
-) -> Future[SearchedSchedule | SearchFailure]:
-    """Start a cheap search: it fails if every search would, and gives the pipeline's features."""
-    point = greedy_point(0, store.updated_weights)
-    folder = context.workspace.work_folder / "probe" / str(index)
-    return executor.submit(Search(folder, index, point))
-
-
-def _probe_features(
-    result: SearchedSchedule | SearchFailure, context: RunContext, stop: StopSignal
-) -> Featurization | None:
-    if isinstance(result, SearchedSchedule):
-        features = read_featurization(result.featurization_path, context.network)
-        shutil.rmtree(result.folder, ignore_errors=True)
-        return features
-    if stop.is_set():
-        return None
-    raise GeneratorError(result.failure.message)
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Preparation:
-    """Prepares the reference of one argument set."""
+    """Prepares the reference of one argument set; the builds start at once."""
 
     executor: Executor
     dispatcher: Dispatcher
@@ -134,38 +84,79 @@ class _Preparation:
     listen: Listener
     stop: StopSignal
 
-    def submit(self, kind: str, skip: int = 0) -> Future[Built]:
+    def __post_init__(self) -> None:
+        self._task = self.context.tasks[self.index]
+        # A cheap search: it fails if every search would, and gives the pipeline's features.
+        folder = self.context.workspace.work_folder / "probe" / str(self.index)
+        self._probe = self.executor.submit(Search(folder, self.index, greedy_point(0, self.store.updated_weights)))
+        self._reference = self._submit(_REFERENCE)
+        # The schedules after the plain loops, if those are the reference.
+        self._rival = self._submit(_RIVAL, skip=1) if self.context.profile.has_doubtful_vectors else None
+        self._others = submit_board_references(self.executor, self.store, self.context, self.index)
+        header, here = self._task.incumbent, (self.executor, self.store, self.context, self.index)
+        self._incumbent = None if header is None else submit_incumbent(*here, header)
+
+    def _submit(self, kind: str, skip: int = 0) -> Future[BuiltReference | GeneratorFailure | None]:
         """Start to build the first usable reference schedule after the first `skip`."""
-        symbol = f"{self.context.tasks[self.index].function_name}_{kind}_a{self.index}"
+        symbol = f"{self._task.function_name}_{kind}_a{self.index}"
         return self.executor.submit(BuildReference(self.store.objects / symbol, self.index, symbol, skip))
 
-    def state(self, features: Featurization, built: Built, others: Sequence[KernelObject]) -> tuple[TaskState, bool]:
-        """Return the state, with the first reference that builds and runs, and whether that is plain loops.
+    def incumbent(self) -> Incumbent | None:
+        """The header in use, built; None without one, or if the run is stopped."""
+        if self._task.incumbent is None or self._incumbent is None:
+            return None
+        built = self._incumbent.result()
+        return None if self.stop.is_set() else keep_incumbent(self.store, self.index, self._task.incumbent, built)
+
+    def state(self) -> TaskState | None:
+        """The state with the first reference that builds and runs, and its rival; None if the run is stopped."""
+        features = self._features()
+        built = self._reference.result()
+        if features is None or self.stop.is_set():
+            return None
+        if uses_float(features):
+            check_hvx_floats(self.executor, self.store, self.context, self.index)
+        reference = TaskReference(None, output_tolerance(features), pipeline_id(features, self._task.parameters))
+        state = TaskState(self.index, self._task, reference, autoscheduler=self.context.network.value)
+        if self._add_reference(state, built) and self._rival is not None:
+            self._add_rival(state, self._rival.result())
+        return state
+
+    def _features(self) -> Featurization | None:
+        result = self._probe.result()
+        if isinstance(result, SearchedSchedule):
+            features = read_featurization(result.featurization_path, self.context.network)
+            shutil.rmtree(result.folder, ignore_errors=True)
+            return features
+        if self.stop.is_set():
+            return None
+        raise GeneratorError(result.failure.message)
+
+    def _add_reference(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> bool:
+        """Run the first reference that builds and runs; whether that is plain loops.
 
         The reference can win if its header compiles, so that what ships is never slower.
         """
-        task = self.context.tasks[self.index]
-        reference = TaskReference(None, output_tolerance(features), pipeline_id(features, task.parameters))
-        state = TaskState(self.index, task, reference, autoscheduler=self.context.network.value)
+        others = built_kernels(self._others)
         trouble = ""
         while isinstance(built, BuiltReference):
             run = self._reference_run(built, others)
             timing = self.dispatcher.prepare(run, self.index, self.settings, self.stop.is_set)
-            if timing is None or isinstance(timing.result, Measurement):
-                state.reference = replace(reference, run=run)
+            result = None if timing is None else timing.result
+            if not isinstance(result, MeasureFailure):
+                state.reference = replace(state.reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
                     self._warn_of_vectors(built, trouble)
-                if timing is not None and isinstance(timing.result, Measurement) and built.ships:
-                    self._let_compete(_REFERENCE, state, built, timing.result)
-                return state, built.is_plain
-            result = timing.result
+                if result is not None and built.ships:
+                    self._let_compete(_REFERENCE, state, built, result)
+                return built.is_plain
             _check_reference_failure(result, self.stop)
             trouble += f" {built.autoscheduler}'s schedule failed: {result.message}"
-            built = self.submit(_REFERENCE, built.position + 1).result()
+            built = self._submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.message}"
         self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
-        return state, False
+        return False
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (
@@ -174,7 +165,7 @@ class _Preparation:
         )
         self.listen(Notice(text, warning=True))
 
-    def add_rival(self, state: TaskState, built: Built) -> None:
+    def _add_rival(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> None:
         """Time the first schedule that is the reference elsewhere and whose output is the reference's."""
         while isinstance(built, BuiltReference) and not self.stop.is_set():
             result = self._checked(built.kernel, state.reference)
@@ -184,7 +175,7 @@ class _Preparation:
                 return
             if result is not None:
                 self.listen(Notice(f"{built.autoscheduler}'s schedule is left out: {result.message}"))
-            built = self.submit(_RIVAL, built.position + 1).result()
+            built = self._submit(_RIVAL, built.position + 1).result()
 
     def _checked(self, kernel: KernelObject, reference: TaskReference) -> Measurement | MeasureFailure | None:
         """Check and time a kernel; None if the run is stopped first."""

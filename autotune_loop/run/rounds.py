@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.cost_model.learner import Learner
@@ -60,49 +62,50 @@ class Rounds:
     stop: StopSignal
     _builder_stop: StopSignal = field(default_factory=StopSignal)
     _states: list[TaskState] = field(default_factory=list)
-    _finished: threading.Event = field(default_factory=threading.Event)
     _batches_done: int = 0
     _newest_round: int = 0
-    _reserve: PlayOffReserve = field(init=False)
 
     def __post_init__(self) -> None:
         self._reserve = PlayOffReserve(self.prepared.clock)
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
-        threading.Thread(target=self._watch_stop, daemon=True, name="stop-watch").start()
-        try:
-            return self._run(started_s)
-        finally:
-            self._finished.set()
+        with self._interrupted_when_stopped():
+            try:
+                outcome = self._rounds()
+            except KeyboardInterrupt:
+                self.stop.set()
+            if self.stop.is_set():
+                outcome = Outcome.INTERRUPTED
+            try:
+                tuned = [self._decide(state) for state in self._states]
+            except KeyboardInterrupt:
+                self.stop.set()
+                outcome = Outcome.INTERRUPTED
+                tuned = [self._decide(state) for state in self._states]
+            try:
+                self._learn()  # last: the winner matters more than the weights for the next run
+            except KeyboardInterrupt:
+                outcome = Outcome.INTERRUPTED
+            return self._result(outcome, tuple(tuned), time.monotonic() - started_s)
 
-    def _watch_stop(self) -> None:
+    @contextlib.contextmanager
+    def _interrupted_when_stopped(self) -> Iterator[None]:
         """Once the run is stopped, kill running tasks, and tasks that still start, until it has ended."""
-        while not self._finished.is_set():
-            if self.stop.wait(_POLL_S):
-                self._builder_stop.set()
-                self.executor.interrupt()
-                self._finished.wait(_POLL_S)
+        finished = threading.Event()
 
-    def _run(self, started_s: float) -> TuneResult:
+        def watch() -> None:
+            while not finished.is_set():
+                if self.stop.wait(_POLL_S):
+                    self._builder_stop.set()
+                    self.executor.interrupt()
+                    finished.wait(_POLL_S)
+
+        threading.Thread(target=watch, daemon=True, name="stop-watch").start()
         try:
-            outcome = self._rounds()
-        except KeyboardInterrupt:
-            self.stop.set()
-            outcome = Outcome.INTERRUPTED
-        if self.stop.is_set():
-            outcome = Outcome.INTERRUPTED
-        try:
-            tuned = tuple(self._decide(state) for state in self._states)
-        except KeyboardInterrupt:
-            self.stop.set()
-            outcome = Outcome.INTERRUPTED
-            tuned = tuple(self._decide(state) for state in self._states)
-        try:
-            self._learn()  # last: the winner matters more than the weights for the next run
-        except KeyboardInterrupt:
-            outcome = Outcome.INTERRUPTED
-        return self._result(outcome, tuned, time.monotonic() - started_s)
+            yield
+        finally:
+            finished.set()
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.prepared)
@@ -116,7 +119,10 @@ class Rounds:
         for state in self._states:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
-            self._publish_first(state)
+            if self.prepared.resume:
+                state.publish_best(self.store, self.prepared.clock.value)
+            elif state.timed:
+                self._publish_best(state)
         measurer = BatchMeasurer(self.dispatcher, self.store, settings, self.listen, self._measured_enough)
         builder = BatchBuilder(
             self.executor,
@@ -129,37 +135,30 @@ class Rounds:
             self._builder_stop,
         )
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
-            upcoming: ThreadFuture[BuiltBatch] | None = None
-
-            def start_next() -> ThreadFuture[BuiltBatch] | None:
-                nonlocal upcoming
-                upcoming = self._start_build(builder, producer)
-                return upcoming
-
-            try:
-                outcome = self._pipeline(start_next, measurer)
-            finally:
-                if upcoming is not None:
-                    self._abandon(upcoming)
+            outcome = self._pipeline(builder, producer, measurer)
         hopeless = next((state for state in self._states if state.failures), None)
         if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
             raise self._nothing_timed(hopeless)
         return outcome
 
-    def _pipeline(self, start_next: Callable[[], ThreadFuture[BuiltBatch] | None], measurer: BatchMeasurer) -> Outcome:
+    def _pipeline(self, builder: BatchBuilder, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
-        upcoming = start_next()
-        while upcoming is not None:
-            batch = self._await(upcoming)
-            if batch is None:
-                return Outcome.BUDGET_SPENT
-            self._states[batch.task_index].history.is_exhausted |= batch.exhausted
-            upcoming = start_next()
-            self._measure(batch, measurer)
-            if self.stop.is_set():
-                return Outcome.INTERRUPTED
-            if self.dispatcher.is_lost:
-                return Outcome.DEVICES_LOST
+        upcoming = self._start_build(builder, producer)
+        try:
+            while upcoming is not None:
+                batch = self._await(upcoming)
+                if batch is None:
+                    return Outcome.BUDGET_SPENT
+                self._states[batch.task_index].history.is_exhausted |= batch.exhausted
+                upcoming = self._start_build(builder, producer)
+                self._measure(batch, measurer)
+                if self.stop.is_set():
+                    return Outcome.INTERRUPTED
+                if self.dispatcher.is_lost:
+                    return Outcome.DEVICES_LOST
+        finally:
+            if upcoming is not None:
+                self._abandon(upcoming)
         if all(state.history.is_exhausted for state in self._states):
             self.listen(Notice("The search finds no more new schedules."))
             return Outcome.EXHAUSTED
@@ -224,11 +223,7 @@ class Rounds:
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
-
-        def on_measured(measured: Measured, measurement: Measurement, held_s: float) -> None:
-            self._measured(state, measured, measurement, held_s)
-
-        measured, failed = measurer.measure(batch, state.reference, on_measured)
+        measured, failed = measurer.measure(batch, state.reference, partial(self._measured, state))
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
         state.add_batch(stages_s)
@@ -251,43 +246,27 @@ class Rounds:
             self.store.database.last_failure(state.task_index),
         )
 
-    def _publish_first(self, state: TaskState) -> None:
-        """Publish the best before the first batch: the reference's schedule, or the best of a resumed run."""
-        clock = self.prepared.clock.value
+    def _publish_best(self, state: TaskState) -> None:
+        clock, best = self.prepared.clock.value, state.timed[0]
         state.publish_best(self.store, clock)
-        if state.timed and not self.prepared.resume:
-            best = state.timed[0]
-            self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
+        self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
     def _measured(self, state: TaskState, measured: Measured, measurement: Measurement, held_s: float) -> None:
         self._reserve.add_timing(measurement, held_s)
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
-        if not state.add(measured):
-            return
-        state.publish_best(self.store, measured.clock)
-        self.listen(
-            BestImproved(
-                state.task_index, measured.candidate.sample, measured.median_ms, state.default_ms, measured.clock
-            )
-        )
+        if state.add(measured):
+            self._publish_best(state)
 
     def _reserve_s(self) -> float:
         """The time that the play-offs need."""
         with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         return self._reserve.needed_s(len(self._states), with_incumbent)
 
-    def _budget_s(self) -> float | None:
-        """Each task's share."""
-        return (
-            None
-            if self.prepared.options.limits.budget_s is None
-            else self.prepared.options.limits.budget_s / len(self._states)
-        )
-
     def _decide(self, state: TaskState) -> TunedSchedule:
         """Hold the play-off of a task and publish the winner."""
         entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
-        clock = self.prepared.clock.value
+        clock, budget_s = self.prepared.clock.value, self.prepared.options.limits.budget_s
+        task_s = None if budget_s is None else budget_s / len(self._states)
         if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
@@ -296,7 +275,7 @@ class Rounds:
             store=self.store,
             settings=measure_settings(self.prepared),
             options=self.prepared.options,
-            deadline=self._reserve.deadline(self.deadline, self._budget_s(), state.incumbent is not None),
+            deadline=self._reserve.deadline(self.deadline, task_s, state.incumbent is not None),
             listen=self.listen,
             stop=self.stop,
         )
