@@ -39,27 +39,22 @@ class TaskReference:
     pipeline_id: int
 
 
+@dataclass
 class BatchMeasurer:
     """Gives batches to the dispatcher and records the results.
 
-    Args:
+    Attributes:
         enough: called before each measurement with the number of the batch's results; True ends the batch early.
     """
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        store: RunStore,
-        settings: MeasureSettings,
-        listen: Listener,
-        enough: Callable[[int], bool],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._store = store
-        self._settings = settings
-        self._listen = listen
-        self._enough = enough
-        self._failures = FailureLog(store.database, listen)
+    dispatcher: Dispatcher
+    store: RunStore
+    settings: MeasureSettings
+    listen: Listener
+    enough: Callable[[int], bool]
+
+    def __post_init__(self) -> None:
+        self._failures = FailureLog(self.store.database, self.listen)
         self._best_s: dict[int, float] = {}
 
     def measure(self, batch: BuiltBatch, reference: TaskReference, on_measured: OnMeasured) -> tuple[int, int]:
@@ -83,24 +78,24 @@ class BatchMeasurer:
             else:
                 counts["failed"] += int(result.reason.value != NOT_DONE)
                 self._failures.candidate_failed(candidate, "measure", result.reason.value, result.message, result.log)
-                shutil.rmtree(self._store.objects / candidate.symbol, ignore_errors=True)
+                shutil.rmtree(self.store.objects / candidate.symbol, ignore_errors=True)
 
         executable, task_index = batch.executable, batch.task_index
         jobs = [MeasureJob(executable, symbol, task_index, reference.run, reference.tolerance) for symbol in by_symbol]
-        self._dispatcher.sense("before")
-        self._dispatcher.run(jobs, self._settings_now, finish, lambda: self._enough(counts["measured"]))
-        self._dispatcher.sense("after")
-        self._dispatcher.forget(executable)
+        self.dispatcher.sense("before")
+        self.dispatcher.run(jobs, self._settings_now, finish, lambda: self.enough(counts["measured"]))
+        self.dispatcher.sense("after")
+        self.dispatcher.forget(executable)
         executable.path.unlink(missing_ok=True)
         return counts["measured"], counts["failed"]
 
     def _settings_now(self, job: MeasureJob) -> MeasureSettings:
         best_s = self._best_s.get(job.task_index)
-        return self._settings if best_s is None else replace(self._settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
+        return self.settings if best_s is None else replace(self.settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
 
     def _keep(self, measured: Measured, measurement: Measurement, held_s: float, reference: TaskReference) -> None:
-        self._store.database.add_measurement(measurement, "sample", held_s)
-        self._store.write_sample(self._store.training_sample(measured, reference.pipeline_id))
+        self.store.database.add_measurement(measurement, "sample", held_s)
+        self.store.write_sample(self.store.training_sample(measured, reference.pipeline_id))
         task_index = measured.candidate.task_index
         self._best_s[task_index] = min(measurement.median_s, self._best_s.get(task_index, math.inf))
 
@@ -118,4 +113,4 @@ class BatchMeasurer:
             done=done,
             wanted=wanted,
         )
-        self._listen(event)
+        self.listen(event)

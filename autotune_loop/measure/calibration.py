@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
 from autotune_loop.execute.device_session import Timing
@@ -22,7 +21,6 @@ class Calibration:
 
     def __init__(self, database: RunDatabase) -> None:
         self._database = database
-        self._lock = threading.Lock()
         self._factors: dict[tuple[int, str, str], BoardFactor] = {}
         self._scale: dict[int, dict[str, ReferenceTime]] = {}
         self._first: dict[int, str] = {}
@@ -38,8 +36,7 @@ class Calibration:
         """
         if not (timing.references and timing.epoch):
             return 1.0
-        with self._lock:
-            found = self._factor(task_index, timing.epoch, timing.references)
+        found = self._factor(task_index, timing.epoch, (timing.reference, *timing.others))
         if found.fits:
             return found.factor
         raise DeviceTrouble(

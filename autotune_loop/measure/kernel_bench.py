@@ -96,22 +96,17 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
             yield bench
 
 
+@dataclass
 class KernelBench:
     """Times a plan's kernels; used by one thread."""
 
-    def __init__(
-        self,
-        plan: BenchPlan,
-        built: BuiltKernels,
-        open_transport: Callable[[Device], Transport],
-        turns: CoreTurns | None,
-        progress: Progress,
-    ) -> None:
-        self.built = built
-        self._plan = plan
-        self._open_transport = open_transport
-        self._turns = turns
-        self._progress = progress
+    plan: BenchPlan
+    built: BuiltKernels
+    open_transport: Callable[[Device], Transport]
+    turns: CoreTurns | None
+    progress: Progress
+
+    def __post_init__(self) -> None:
         self._device_sessions: dict[str, DeviceSession] = {}
         self._references: dict[str, ReferenceRun | None] = {}
 
@@ -122,10 +117,10 @@ class KernelBench:
             DeviceError: the device cannot be used.
             UsageError: the kernels have no such arguments.
         """
-        with self._turns.measuring() if self._turns else contextlib.nullcontext():
+        with self.turns.measuring() if self.turns else contextlib.nullcontext():
             device_session = self._device_session(device)
             reference = self._references[device.name]
-            built, settings = self.built, self._plan.settings
+            built, settings = self.built, self.plan.settings
             for _ in range(_TRIES):
                 timing = device_session.measure(
                     built.executable, symbol, settings, reference, built.tolerance, StopSignal()
@@ -137,9 +132,9 @@ class KernelBench:
 
     def _device_session(self, device: Device) -> DeviceSession:
         if device.name not in self._device_sessions:
-            device_session = DeviceSession(device, lambda: self._open_transport(device), self._plan.inputs)
+            device_session = DeviceSession(device, lambda: self.open_transport(device), self.plan.inputs)
             self._device_sessions[device.name] = device_session
-            self._progress(f"opening {device.name}")
+            self.progress(f"opening {device.name}")
             device_session.open()
             self._references[device.name] = self._reference_run(device_session)
         return self._device_sessions[device.name]
@@ -148,10 +143,10 @@ class KernelBench:
         """Put the reference's outputs on the device; None if there are none."""
         if self.built.reference is None:
             return None
-        self._progress(f"running the reference on {device_session.device.name}")
+        self.progress(f"running the reference on {device_session.device.name}")
         executable = self.built.executable
         run = ReferenceRun(executable, executable.kernels[-1], _REFERENCE_FILE, _REFERENCE_LIMIT_S)
-        failure = device_session.reference(run, self._plan.settings, StopSignal())
+        failure = device_session.reference(run, self.plan.settings, StopSignal())
         if isinstance(failure, MeasureFailure):
             if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
                 raise UsageError(

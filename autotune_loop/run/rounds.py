@@ -128,7 +128,6 @@ class Rounds:
             self.executor,
             self.store,
             self.context,
-            self.prepared.options.search,
             self.learner.predict,
             self.deadline,
             self.listen,

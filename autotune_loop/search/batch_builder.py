@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import (
@@ -27,7 +28,6 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
-from autotune_loop.specification.options import SearchOptions
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import FailureLog
@@ -45,30 +45,22 @@ _BUILD_SHARE = 0.4
 Predict = Callable[[Sequence[Path]], list[float | None]]
 
 
+@dataclass
 class BatchBuilder:
     """Builds one batch at a time: called in one thread, it submits the work to the executor."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        store: RunStore,
-        context: RunContext,
-        sampling: SearchOptions,
-        predict: Predict,
-        deadline: Deadline,
-        listen: Listener,
-        stop: StopSignal,
-    ) -> None:
-        self._executor = executor
-        self._store = store
-        self._context = context
-        self._sampling = sampling
-        self._predict = predict
-        self._deadline = deadline
-        self._listen = listen
-        self._stop = stop
-        self._failures = FailureLog(store.database, listen)
-        self._pool_search = PoolSearch(executor, context, sampling.seed, self._failures, listen, stop)
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    predict: Predict
+    deadline: Deadline
+    listen: Listener
+    stop: StopSignal
+
+    def __post_init__(self) -> None:
+        self._sampling = self.context.spec.options.search
+        self._failures = FailureLog(self.store.database, self.listen)
+        self._pool_search = PoolSearch(self.executor, self.context, self._failures, self.listen, self.stop)
 
     def build(
         self, round_index: int, task_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
@@ -84,21 +76,21 @@ class BatchBuilder:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
         work = BatchInProgress(round_index, task_index)
-        text = " ".join(f"{key}={value}" for key, value in self._context.tasks[task_index].parameters.items())
-        used = self._store.start_batch(round_index, task_index, read_weights(weights_path), text)
+        text = " ".join(f"{key}={value}" for key, value in self.context.tasks[task_index].parameters.items())
+        used = self.store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
-        guide = self._store.default_weights if round_index == 0 else used
+        guide = self.store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         count = self._sampling.batch_size - int(full_search)
         pool_size = max(count, round(count * self._sampling.pool_factor))
         with _timed(work, "search"):
-            known = self._store.database.known_schedules(task_index)
-            search_until = self._deadline.share(_SEARCH_SHARE / waiting)
+            known = self.store.database.known_schedules(task_index)
+            search_until = self.deadline.share(_SEARCH_SHARE / waiting)
             pool = self._pool_search.search(work, used, pool_size, known, search_until)
         with _timed(work, "choose"):
             chosen = self._choose(work, pool, count)
         with _timed(work, "generate code"):
-            built = self._build_all(work, chosen, self._deadline.share(_BUILD_SHARE / waiting))
+            built = self._build_all(work, chosen, self.deadline.share(_BUILD_SHARE / waiting))
             first = self._await_full(work, full, guide) if full is not None else []
         with _timed(work, "link"):
             executable = self._link(work, first + built)
@@ -108,28 +100,28 @@ class BatchBuilder:
             task_index=task_index,
             candidates=tuple(one.candidate for one in first + built) if executable else (),
             executable=executable,
-            exhausted=not chosen and not first and not self._stop.is_set(),
+            exhausted=not chosen and not first and not self.stop.is_set(),
             failed=work.failed,
             full_search_s=first[0].candidate.search_s if was_full else None,
             stages_s=work.stages_s,
         )
 
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
-        name = self._context.tasks[work.task_index].function_name
+        name = self.context.tasks[work.task_index].function_name
         return f"{name}_r{work.round_index}_a{work.task_index}_s{sample_index}"
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
-        folder = self._context.workspace.work_folder / "search" / label
+        folder = self.context.workspace.work_folder / "search" / label
         symbol = self._symbol(work, 0)
-        return self._executor.submit(Search(folder, work.task_index, point, symbol))
+        return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
-        if not pool or self._stop.is_set():
+        if not pool or self.stop.is_set():
             return []
-        network = self._context.network
+        network = self.context.network
         features = [read_featurization(s.featurization_path, network).schedule_features for s in pool]
-        predicted_ms = self._predict([s.featurization_path for s in pool])
+        predicted_ms = self.predict([s.featurization_path for s in pool])
         sampling = self._sampling
         seed = sampling.seed + work.round_index
         indices = choose_batch(features, predicted_ms, count, sampling.random_share, sampling.diversity, seed)
@@ -144,45 +136,42 @@ class BatchBuilder:
     def _keep(
         self, work: BatchInProgress, searched: SearchedSchedule, sample_index: int, predicted_ms: float | None
     ) -> Candidate:
-        place = (work.round_index, work.task_index, sample_index)
-        return self._store.keep(searched, *place, self._symbol(work, sample_index), predicted_ms)
+        return self.store.keep(searched, *work.place, sample_index, self._symbol(work, sample_index), predicted_ms)
 
-    def _submit_build(self, candidate: Candidate, work: BatchInProgress) -> Future[BuiltObject | GeneratorFailure]:
-        folder = self._store.objects / candidate.symbol
-        same = (candidate.point, candidate.symbol, candidate.schedule_sha256)
-        return self._executor.submit(BuildObject(folder, work.task_index, *same))
+    def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+        folder = self.store.objects / candidate.symbol
+        same = (candidate.task_index, candidate.point, candidate.symbol, candidate.schedule_sha256)
+        return self.executor.submit(BuildObject(folder, *same))
 
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
     ) -> list[Built]:
         """The full beam search's candidate; if it fails in the first round, a greedy one instead."""
         result = full.result()
-        if isinstance(result, SearchFailure) and not self._stop.is_set():
+        if isinstance(result, SearchFailure) and work.round_index == 0 and not self.stop.is_set():
             self._full_failed(work, result)
-            if work.round_index > 0:
-                return []
             text = f"The full beam search failed, so a greedy search replaces it: {result.failure.message}"
-            self._listen(Notice(text, warning=True))
+            self.listen(Notice(text, warning=True))
             result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
-            if isinstance(result, SearchFailure) and not self._stop.is_set():
-                self._full_failed(work, result)
         if isinstance(result, SearchFailure):
+            if not self.stop.is_set():
+                self._full_failed(work, result)
             return []
-        known = self._store.database.known_schedules(work.task_index)
+        known = self.store.database.known_schedules(work.task_index)
         if work.round_index > 0 and result.schedule_sha256 in known:
             shutil.rmtree(result.folder, ignore_errors=True)
             return []
-        predicted_ms = self._predict([result.featurization_path])[0]
+        predicted_ms = self.predict([result.featurization_path])[0]
         candidate = self._keep(work, result, 0, predicted_ms)
         assert result.built is not None
-        built = self._store.keep_build(candidate, result.built)
+        built = self.store.keep_build(candidate, result.built)
         shutil.rmtree(result.folder, ignore_errors=True)
         return [built]
 
     def _full_failed(self, work: BatchInProgress, result: SearchFailure) -> None:
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
-        self._failures.search_failed(work.round_index, work.task_index, result)
+        self._failures.search_failed(*work.place, result)
 
     def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[Built]:
         """Build candidates, in order; a few are enough after `until`, and one after the run's deadline."""
@@ -190,10 +179,10 @@ class BatchBuilder:
         waiting = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
         while True:
-            few = MIN_SCHEDULES if not self._deadline.within(0.0) else 1
-            enough = self._stop.is_set() or (len(built) >= few and until.within(0.0))
-            while waiting and len(under_way) < 2 * self._executor.build_slots and not enough:
-                under_way.append((waiting[0], self._submit_build(waiting.popleft(), work)))
+            few = MIN_SCHEDULES if not self.deadline.within(0.0) else 1
+            enough = self.stop.is_set() or (len(built) >= few and until.within(0.0))
+            while waiting and len(under_way) < 2 * self.executor.build_slots and not enough:
+                under_way.append((waiting[0], self._submit_build(waiting.popleft())))
             if not under_way:
                 return built
             candidate, future = under_way.popleft()
@@ -203,17 +192,16 @@ class BatchBuilder:
                 reason = result.reason.value
                 self._failures.candidate_failed(candidate, "build", reason, result.message, result.log)
             else:
-                built.append(self._store.keep_build(candidate, result))
-            place = (work.round_index, work.task_index)
-            self._listen(BuildProgress(*place, len(built), work.failed, len(chosen)))
+                built.append(self.store.keep_build(candidate, result))
+            self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
 
     def _link(self, work: BatchInProgress, built: list[Built]) -> Executable | None:
-        if not built or self._stop.is_set():
+        if not built or self.stop.is_set():
             return None
         name = f"batch_{work.round_index}_{work.task_index}"
         kernels = tuple(one.kernel for one in built)
-        folder = self._context.workspace.work_folder / "executables"
-        result = self._executor.submit(Link(folder, name, kernels)).result()
+        folder = self.context.workspace.work_folder / "executables"
+        result = self.executor.submit(Link(folder, name, kernels)).result()
         if isinstance(result, SdkError):
             raise result
         return result

@@ -36,29 +36,21 @@ class BatchInProgress:
     failed: int = 0
     stages_s: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The round and the task."""
+        return self.round_index, self.task_index
 
+
+@dataclass
 class PoolSearch:
-    """Samples the pool that a batch is chosen from.
+    """Samples the pool that a batch is chosen from."""
 
-    Args:
-        seed: of the run.
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        context: RunContext,
-        seed: int,
-        failures: FailureLog,
-        listen: Listener,
-        stop: StopSignal,
-    ) -> None:
-        self._executor = executor
-        self._context = context
-        self._seed = seed
-        self._failures = failures
-        self._listen = listen
-        self._stop = stop
+    executor: Executor
+    context: RunContext
+    failures: FailureLog
+    listen: Listener
+    stop: StopSignal
 
     def search(
         self, work: BatchInProgress, weights: Path, size: int, known: set[str], until: Deadline
@@ -76,7 +68,7 @@ class PoolSearch:
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
         message = ""
-        points = random_points(self._seed, work.round_index, work.task_index, weights)
+        points = random_points(self.context.spec.options.search.seed, *work.place, weights)
 
         def enough() -> bool:
             return len(pool) >= size or (len(pool) >= MIN_SCHEDULES and until.within(0.0))
@@ -91,9 +83,8 @@ class PoolSearch:
             else:
                 known.add(result.schedule_sha256)
                 pool.append(result)
-            place = (work.round_index, work.task_index)
-            self._listen(SearchProgress(*place, len(pool), size, duplicates, failed))
-        if not pool and failed and not duplicates and not self._stop.is_set():
+            self.listen(SearchProgress(*work.place, len(pool), size, duplicates, failed))
+        if not pool and failed and not duplicates and not self.stop.is_set():
             raise GeneratorError(f"All {failed} searches failed. The first failure: {message}")
         return pool
 
@@ -105,19 +96,17 @@ class PoolSearch:
         submitted = 0
         while True:
             while (
-                len(under_way) < 2 * self._executor.build_slots
+                len(under_way) < 2 * self.executor.build_slots
                 and submitted < at_most
-                and not (enough() or self._stop.is_set())
+                and not (enough() or self.stop.is_set())
             ):
-                folder = self._folder(work, str(submitted))
-                under_way.append(self._executor.submit(Search(folder, work.task_index, next(points))))
+                label = f"{work.round_index}_{work.task_index}_{submitted}"
+                folder = self.context.workspace.work_folder / "search" / label
+                under_way.append(self.executor.submit(Search(folder, work.task_index, next(points))))
                 submitted += 1
             if not under_way:
                 return
             yield under_way.popleft().result()
-
-    def _folder(self, work: BatchInProgress, label: str) -> Path:
-        return self._context.workspace.work_folder / "search" / f"{work.round_index}_{work.task_index}_{label}"
 
     def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
         """Record a failure; return how many to count: none for a search that was stopped."""
@@ -125,5 +114,5 @@ class PoolSearch:
             return 0
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
-        self._failures.search_failed(work.round_index, work.task_index, result)
+        self.failures.search_failed(*work.place, result)
         return 1
