@@ -36,7 +36,7 @@ class Calibration:
         """
         if not (timing.references and timing.epoch):
             return 1.0
-        found = self._factor(task_index, timing.epoch, (timing.reference, *timing.others))
+        found = self._factor(task_index, timing.epoch, timing.references)
         if found.fits:
             return found.factor
         raise DeviceTrouble(

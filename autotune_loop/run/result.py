@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from autotune_loop.play_off.verdict import Verdict
+from targets.values.records import plain
 
 
 class Outcome(Enum):
@@ -40,6 +41,7 @@ class TunedSchedule:
 
     Attributes:
         parameters: the generator's.
+        generator: its registered name.
         header: best.<name>.schedule.h; None if nothing could be timed.
         sample: which sample won, as samples/batch_<round>_<argset>/<sample>; 'default' or 'incumbent' when that stays.
         default_description: how the default schedule was made.
@@ -47,19 +49,18 @@ class TunedSchedule:
         confirmed: a play-off was held to its end, and `verdict` says who ships.
         by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
         verdict: what the play-off says; None where none was held.
-        generator: its registered name.
     """
 
     parameters: Mapping[str, str]
-    header: Path | None
-    sample: str
+    generator: str
     default_description: str
-    default: ScheduleTime | None
-    tuned: ScheduleTime | None
-    confirmed: bool
+    header: Path | None = None
+    sample: str = ""
+    default: ScheduleTime | None = None
+    tuned: ScheduleTime | None = None
+    confirmed: bool = False
     by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
     verdict: Verdict | None = None
-    generator: str = ""
 
     @property
     def default_ms(self) -> float | None:
@@ -80,11 +81,10 @@ class TunedSchedule:
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form, with the times side by side."""
-        fields = asdict(self)
+        fields = plain(self)
         default, tuned = fields.pop("default"), fields.pop("tuned")
         return {
             **fields,
-            "header": None if self.header is None else str(self.header),
             "default_ms": self.default_ms,
             "default_spread_ms": default and default["spread_ms"],
             "tuned_ms": self.tuned_ms,
@@ -164,13 +164,6 @@ class TuneResult:
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form, with the totals beside the rest."""
-        fields = asdict(self)
+        fields = plain(self)
         totals = fields.pop("totals")
-        return {
-            **fields,
-            **totals,
-            "outcome": self.outcome.value,
-            "run_folder": str(self.run_folder),
-            "weights": str(self.weights),
-            "tuned": [tuned.to_dict() for tuned in self.tuned],
-        }
+        return {**fields, **totals, "tuned": [tuned.to_dict() for tuned in self.tuned]}

@@ -6,14 +6,14 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.candidate import Measured
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
+from autotune_loop.play_off.times import DeviceTimes
 from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.run.result import ScheduleTime, TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
@@ -40,7 +40,12 @@ class Timed:
     median_ms: float
     spread_ms: float
     is_default: bool
-    device: str = ""
+    device: str
+
+    @property
+    def name(self) -> str:
+        """What a result calls it."""
+        return "default" if self.is_default else self.sample
 
 
 @dataclass
@@ -161,23 +166,24 @@ class TaskState:
             return self.unconfirmed(store, clock, verdict)
         won = result.times[verdict.winner]
         default = {} if self.default is None else result.times.get(self.default.symbol, {})
-        lead = next(iter(won))
-        sample, folder = self._winner(store, verdict.winner)
-        low_ms, high_ms = won[lead].range_ms
+        lead, first = next(iter(won.items()))
+        if self.incumbent is not None and verdict.winner == self.incumbent.symbol:
+            sample, folder = "incumbent", self.incumbent.folder
+        else:
+            winner = next(timed for timed in self.timed if timed.symbol == verdict.winner)
+            sample, folder = winner.name, store.samples / winner.sample
+        low_ms, high_ms = first.range_ms
         benchmark = (
-            f"{won[lead].median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
-            f"{len(won[lead].turns_s)} processes took {low_ms:.6g} to {high_ms:.6g} ms\n"
+            f"{first.median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
+            f"{len(first.turns_s)} processes took {low_ms:.6g} to {high_ms:.6g} ms\n"
             f"{verdict.message}\n"
         )
-        header = store.write_best(self.task_index, store.schedule_path(folder), benchmark)
-        return TunedSchedule(
-            parameters=dict(self.task.parameters),
-            generator=self.task.generator_name,
-            header=header,
+        return replace(
+            self._untimed(),
+            header=store.write_best(self.task_index, store.schedule_path(folder), benchmark),
             sample=sample,
-            default_description=self._default_description(),
-            default=ScheduleTime(default[lead].median_ms, default[lead].spread_ms) if lead in default else None,
-            tuned=ScheduleTime(won[lead].median_ms, won[lead].spread_ms, (low_ms, high_ms)),
+            default=_time_of(default.get(lead)),
+            tuned=ScheduleTime(first.median_ms, first.spread_ms, first.range_ms),
             confirmed=True,
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
@@ -186,42 +192,24 @@ class TaskState:
             verdict=verdict,
         )
 
-    def _winner(self, store: RunStore, symbol: str) -> tuple[str, Path]:
-        """What a result calls it, and the folder of its header."""
-        if self.incumbent is not None and symbol == self.incumbent.symbol:
-            return "incumbent", self.incumbent.folder
-        timed = next(timed for timed in self.timed if timed.symbol == symbol)
-        return "default" if timed.is_default else timed.sample, store.samples / timed.sample
-
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
         """The best so far, timed once; an incumbent stays, because no play-off was won against it."""
-        best = self.timed[0] if self.timed else None
-        header = None if best is None else store.best_schedule(self.task_index)
+        tuned = replace(self._untimed(), default=_time_of(self.default), verdict=verdict)
         if self.incumbent is not None:
-            benchmark = f"not timed ({clock} time): no play-off was held, so the incumbent stays\n"
+            benchmark = f"not timed ({clock} time): no schedule has won a play-off against the incumbent\n"
             header = store.write_best(self.task_index, store.schedule_path(self.incumbent.folder), benchmark)
-        return TunedSchedule(
-            parameters=dict(self.task.parameters),
-            generator=self.task.generator_name,
-            header=header,
-            sample=self._unconfirmed_sample(best),
-            default_description=self._default_description(),
-            default=_time_of(self.default),
-            tuned=None if self.incumbent is not None else _time_of(best),
-            confirmed=False,
-            verdict=verdict,
-        )
+            return replace(tuned, header=header, sample="incumbent")
+        if not self.timed:
+            return tuned
+        best = self.timed[0]
+        return replace(tuned, header=store.best_schedule(self.task_index), sample=best.name, tuned=_time_of(best))
 
-    def _unconfirmed_sample(self, best: Timed | None) -> str:
-        if self.incumbent is not None:
-            return "incumbent"
-        return "" if best is None else "default" if best.is_default else best.sample
-
-    def _default_description(self) -> str:
-        if self.default is None:
-            return "none could be timed"
-        return f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"
+    def _untimed(self) -> TunedSchedule:
+        description = "none could be timed"
+        if self.default is not None:
+            description = f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"
+        return TunedSchedule(dict(self.task.parameters), self.task.generator_name, description)
 
 
-def _time_of(timed: Timed | None) -> ScheduleTime | None:
+def _time_of(timed: Timed | DeviceTimes | None) -> ScheduleTime | None:
     return None if timed is None else ScheduleTime(timed.median_ms, timed.spread_ms)

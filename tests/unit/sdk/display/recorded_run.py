@@ -109,6 +109,7 @@ def progress_after(events: Iterable[Event], step_s: float = 1.0) -> RunProgress:
 
 TUNED = TunedSchedule(
     parameters={},
+    generator="blur",
     header=Path("/runs/blur-arm64-1/samples/best.blur.schedule.h"),
     sample="batch_0_0/1",
     default_description="Adams2019, full beam search, Halide's own weights",
