@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeGuard, TypeVar
+from functools import partial
+from typing import TypeGuard, TypeVar
 
 from autotune_loop.events import DeviceChanged, Listener
 from autotune_loop.execute.device_session import ReferenceRun, Timing
@@ -37,6 +38,7 @@ _FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
 _VERDICT_AFTER_S = 120.0
 
 _T = TypeVar("_T", Timing, Timing | None)
+_R = TypeVar("_R")
 
 SettingsNow = Callable[[MeasureJob], MeasureSettings]
 Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], None]
@@ -165,8 +167,7 @@ class Dispatcher:
             self._look_again()
             if stopped() or self._patience_is_over():
                 return False
-            with contextlib.suppress(queue.Empty):
-                self._answers.get(timeout=_POLL_S)()
+            self._hear()
         return True
 
     def sense(self, moment: str) -> None:
@@ -202,21 +203,21 @@ class Dispatcher:
             self._release_held(work)
             while not (stopping := enough()) and self._hand_out(work):
                 pass
-            if work.flying == 0 and (stopping or self._is_over(work)):
-                return len(work.waiting) + len(work.held)
-            self._hear(_POLL_S)
+            left = len(work.waiting) + len(work.held)
+            if work.flying == 0 and (stopping or not left or self._patience_is_over()):
+                return left
+            self._hear()
 
-    def _hear(self, timeout_s: float) -> None:
+    def _hear(self) -> None:
         """Process the answers that have arrived, or wait for one."""
         with contextlib.suppress(queue.Empty):
-            self._answers.get(timeout=timeout_s)()
+            self._answers.get(timeout=_POLL_S)()
             while True:
                 self._answers.get_nowait()()
 
-    def _is_over(self, work: _Work) -> bool:
-        if not work.waiting and not work.held:
-            return True
-        return self._patience_is_over()
+    def _when_done(self, future: Future[_R], handle: Callable[[Future[_R]], None]) -> None:
+        """Have an answer handled in the dispatcher's thread."""
+        future.add_done_callback(lambda done: self._answers.put(partial(handle, done)))
 
     def _patience_is_over(self) -> bool:
         self.is_lost = all(state.is_given_up(self._patience_s) for state in self._states.values())
@@ -230,7 +231,7 @@ class Dispatcher:
             wanted = retry.job.device
             if wanted is not None and self.in_service and self._states[wanted].is_given_up(self._wanted_patience_s):
                 del work.waiting[position]
-                self._finish_undone(work, retry, self._states[wanted].message)
+                self._give_up(work, retry, MeasureFailureReason.DEVICE, self._states[wanted].message)
                 return True
             state = self._free_device(retry)
             if state is not None:
@@ -252,17 +253,12 @@ class Dispatcher:
         work.flying += 1
         job = retry.job
         task = Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
-        future = self._executor.submit(task)
+        self._when_done(self._executor.submit(task), partial(self._answered, work, retry, state))
 
-        def answered(done: Future[Timing]) -> None:
-            self._answers.put(lambda: self._answered(work, retry, state, _timing(state, job.symbol, done)))
-
-        future.add_done_callback(answered)
-
-    def _answered(self, work: _Work, retry: RetryState, state: DeviceState, timing: Timing) -> None:
+    def _answered(self, work: _Work, retry: RetryState, state: DeviceState, done: Future[Timing]) -> None:
         state.queue.in_flight -= 1
         work.flying -= 1
-        timing = self._calibrated(retry.job.task_index, timing)
+        timing = self._calibrated(retry.job.task_index, _timing(state, retry.job.symbol, done))
         result = timing.result
         if _is_device_failure(result):
             self._device_failed(work, retry, state, result)
@@ -293,7 +289,7 @@ class Dispatcher:
             retry.lost_on[state.name] = state.boot
             work.lost.append(retry)
         if retry.tries >= _MOST_TRIES:
-            self._finish_undone(work, retry, failure.message)
+            self._give_up(work, retry, MeasureFailureReason.DEVICE, failure.message)
         elif retry.is_suspect or (retry.lost_on and len(self._states) == 1):
             work.held.append(retry)
         else:
@@ -317,19 +313,14 @@ class Dispatcher:
         for retry in [a for a in work.held if a.is_killer or not a.lost_on]:
             work.held.remove(retry)
             if retry.is_killer:
-                self._blacklist(work, retry)
+                message = f"The schedule took down a device {retry.kills} times, so it is not timed again."
+                self._give_up(work, retry, MeasureFailureReason.KILLS_DEVICE, message)
             else:
                 work.waiting.appendleft(retry)
 
-    def _blacklist(self, work: _Work, retry: RetryState) -> None:
-        message = f"The schedule took down a device {retry.kills} times, so it is not timed again."
-        failure = MeasureFailure(retry.job.symbol, retry.avoid or "", MeasureFailureReason.KILLS_DEVICE, message, "")
-        work.finish(retry.job, failure, 0.0)
-
-    def _finish_undone(self, work: _Work, retry: RetryState, message: str) -> None:
+    def _give_up(self, work: _Work, retry: RetryState, reason: MeasureFailureReason, message: str) -> None:
         device = retry.avoid or retry.job.device or ""
-        failure = MeasureFailure(retry.job.symbol, device, MeasureFailureReason.DEVICE, message, "")
-        work.finish(retry.job, failure, 0.0)
+        work.finish(retry.job, MeasureFailure(retry.job.symbol, device, reason, message, ""), 0.0)
 
     def _out_of_service(self, state: DeviceState, trouble: DeviceError) -> None:
         was_unhealthy = state.is_unhealthy
@@ -351,16 +342,10 @@ class Dispatcher:
         for state in self._states.values():
             if state.is_due:
                 state.checking = True
-                future = self._executor.submit(OpenDevice(state.name))
-                future.add_done_callback(self._looked(state))
+                self._when_done(self._executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
 
-    def _looked(self, state: DeviceState) -> Callable[[Future[Any]], None]:
-        def looked(done: Future[Any]) -> None:
-            self._answers.put(lambda: self._looked_at(state, _opened(done)))
-
-        return looked
-
-    def _looked_at(self, state: DeviceState, answer: str | DeviceError) -> None:
+    def _looked_at(self, state: DeviceState, done: Future[str | DeviceError]) -> None:
+        answer = _opened(done)
         state.checking = False
         if isinstance(answer, DeviceError):
             self._out_of_service(state, answer)

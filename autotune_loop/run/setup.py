@@ -130,27 +130,20 @@ def _clock_model(run: PreparedRun) -> str:
     return f"sha256 {clock_model_sha256()}" if run.clock is Clock.SIMULATED else ""
 
 
-def toolchain_notice(run: PreparedRun, workspace: Workspace) -> str:
-    """A message if programs are not linked with the device's own C library; else empty."""
-    return fallback_notice(run.spec.profile, workspace.ndk_root, runs_here=run.runs_here)
-
-
-def assembler_notice(run: PreparedRun, workspace: Workspace) -> str:
-    """A message if kernels for a card cannot be checked before they run; else empty."""
-    if run.spec.profile.machine.gpu is None or find_ptxas(workspace.environment) is not None:
-        return ""
-    return (
-        "ptxas, NVIDIA's assembler, is not installed: kernels that need more registers or memory than the card has "
-        f"fail when they run, not when they are built. {INSTALL_HINT}"
-    )
-
-
 def prepare_toolchain(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal) -> float:
     """Build the target's C library before its first use; return the seconds it took, which the budget excludes.
 
     Raises:
         ToolchainError: it cannot be built.
     """
+    if notice := fallback_notice(run.spec.profile, workspace.ndk_root, runs_here=run.runs_here):
+        listen(Notice(notice))
+    if run.spec.profile.machine.gpu is not None and find_ptxas(workspace.environment) is None:
+        notice = (
+            "ptxas, NVIDIA's assembler, is not installed: kernels that need more registers or memory than the card has "
+            f"fail when they run, not when they are built. {INSTALL_HINT}"
+        )
+        listen(Notice(notice))
     toolchain = _toolchain(run, workspace)
     if toolchain.is_prepared:
         return 0.0

@@ -7,7 +7,7 @@ import time
 
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.deadline import Deadline
-from autotune_loop.events import Listener, Notice
+from autotune_loop.events import Listener
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
@@ -15,14 +15,12 @@ from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.run.result import TuneResult
 from autotune_loop.run.rounds import Rounds
 from autotune_loop.run.setup import (
-    assembler_notice,
     own_weights,
     prepare_toolchain,
     run_context,
     run_record,
     run_started,
     start_weights,
-    toolchain_notice,
 )
 from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
@@ -51,21 +49,17 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
     weights = start_weights(run)
     record = run_record(run, workspace, weights)
     try:
-        network = weights.network
         store = RunStore(
             run.folder,
             sample_file_name(run.spec.tasks),
             record,
             resume=run.resume,
             names=published_names(run.spec.tasks),
-            network=network,
+            network=weights.network,
         )
         try:
             context, build_slots = run_context(run, workspace, store.work)
             listen(run_started(run, store.folder))
-            for notice in (toolchain_notice(run, workspace), assembler_notice(run, workspace)):
-                if notice:
-                    listen(Notice(notice))
             started_s += prepare_toolchain(run, workspace, listen, stop)
             turns = CoreTurns(workspace.lock_folder) if context.workspace.cores.take_turns else None
             with (
