@@ -251,7 +251,7 @@ class BuildWithHeader(_GeneratorTask[BuiltObject | GeneratorFailure | SdkError],
 
 
 @dataclass(frozen=True)
-class Link(BuildTask[Executable | SdkError], kind="link"):
+class Link(BuildTask[Executable], kind="link"):
     """Link kernels, the runner and Halide's runtime into one executable."""
 
     runs_here = True
@@ -259,15 +259,16 @@ class Link(BuildTask[Executable | SdkError], kind="link"):
     file_name: str
     kernels: tuple[KernelObject, ...]
 
-    def run(self, state: WorkerState) -> Executable | SdkError:
-        """See `Task.run`."""
-        output = self.output_folder / self.file_name
-        try:
-            with state.building():
-                tools = BuildTools(state.halide, state.cache, state.toolchain)
-                return link_executable(self.kernels, state.context.profile.halide_target, tools, output)
-        except SdkError as error:
-            return error
+    def run(self, state: WorkerState) -> Executable:
+        """See `Task.run`.
+
+        Raises:
+            SdkError: they cannot be linked.
+        """
+        with state.building():
+            tools = BuildTools(state.halide, state.cache, state.toolchain)
+            output = self.output_folder / self.file_name
+            return link_executable(self.kernels, state.context.profile.halide_target, tools, output)
 
 
 def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:

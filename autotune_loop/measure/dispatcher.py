@@ -19,6 +19,7 @@ from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, Pre
 from autotune_loop.measure.calibration import Calibration
 from autotune_loop.measure.device_state import DeviceQueue, DeviceState
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
+from autotune_loop.specification.prepared_run import ReportHealth
 from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure import device_failure
@@ -42,8 +43,6 @@ _R = TypeVar("_R")
 
 SettingsNow = Callable[[MeasureJob], MeasureSettings]
 Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], None]
-# Called with a device's name and why it is unhealthy, or None when it is healthy again.
-ReportHealth = Callable[[str, DeviceTrouble | None], None]
 
 
 @dataclass

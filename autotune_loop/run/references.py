@@ -33,7 +33,7 @@ from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
-from targets.errors import DeviceError, GeneratorError, SdkError, UsageError
+from targets.errors import DeviceError, GeneratorError, UsageError
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 
@@ -218,10 +218,7 @@ class _Preparation:
 
     def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
         link = Link(self.context.workspace.work_folder / "executables", f"{kind}_{self.index}", tuple(kernels))
-        executable = self.executor.submit(link).result()
-        if isinstance(executable, SdkError):
-            raise executable
-        return executable
+        return self.executor.submit(link).result()
 
 
 def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:

@@ -33,7 +33,7 @@ from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import FailureLog
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import Executable
-from targets.errors import GeneratorError, SdkError
+from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 from weights.weights_file import read_weights
@@ -201,10 +201,7 @@ class BatchBuilder:
         name = f"batch_{work.round_index}_{work.task_index}"
         kernels = tuple(one.kernel for one in built)
         folder = self.context.workspace.work_folder / "executables"
-        result = self.executor.submit(Link(folder, name, kernels)).result()
-        if isinstance(result, SdkError):
-            raise result
-        return result
+        return self.executor.submit(Link(folder, name, kernels)).result()
 
 
 @contextlib.contextmanager

@@ -15,11 +15,8 @@ from devices.device_trouble import DeviceTrouble
 from devices.timing.measure_settings import KernelInputs
 from targets.hexagon.sdk import HexagonSdk
 
+# Called with a device's name and why it is unhealthy, or None when it is healthy again.
 ReportHealth = Callable[[str, DeviceTrouble | None], None]
-
-
-def _ignore_health(device: str, trouble: DeviceTrouble | None) -> None:
-    """For callers that keep no record."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +30,17 @@ class PreparedRun:
         is_transferred: the weights are from other runs and were not asked for, so they are checked against Halide's.
         resume: whether to continue the run in `folder`.
         farm: the devices' farm; None if this machine reaches them itself.
-        report_health: called with a device's name and why it is unhealthy, or None when it is healthy again.
     """
 
     spec: RunSpec
     folder: Path
     devices: tuple[Device, ...]
     inputs: KernelInputs
+    report_health: ReportHealth
     weights: Path | None = None
     is_transferred: bool = False
     resume: bool = False
     farm: FarmUse | None = None
-    report_health: ReportHealth = _ignore_health
 
     @property
     def options(self) -> RunOptions:

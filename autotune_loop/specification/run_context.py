@@ -71,10 +71,6 @@ class RunContext:
         """The name of sample files, without suffix."""
         return sample_file_name(self.tasks)
 
-    def device(self, name: str) -> Device:
-        """The device of that name."""
-        return next(device for device in self.devices if device.name == name)
-
     @property
     def hexagon_sdk(self) -> HexagonSdk | None:
         """The SDK that builds for the devices; None if the profile's own toolchain does."""

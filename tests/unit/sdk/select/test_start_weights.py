@@ -92,7 +92,7 @@ def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -
 def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
 ) -> None:
-    request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs())
+    request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs(), lambda name, trouble: None)
     first, second, stranger = (perturb_weights(halides, 0.1, seed) for seed in (1, 2, 3))
     registry = open_registry(own)
     assert keep_trained_weights(finished_run(tmp_path / "short", 10, halides, first), request, own) == ""
