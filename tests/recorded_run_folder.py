@@ -31,7 +31,7 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
     features, speeds = _schedules(samples)
     headers = [path.read_text() for path in sorted(HEADERS.glob("*adams*.schedule.h"))]
     record = make_record(spec or make_spec(make_task("harris")), clock=clock)
-    store = RunStore(folder, "harris", record, resume=False)
+    store = RunStore(folder, record, resume=False)
     database = store.database
     try:
         for number in range(samples):

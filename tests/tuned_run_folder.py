@@ -42,7 +42,7 @@ def write_tuned_run(
         devices=(profile.device_kind,),
         **facts,
     )
-    store = RunStore(folder, name, record, resume=False)
+    store = RunStore(folder, record, resume=False)
     try:
         for sample, (origin, time_s) in enumerate([(Origin.FULL_BEAM, DEFAULT_S), (Origin.RANDOM, TUNED_S)]):
             symbol = f"{name}_r0_a0_s{sample}"

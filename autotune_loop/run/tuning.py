@@ -24,7 +24,6 @@ from autotune_loop.run.setup import (
 )
 from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_store import RunStore
 from devices.local.cores import CoreTurns
@@ -49,14 +48,7 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
     weights = start_weights(run)
     record = run_record(run, workspace, weights)
     try:
-        store = RunStore(
-            run.folder,
-            sample_file_name(run.spec.tasks),
-            record,
-            resume=run.resume,
-            names=published_names(run.spec.tasks),
-            network=weights.network,
-        )
+        store = RunStore(run.folder, record, resume=run.resume)
         try:
             context, build_slots = run_context(run, workspace, store.work)
             listen(run_started(run, store.folder))

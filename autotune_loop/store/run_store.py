@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from autotune_loop.candidate import (
     sample_name,
 )
 from autotune_loop.schedule.print_header import mend_header
+from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
@@ -38,30 +38,16 @@ class RunStore:
 
     Everything is on disk when a method returns; a folder whose process was killed at any moment can be resumed.
 
-    Args:
-        file_name: the name of the samples' files, without suffixes.
-        names: of the best headers, one for each tuning task; None takes `file_name`.
-        network: the cost model that the run's featurizations are for.
-
     Raises:
         RunFolderError: another process holds the folder; it has a run (without resume), none (with resume), or another
             run; it cannot be written.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        file_name: str,
-        record: RunRecord,
-        *,
-        resume: bool,
-        names: Sequence[str] | None = None,
-        network: Network = Network.ADAMS2019,
-    ) -> None:
+    def __init__(self, folder: Path, record: RunRecord, *, resume: bool) -> None:
         self.folder = folder.resolve()
-        self._network = network
-        self._name = file_name
-        self._published = tuple(names or (file_name,))
+        self._autoscheduler = record.spec.profile.autoscheduler.name
+        self._name = sample_file_name(record.spec.tasks)
+        self._published = published_names(record.spec.tasks)
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
@@ -216,7 +202,7 @@ class RunStore:
 
     def write_sample(self, sample: TrainingSample) -> None:
         """Write the `.sample` that Halide's tools read; candidates that failed have none."""
-        featurization = read_featurization(sample.featurization_path, self._network)
+        featurization = read_featurization(sample.featurization_path, Network(self._autoscheduler))
         candidate = sample.measured.candidate
         schedule_id = candidate.round_index * _SCHEDULE_ID_ROUND + candidate.sample_index
         write_sample(

@@ -47,7 +47,7 @@ def kill(writer: subprocess.Popen[str]) -> list[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
-    made = RunStore(tmp_path / "run", "blur", RECORD, resume=False)
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
     yield made
     made.close()
 
@@ -88,7 +88,7 @@ def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> 
             what, kernel = line.split()
             said[what, kernel] += 1
     assert set(said.values()) == {1}
-    store = RunStore(folder, "blur", RECORD, resume=True)
+    store = RunStore(folder, RECORD, resume=True)
     try:
         timed = Counter(row.candidate.symbol for row in store.database.measured())
         unfinished = Counter(kernel for kernel, _, _ in store.database.unfinished())
@@ -112,25 +112,25 @@ def test_a_folder_belongs_to_one_process_until_it_ends(tmp_path: Path) -> None:
     try:
         for resume in (True, False):
             with pytest.raises(RunFolderError, match=f"{folder} is in use by another process") as caught:
-                RunStore(folder, "blur", RECORD, resume=resume)
+                RunStore(folder, RECORD, resume=resume)
             assert caught.value.next_step
     finally:
         kill(writer)
-    RunStore(folder, "blur", RECORD, resume=True).close()
+    RunStore(folder, RECORD, resume=True).close()
 
 
 def test_a_folder_is_held_once_in_one_process_too(store: RunStore) -> None:
     with pytest.raises(RunFolderError, match="in use"):
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
 
 
 def test_a_run_is_not_overwritten(store: RunStore) -> None:
     fill(store, 3)
     store.close()
     with pytest.raises(RunFolderError, match="already has a run") as caught:
-        RunStore(store.folder, "blur", RECORD, resume=False)
+        RunStore(store.folder, RECORD, resume=False)
     assert "--resume" in caught.value.next_step
-    again = RunStore(store.folder, "blur", RECORD, resume=True)
+    again = RunStore(store.folder, RECORD, resume=True)
     assert len(again.database.measured()) == 3
     again.close()
 
@@ -141,7 +141,7 @@ def test_where_there_is_no_run_there_is_nothing_to_resume(tmp_path: Path, make: 
     if make == "folder":
         folder.mkdir()
     with pytest.raises(RunFolderError, match="has no run to resume"):
-        RunStore(folder, "blur", RECORD, resume=True)
+        RunStore(folder, RECORD, resume=True)
     assert not folder.exists() or not list(folder.iterdir())
 
 
@@ -150,7 +150,7 @@ def test_a_resume_with_another_identity_names_every_difference(store: RunStore) 
     options = RunOptions.of(seed=7, rounds=500)
     other = make_record(make_spec(make_task("harris"), options=options), halide_version="22")
     with pytest.raises(RunFolderError) as caught:
-        RunStore(store.folder, "blur", other, resume=True)
+        RunStore(store.folder, other, resume=True)
     lines = caught.value.message.splitlines()[1:]
     assert lines == [
         "  generators: the run has python blur as blur, now python harris as harris",
@@ -158,7 +158,7 @@ def test_a_resume_with_another_identity_names_every_difference(store: RunStore) 
         "  seed: the run has --seed 0, now --seed 7",
     ]
     more = make_record(make_spec(options=RunOptions.of(rounds=500)))
-    RunStore(store.folder, "blur", more, resume=True).close()
+    RunStore(store.folder, more, resume=True).close()
     assert read_run_record(store.folder) == more, "what may change is what the run is asked from then on"
 
 
@@ -166,7 +166,7 @@ def test_a_run_of_an_older_version_is_refused(store: RunStore) -> None:
     store.close()
     (store.folder / "run.toml").write_text("[identity]\ngenerator = 'blur'\n[settings]\nrounds = '9'\n")
     with pytest.raises(RunFolderError, match="an earlier version of the SDK") as caught:
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
     assert "start a new run" in caught.value.next_step
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_record_is_one_message(store: RunStore, content: bytes) -> Non
     store.close()
     (store.folder / "run.toml").write_bytes(content)
     with pytest.raises(RunFolderError, match="run.toml is damaged") as caught:
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
     assert "\n" not in str(caught.value)
 
 
@@ -188,7 +188,7 @@ def test_a_lost_record_is_one_message(store: RunStore, resume: bool) -> None:
     store.close()
     (store.folder / "run.toml").unlink()
     with pytest.raises(RunFolderError, match="is damaged: run.toml is missing"):
-        RunStore(store.folder, "blur", RECORD, resume=resume)
+        RunStore(store.folder, RECORD, resume=resume)
 
 
 @pytest.mark.parametrize("content", [b"no database " * 100, b"SQLite format 3\0" + b"\xff" * 5000, b"\0" * 4096])
@@ -198,11 +198,11 @@ def test_a_file_that_is_no_database_is_one_message(store: RunStore, content: byt
         path.unlink()
     (store.folder / "tuning.db").write_bytes(content)
     with pytest.raises(RunFolderError, match="tuning.db cannot be used") as caught:
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
     assert caught.value.next_step and "\n" not in str(caught.value)
     # The folder is let go again.
     with pytest.raises(RunFolderError, match="tuning.db cannot be used"):
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "a table"])
@@ -222,7 +222,7 @@ def test_a_lost_database_is_not_begun_anew_over_the_samples(store: RunStore, dam
             path.touch()
     for _ in range(2):
         with pytest.raises(RunFolderError, match="tuning.db is (missing|damaged)") as caught:
-            RunStore(store.folder, "blur", RECORD, resume=True)
+            RunStore(store.folder, RECORD, resume=True)
         assert "sdk retrain" in caught.value.next_step and "\n" not in str(caught.value)
     assert sample.read_bytes() == b"timed"
 
@@ -233,7 +233,7 @@ def test_a_database_of_another_layout_is_refused(store: RunStore) -> None:
         connection.execute("PRAGMA user_version=77")
     connection.close()
     with pytest.raises(RunFolderError, match="schema version 77; this SDK reads version [0-9]+"):
-        RunStore(store.folder, "blur", RECORD, resume=True)
+        RunStore(store.folder, RECORD, resume=True)
 
 
 def test_a_database_that_is_damaged_anywhere_reads_or_is_one_message(store: RunStore) -> None:
@@ -281,7 +281,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
     folder = small_disk / "run"
-    store = RunStore(folder, "blur", RECORD, resume=False)
+    store = RunStore(folder, RECORD, resume=False)
     committed = 0
     with pytest.raises(RunFolderError, match="Free disk space"):
         for index in range(10_000):
@@ -300,7 +300,7 @@ def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path
     store.close()
     filling.unlink()
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
-    again = RunStore(folder, "blur", RECORD, resume=True)
+    again = RunStore(folder, RECORD, resume=True)
     assert len(again.database.measured()) == committed > 10
     again.database.add_candidate(candidate(folder, 1, 0))
     again.close()
@@ -309,4 +309,4 @@ def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path
 def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="run cannot be created: Not a directory"):
-        RunStore(tmp_path / "file" / "run", "blur", RECORD, resume=False)
+        RunStore(tmp_path / "file" / "run", RECORD, resume=False)

@@ -51,7 +51,7 @@ def measurement(kernel: str, median_s: float) -> Measurement:
 
 def main() -> None:
     folder, round_index = Path(sys.argv[1]), int(sys.argv[2])
-    store = RunStore(folder, "blur", RECORD, resume=(folder / FILE_NAME).exists())
+    store = RunStore(folder, RECORD, resume=(folder / FILE_NAME).exists())
     print("open", flush=True)
     header = store.work / "emitted.schedule.h"
     for index in count():

@@ -26,7 +26,7 @@ SPEC = make_spec(parallelism=NUM_CORES, options=RunOptions.of(epochs=1))
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
-    made = RunStore(tmp_path / "run", "blur", make_record(), resume=False)
+    made = RunStore(tmp_path / "run", make_record(), resume=False)
     yield made
     made.close()
 
@@ -60,7 +60,7 @@ def test_the_order_of_measuring_does_not_matter(
     samples = [(schedule.featurization_path, 1.0 + n % 7) for n, schedule in enumerate(searches[0].schedules)]
     learnt = []
     for name, ordered in (("forwards", samples), ("backwards", samples[::-1])):
-        store = RunStore(tmp_path / name, "blur", make_record(), resume=False)
+        store = RunStore(tmp_path / name, make_record(), resume=False)
         with Learner(
             store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False
         ) as learner:
