@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.farm import versions
-from autotune_loop.farm.address import FarmAddress, TlsFiles
+from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.certificates import make_certificates
 from sdk.settings import Settings
 from tests.kept_port import KeptPort
@@ -120,7 +120,7 @@ class LoopbackFarm:
         self._port = KeptPort()
         self.url = f"tls://127.0.0.1:{self._port.number}"
         self.user_folder = files
-        self.address = FarmAddress(self.url, TlsFiles(files / "ca.pem", files / "certificate.pem", files / "key.pem"))
+        self.address = FarmAddress(self.url, files)
         self.workers: dict[str, FarmProcess] = {}
         self.start_scheduler()
 

@@ -19,60 +19,47 @@ _EXAMPLE = f"tls://lab.example:{DEFAULT_PORT}"
 
 
 @dataclass(frozen=True)
-class TlsFiles:
-    """One worker's or user's certificate, and the authority that has signed everybody's. PEM files.
-
-    Attributes:
-        key: the certificate's private key; never shown, never sent.
-    """
-
-    ca: Path
-    certificate: Path
-    key: Path
-
-
-@dataclass(frozen=True)
 class FarmAddress:
     """A scheduler's address and what one shows it.
 
     Attributes:
         address: tls://host:port, or tcp://host:port.
-        tls: None for a plain address.
+        certificates: the folder of one's own certificate and key, and of the authority's; None for a plain address.
     """
 
     address: str
-    tls: TlsFiles | None = None
+    certificates: Path | None = None
 
     def security(self) -> Security:
-        """What Dask is told: with `tls`, every connection is encrypted and both ends show a certificate.
+        """What Dask is told: with `certificates`, every connection is encrypted and both ends show a certificate.
 
         Raises:
             FarmError: a file is missing or wrong.
         """
         from distributed import Security
 
-        from autotune_loop.farm.certificate_files import check_certificate
+        from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE, check_certificate
 
-        if self.tls is None:
+        if self.certificates is None:
             return Security(require_encryption=False)
-        check_certificate(self.tls.ca, self.tls.certificate, self.tls.key)
-        files = {"cert": str(self.tls.certificate), "key": str(self.tls.key)}
+        check_certificate(self.certificates)
+        files = {"cert": str(self.certificates / CERTIFICATE_FILE), "key": str(self.certificates / KEY_FILE)}
         roles = {
             f"tls_{role}_{what}": path for role in ("client", "scheduler", "worker") for what, path in files.items()
         }
         return Security(
             require_encryption=True,
-            tls_ca_file=str(self.tls.ca),
+            tls_ca_file=str(self.certificates / CA_FILE),
             tls_min_version=ssl.TLSVersion.TLSv1_2,
             **roles,
         )
 
 
-def farm_address(text: str, tls: TlsFiles | None, *, allow_plain: bool = False) -> FarmAddress:
+def farm_address(text: str, certificates: Path, *, allow_plain: bool = False) -> FarmAddress:
     """Read an address as a user writes it; without a port it has Dask's usual one.
 
     Args:
-        tls: the files for a tls:// address.
+        certificates: the folder for a tls:// address; it may not exist.
         allow_plain: a tcp:// address may be of another machine, too.
 
     Raises:
@@ -82,9 +69,7 @@ def farm_address(text: str, tls: TlsFiles | None, *, allow_plain: bool = False) 
     host = parts.hostname or ""
     shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     if parts.scheme == "tls":
-        if tls is None:
-            raise UsageError(f"{shown} needs certificates.", next_step="Name their folder: --farm-certificates DIR.")
-        return FarmAddress(shown, tls)
+        return FarmAddress(shown, certificates)
     if not (allow_plain or _is_loopback(host)):
         raise UsageError(
             f"{shown} is on another machine, and tcp:// has no protection: whoever reaches the port can run"

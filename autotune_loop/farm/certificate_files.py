@@ -28,12 +28,13 @@ _COPY_IT = "Copy the whole folder that `sdk farm certificates` made for this mac
 _MAKE_IT = "Make it with `sdk farm certificates`."
 
 
-def check_certificate(ca_file: Path, certificate_file: Path, key_file: Path) -> None:
-    """Check the files before they are used, because a failed handshake says little.
+def check_certificate(folder: Path) -> None:
+    """Check a folder's files before they are used, because a failed handshake says little.
 
     Raises:
         FarmError: a file is missing or invalid; the certificate is another authority's or has expired.
     """
+    ca_file, certificate_file, key_file = folder / CA_FILE, folder / CERTIFICATE_FILE, folder / KEY_FILE
     ca, certificate, key = read_certificate(ca_file), read_certificate(certificate_file), read_key(key_file)
     try:
         certificate.verify_directly_issued_by(ca)

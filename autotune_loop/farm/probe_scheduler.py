@@ -7,10 +7,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from autotune_loop.farm.address import FarmAddress, TlsFiles
-from autotune_loop.farm.certificate_files import check_certificate
+from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE, check_certificate
 from targets.errors import FarmError
 
 _CONNECT_LIMIT_S = 15.0
@@ -31,10 +32,10 @@ def probe_scheduler(address: FarmAddress) -> None:
     Raises:
         FarmError: nothing listens; it is no scheduler; a certificate is missing, expired or another authority's.
     """
-    if address.tls is not None:
-        check_certificate(address.tls.ca, address.tls.certificate, address.tls.key)
+    if address.certificates is not None:
+        check_certificate(address.certificates)
     with _connected(address) as plain:
-        first = _first_bytes(plain, address) if address.tls is None else _through_tls(plain, address, address.tls)
+        first = _through_tls(plain, address, own) if (own := address.certificates) else _first_bytes(plain, address)
     if _MARK not in first:
         raise FarmError(f"{address.address} is not a farm's scheduler.", next_step=_START_ONE)
 
@@ -61,10 +62,10 @@ def _connected(address: FarmAddress) -> Iterator[socket.socket]:
         yield connection
 
 
-def _through_tls(plain: socket.socket, address: FarmAddress, tls: TlsFiles) -> bytes:
+def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> bytes:
     """The peer's first bytes. That it refuses our certificate shows only when something is read."""
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(tls.ca))
-    context.load_cert_chain(tls.certificate, tls.key)
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(own / CA_FILE))
+    context.load_cert_chain(own / CERTIFICATE_FILE, own / KEY_FILE)
     # As Dask does: whoever has a host's certificate of this farm may be its scheduler.
     context.check_hostname = False
     try:
@@ -85,7 +86,7 @@ def _through_tls(plain: socket.socket, address: FarmAddress, tls: TlsFiles) -> b
     except ssl.SSLError as error:
         if "ALERT" in (error.reason or ""):
             raise FarmError(
-                f"The scheduler at {address.address} refuses the certificate {tls.certificate}:"
+                f"The scheduler at {address.address} refuses the certificate {own / CERTIFICATE_FILE}:"
                 f" {(error.reason or '').split('ALERT_')[-1].replace('_', ' ').lower()}.",
                 next_step=_ONE_FARM,
             ) from error
@@ -119,7 +120,7 @@ def _first_bytes(connection: socket.socket, address: FarmAddress) -> bytes:
         if not received:
             break
         said += received
-    if not said and address.tls is None:
+    if not said and address.certificates is None:
         raise FarmError(
             f"{address.address} accepts connections, but sends nothing.",
             next_step="If the scheduler uses certificates, its address begins with tls://.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.farm.address import FarmAddress, TlsFiles, farm_address
+from autotune_loop.farm.address import FarmAddress, farm_address
 from sdk.project.file import find_project
 from sdk.settings import Settings
 from targets.errors import UsageError
@@ -40,12 +40,4 @@ def choose_farm(
             "No scheduler was named.",
             next_step="Give --scheduler tls://HOST:8786, set SDK_SCHEDULER, or write [farm] scheduler into sdk.toml.",
         )
-    return farm_address(scheduler, tls_files(certificates, settings), allow_plain=allow_plain)
-
-
-def tls_files(certificates: Path | None, settings: Settings) -> TlsFiles:
-    """Return the files of this machine's certificate, which may not exist."""
-    from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE
-
-    folder = certificates_folder(certificates, settings)
-    return TlsFiles(folder / CA_FILE, folder / CERTIFICATE_FILE, folder / KEY_FILE)
+    return farm_address(scheduler, certificates_folder(certificates, settings), allow_plain=allow_plain)

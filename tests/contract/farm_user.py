@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.execute.measure_tasks import OpenDevice
-from autotune_loop.farm.address import FarmAddress, TlsFiles
+from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.use import DeviceWish, FarmUse
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
@@ -37,9 +37,7 @@ def context_for(folder: Path, devices: tuple[Device, ...] = ()) -> RunContext:
 def main() -> None:
     """Hold the device until the end."""
     address, certificates, device, folder = sys.argv[1:]
-    files = Path(certificates)
-    tls = TlsFiles(files / "ca.pem", files / "certificate.pem", files / "key.pem")
-    use = FarmUse(FarmAddress(address, tls), DeviceWish("x86-64", (), Clock.EMULATED))
+    use = FarmUse(FarmAddress(address, Path(certificates)), DeviceWish("x86-64", (), Clock.EMULATED))
     with contextlib.closing(FarmExecutor(context_for(Path(folder)), 1, use)) as executor:
         executor.submit(OpenDevice(device)).result()
         print("open", flush=True)

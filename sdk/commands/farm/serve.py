@@ -27,10 +27,10 @@ def scheduler(
     Example: sdk farm scheduler --listen tls://:8786
     """
     from autotune_loop.farm.address import farm_address
-    from sdk.select.farm_choice import tls_files
+    from sdk.select.farm_choice import certificates_folder
     from sdk.service.service_log import log_line, log_to_stderr
 
-    address = farm_address(listen, tls_files(certificates, read_settings()), allow_plain=plain)
+    address = farm_address(listen, certificates_folder(certificates, read_settings()), allow_plain=plain)
     stop = StopSignal()
     log_to_stderr()
     # Imported here: Dask costs half a second that a wrong argument need not pay.

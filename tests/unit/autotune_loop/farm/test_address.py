@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm.address import FarmAddress, TlsFiles, farm_address
+from autotune_loop.farm.address import FarmAddress, farm_address
 from targets.errors import FarmError, UsageError
 
-FILES = TlsFiles(Path("ca.pem"), Path("certificate.pem"), Path("key.pem"))
+FOLDER = Path("certificates")
 
 
 @pytest.mark.parametrize(
@@ -26,25 +26,20 @@ FILES = TlsFiles(Path("ca.pem"), Path("certificate.pem"), Path("key.pem"))
     ],
 )
 def test_addresses(text: str, address: str) -> None:
-    assert farm_address(text, FILES).address == address
+    assert farm_address(text, FOLDER).address == address
 
 
 @pytest.mark.parametrize("text", ["tcp://192.168.1.5:8786", "tcp://lab", "tcp://0.0.0.0:8786", "tcp://:8786"])
 def test_a_plain_address_of_another_machine_must_be_allowed(text: str) -> None:
     with pytest.raises(UsageError, match="has no protection"):
-        farm_address(text, FILES)
-    assert farm_address(text, None, allow_plain=True).tls is None
-
-
-def test_tls_needs_certificates() -> None:
-    with pytest.raises(UsageError, match="--farm-certificates"):
-        farm_address("tls://lab:8786", None)
+        farm_address(text, FOLDER)
+    assert farm_address(text, FOLDER, allow_plain=True).certificates is None
 
 
 @given(st.text(max_size=60))
 def test_anything_else_is_refused_in_one_message(text: str) -> None:
     try:
-        found = farm_address(text, FILES, allow_plain=True)
+        found = farm_address(text, FOLDER, allow_plain=True)
     except UsageError as error:
         assert "\n" not in error.message
     else:
@@ -52,6 +47,5 @@ def test_anything_else_is_refused_in_one_message(text: str) -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    files = TlsFiles(tmp_path / "ca.pem", tmp_path / "certificate.pem", tmp_path / "key.pem")
     with pytest.raises(FarmError, match=r"ca\.pem"):
-        FarmAddress("tls://lab:8786", files).security()
+        FarmAddress("tls://lab:8786", tmp_path).security()

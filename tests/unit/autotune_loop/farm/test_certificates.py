@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
+import shutil
 import socket
 import ssl
 import stat
@@ -17,14 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune_loop.farm import certificates
-from autotune_loop.farm.address import FarmAddress, TlsFiles
+from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.certificates import FarmCertificate, make_certificates
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from targets.errors import FarmError, UsageError
 
 
-def files(folder: Path) -> TlsFiles:
-    return TlsFiles(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem")
+def mixed(folder: Path, certificates: Path, others: Path, *names: str) -> Path:
+    """A folder of certificates with these files of another one."""
+    folder.mkdir()
+    for name in ("ca.pem", "certificate.pem", "key.pem"):
+        shutil.copy((others if name in names else certificates) / name, folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +118,9 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], str]]:
         listener.close()
 
 
-def as_dask(tls: TlsFiles) -> Callable[[socket.socket], None]:
+def as_dask(own: Path) -> Callable[[socket.socket], None]:
     """The server's side as Dask has it: both ends show a certificate; then the first words of a Dask peer."""
-    context = FarmAddress("tls://127.0.0.1:1", tls).security().get_listen_args("scheduler")["ssl_context"]
+    context = FarmAddress("tls://127.0.0.1:1", own).security().get_listen_args("scheduler")["ssl_context"]
 
     def answer(connection: socket.socket) -> None:
         with context.wrap_socket(connection, server_side=True) as secure:
@@ -133,23 +137,22 @@ def test_strangers_and_expired_certificates_are_told_apart(
     monkeypatch: pytest.MonkeyPatch,
     serve: Callable[[Callable[[socket.socket], None]], str],
 ) -> None:
-    mine, theirs = files(farm), files(other_farm)
-    scheduler = f"tls://{serve(as_dask(mine))}"
-    probe_scheduler(FarmAddress(scheduler, mine))
-    probe_scheduler(FarmAddress(scheduler, files(farm / "users" / "ana")))
+    scheduler = f"tls://{serve(as_dask(farm))}"
+    probe_scheduler(FarmAddress(scheduler, farm))
+    probe_scheduler(FarmAddress(scheduler, farm / "users" / "ana"))
     with pytest.raises(FarmError, match="not of this farm: another authority has made it"):
-        probe_scheduler(FarmAddress(scheduler, theirs))
+        probe_scheduler(FarmAddress(scheduler, other_farm))
     # A user's certificate is no scheduler's.
     with pytest.raises(FarmError, match="not of this farm"):
-        probe_scheduler(FarmAddress(f"tls://{serve(as_dask(files(farm / 'users' / 'ana')))}", mine))
-    mixed = dataclasses.replace(mine, certificate=theirs.certificate, key=theirs.key)
+        probe_scheduler(FarmAddress(f"tls://{serve(as_dask(farm / 'users' / 'ana'))}", farm))
+    stranger = mixed(tmp_path / "stranger", farm, other_farm, "certificate.pem", "key.pem")
     with pytest.raises(FarmError, match="was not made by the authority"):
-        probe_scheduler(FarmAddress(scheduler, mixed))
+        probe_scheduler(FarmAddress(scheduler, stranger))
     with pytest.raises(FarmError, match="is not the key of"):
-        probe_scheduler(FarmAddress(scheduler, dataclasses.replace(mine, key=theirs.key)))
+        probe_scheduler(FarmAddress(scheduler, mixed(tmp_path / "keyless", farm, other_farm, "key.pem")))
     # What only the other side can tell: it trusts another authority than we do.
-    two_faced = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(theirs.ca))
-    two_faced.load_cert_chain(mine.certificate, mine.key)
+    two_faced = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(other_farm / "ca.pem"))
+    two_faced.load_cert_chain(farm / "certificate.pem", farm / "key.pem")
     two_faced.verify_mode = ssl.CERT_REQUIRED
 
     def refuse(connection: socket.socket) -> None:
@@ -158,15 +161,15 @@ def test_strangers_and_expired_certificates_are_told_apart(
 
     refusing = serve(refuse)
     with pytest.raises(FarmError, match=r"refuses the certificate .*certificate.pem: "):
-        probe_scheduler(FarmAddress(f"tls://{refusing}", mine))
+        probe_scheduler(FarmAddress(f"tls://{refusing}", farm))
     old = expired(monkeypatch, tmp_path / "old")
     with pytest.raises(FarmError, match=r"expired on .* --renew"):
-        probe_scheduler(FarmAddress(scheduler, files(old)))
+        probe_scheduler(FarmAddress(scheduler, old))
     with monkeypatch.context() as unchecked:
         unchecked.setattr("autotune_loop.farm.certificate_files.check_certificate", lambda *paths: None)
-        expiring = f"tls://{serve(as_dask(files(old)))}"
+        expiring = f"tls://{serve(as_dask(old))}"
     with pytest.raises(FarmError, match="The certificate of the scheduler at .* has expired"):
-        probe_scheduler(FarmAddress(expiring, files(old / "users" / "ana")))
+        probe_scheduler(FarmAddress(expiring, old / "users" / "ana"))
 
 
 def test_what_is_no_scheduler_is_said_to_be_none(
@@ -180,9 +183,9 @@ def test_what_is_no_scheduler_is_said_to_be_none(
     def hold(connection: socket.socket) -> None:
         asked.wait(60)
 
-    for scheme, tls, expected in ("tcp", None, "is not a farm's scheduler"), ("tls", files(farm), "does not speak TLS"):
+    for scheme, own, expected in ("tcp", None, "is not a farm's scheduler"), ("tls", farm, "does not speak TLS"):
         with pytest.raises(FarmError, match=expected):
-            probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", tls))
+            probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", own))
     with monkeypatch.context() as impatient:
         impatient.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
         with pytest.raises(FarmError, match="sends nothing"):
@@ -191,4 +194,4 @@ def test_what_is_no_scheduler_is_said_to_be_none(
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # a port that is bound and does not listen refuses, and is nobody else's
         with pytest.raises(FarmError, match="No scheduler listens at"):
-            probe_scheduler(FarmAddress(f"tls://127.0.0.1:{unused.getsockname()[1]}", files(farm)))
+            probe_scheduler(FarmAddress(f"tls://127.0.0.1:{unused.getsockname()[1]}", farm))

@@ -29,10 +29,10 @@ def test_the_scheduler_is_the_one_given_else_the_variables_else_the_projects(
     assert choose_farm(None, None, settings).address == "tls://project.example:8786"
     variable = read_settings({"HOME": str(tmp_path), "SDK_SCHEDULER": "tls://variable.example:1234"})
     found = choose_farm(None, None, variable)
-    assert found.address == "tls://variable.example:1234" and found.tls is not None
-    assert found.tls.key == variable.config_folder / "farm" / "key.pem"
+    assert found.address == "tls://variable.example:1234" and found.certificates is not None
+    assert found.certificates == variable.config_folder / "farm"
     given = choose_farm("tls://[::1]:99", tmp_path / "mine", variable)
-    assert given.address == "tls://[::1]:99" and given.tls is not None and given.tls.ca == tmp_path / "mine" / "ca.pem"
+    assert given.address == "tls://[::1]:99" and given.certificates == tmp_path / "mine"
 
 
 @pytest.mark.parametrize("text", ["[farm]\nscheduler = 3\n", '[farm]\naddress = "tls://a"\n', "farm = 1\n"])
