@@ -10,16 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.task import BuildTask, FileKey, R_co, Task, key_of
 from autotune_loop.specification.run_context import BuildLimits, RunContext
-from autotune_loop.specification.tuning_task import TuningTask
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure_settings import KernelInputs
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import FarmError, SdkError
 from targets.profile.profile import TargetProfile
@@ -35,8 +33,8 @@ class RemoteRun(msgspec.Struct, frozen=True):
 
     Attributes:
         run_id: unique.
-        tuning_tasks: what is tuned; their generators are files to send.
-        inputs: of every kernel; a build needs none of them.
+        tuning_tasks: a tuple of TuningTask; their generators are files to send.
+        inputs: the KernelInputs; a build needs none of their files.
         threads: Halide threads that a kernel runs with.
     """
 
@@ -47,16 +45,6 @@ class RemoteRun(msgspec.Struct, frozen=True):
     limits: BuildLimits
     tuning_tasks: msgspec.Raw
     inputs: msgspec.Raw
-
-    def read_tuning_tasks(self, file_at: FileAt) -> tuple[TuningTask, ...]:
-        """Return what is tuned, with the generators where they are on this machine."""
-        tasks: tuple[TuningTask, ...] = _decode(self.tuning_tasks, tuple[TuningTask, ...], file_at, None)
-        return tasks
-
-    def read_inputs(self, file_at: FileAt) -> KernelInputs:
-        """Return the kernels' inputs, with the files where they are on this machine."""
-        inputs: KernelInputs = _decode(self.inputs, KernelInputs, file_at, None)
-        return inputs
 
 
 class FilePart(msgspec.Struct, frozen=True):
@@ -103,7 +91,7 @@ class TaskMessage(msgspec.Struct, frozen=True):
         """
         if self.kind not in Task.kinds:
             raise FarmError(f"This worker knows no task of kind {self.kind[:80]!r}.")
-        task: Task[Any] = _decode(self.task, Task.kinds[self.kind], file_at, folder)
+        task: Task[Any] = decode(self.task, Task.kinds[self.kind], file_at, folder)
         return task
 
 
@@ -150,7 +138,7 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
         if self.result_type not in types:
             raise FarmError(f"A worker has answered a {task.kind!r} task with {self.result_type[:80]!r}.")
         places = {key: path for path, key in inputs.items()}
-        value: Any = _decode(self.result, types[self.result_type], places.__getitem__, output_folder(task))
+        value: Any = decode(self.result, types[self.result_type], places.__getitem__, output_folder(task))
         if isinstance(value, _Error | _Timing):
             value = value.unwrapped()
         result: R_co = value
@@ -189,15 +177,15 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
         parallelism=context.parallelism,
         threads=context.devices[0].threads if context.devices else context.parallelism,
         limits=context.limits,
-        tuning_tasks=msgspec.Raw(_encode(tasks, keys, None)),
-        inputs=msgspec.Raw(_encode(context.inputs, keys, None)),
+        tuning_tasks=msgspec.Raw(encode(tasks, keys)),
+        inputs=msgspec.Raw(encode(context.inputs, keys)),
     )
     return encode(run), {key: path for path, key in keys.items()}
 
 
 def encode_task(run_id: str, task: Task[Any], inputs: Mapping[Path, FileKey]) -> bytes:
     """Return the message that has a worker carry out a task."""
-    return encode(TaskMessage(run_id, task.kind, msgspec.Raw(_encode(task, inputs, output_folder(task)))))
+    return encode(TaskMessage(run_id, task.kind, msgspec.Raw(encode(task, inputs, output_folder(task)))))
 
 
 def task_result(
@@ -214,7 +202,7 @@ def task_result(
         name, value = _ERROR, _Error.of(result)
     elif isinstance(result, Timing):
         value = _Timing.of(result)
-    return TaskResult(name, msgspec.Raw(_encode(value, inputs, folder)), took_s, files)
+    return TaskResult(name, msgspec.Raw(encode(value, inputs, folder)), took_s, files)
 
 
 def task_error(error: SdkError, took_s: float) -> TaskResult:
@@ -225,21 +213,6 @@ def task_error(error: SdkError, took_s: float) -> TaskResult:
 def output_folder(task: Task[Any]) -> Path | None:
     """Return where a task's files belong; None where it makes none."""
     return task.output_folder if isinstance(task, BuildTask) else None
-
-
-def encode(message: object) -> bytes:
-    """Return a message that has no paths in it."""
-    return _encode(message, {}, None)
-
-
-def decode(content: bytes | msgspec.Raw, message_type: type[_T]) -> _T:
-    """Read such a message.
-
-    Raises:
-        FarmError: it is not one of that type.
-    """
-    message: _T = _decode(content, message_type, _no_file, None)
-    return message
 
 
 # msgspec tells two dataclasses of a union apart by their place in a record only, and knows no exceptions.
@@ -295,8 +268,7 @@ def read_reply(content: bytes) -> Reply:
     Raises:
         FarmError: it is none.
     """
-    reply: Reply = _decode(content, Reply, _no_file, None)
-    return reply
+    return decode(content, cast("type[Reply]", Reply))
 
 
 @cache
@@ -313,11 +285,17 @@ def _result_types(task_type: type[Task[Any]]) -> dict[str, Any]:
     return named
 
 
-def _encode(value: object, inputs: Mapping[Path, FileKey], folder: Path | None) -> bytes:
+def encode(value: object, inputs: Mapping[Path, FileKey] | None = None, folder: Path | None = None) -> bytes:
+    """Return a message.
+
+    Args:
+        inputs, folder: what the paths in it are: input files, or below a task's output folder.
+    """
+
     def sent(part: object) -> object:
         if not isinstance(part, Path):
             raise NotImplementedError(f"{type(part).__name__} is not sent")
-        if part in inputs:
+        if inputs and part in inputs:
             return inputs[part]
         assert folder is not None, f"{part} is no input of its task"
         return part.relative_to(folder).as_posix()
@@ -325,7 +303,19 @@ def _encode(value: object, inputs: Mapping[Path, FileKey], folder: Path | None) 
     return msgspec.msgpack.encode(value, enc_hook=sent)
 
 
-def _decode(content: bytes | msgspec.Raw, message_type: Any, file_at: FileAt, folder: Path | None) -> Any:
+def _no_file(key: FileKey) -> Path:
+    raise KeyError(f"no file {key.name} belongs to it")
+
+
+def decode(
+    content: bytes | msgspec.Raw, message_type: type[_T], file_at: FileAt = _no_file, folder: Path | None = None
+) -> _T:
+    """Read a message, with this machine's paths.
+
+    Raises:
+        FarmError: it is not one of that type, or has a path that is neither an input file's nor below the folder.
+    """
+
     def read(wanted: type, part: object) -> object:
         if wanted is not Path:
             raise NotImplementedError(f"{wanted.__name__} is not sent")
@@ -346,7 +336,3 @@ def _below(folder: Path, name: str) -> Path | None:
     """The place of that name in a folder; None where it leads out of it."""
     parts = PurePosixPath(name).parts
     return None if "/" in parts or ".." in parts else folder.joinpath(*parts)
-
-
-def _no_file(key: FileKey) -> Path:
-    raise KeyError(f"no file {key.name} belongs to it")

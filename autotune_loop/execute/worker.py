@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from autotune_loop.execute.messages import (
     Reply,
     TaskMessage,
     TaskResult,
+    decode,
     output_folder,
     task_error,
     task_result,
@@ -37,6 +38,7 @@ from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.run_spec import RunSpec
+from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
 from devices.timing.measure_settings import KernelInputs
@@ -50,21 +52,6 @@ _IDLE_LEASE_S = 10.0
 _LONGEST_MESSAGE = 500
 # Kernels and headers; far more than a batch's largest.
 _MOST_OUTPUT_BYTES = 2**30
-
-
-@dataclass
-class _Record:
-    """What is told of a device.
-
-    Attributes:
-        run_id, task, since_s: the task under way, and the monotonic time at which it began.
-        failures: the last ones.
-    """
-
-    run_id: str = ""
-    task: str = ""
-    since_s: float = 0.0
-    failures: deque[DeviceFailure] = field(default_factory=lambda: deque(maxlen=_FAILURES_KEPT))
 
 
 @dataclass
@@ -108,18 +95,18 @@ class FarmWorker:
         self._leases = LeasePool(open_remote)
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
-        self._records = {name: _Record() for name in self.devices}
+        # The run, the kind of the task that holds a device, and since when; monotonic.
+        self._doing: dict[str, tuple[str, str, float]] = {}
+        self._failures: dict[str, deque[DeviceFailure]] = {name: deque(maxlen=_FAILURES_KEPT) for name in self.devices}
         self._closed = False
 
     def report(self, device_name: str) -> DeviceReport:
         """Return how a device is just now; nothing of a device of others."""
-        record = self._records.get(device_name)
-        if record is None:
-            return DeviceReport()
+        now_s = time.monotonic()
+        run_id, task, since_s = self._doing.get(device_name, ("", "", now_s))
         users = self._leases.users(device_name)
-        busy_s = time.monotonic() - record.since_s if record.run_id else 0.0
-        failures = tuple(record.failures)
-        return DeviceReport(record.run_id, record.task, busy_s, users is not None, tuple(users or ()), failures)
+        failures = tuple(self._failures.get(device_name, ()))
+        return DeviceReport(run_id, task, now_s - since_s, users is not None, tuple(users or ()), failures)
 
     def receive_run(self, remote: RemoteRun) -> None:
         """Make ready for a run; nothing when it is known already.
@@ -204,8 +191,8 @@ class FarmWorker:
         limits, memory_bytes = remote.limits, self.workspace.memory_bytes
         if memory_bytes is not None:
             limits = replace(limits, memory_bytes=min(limits.memory_bytes, memory_bytes))
-        tasks = remote.read_tuning_tasks(file_at) if self.build_slots else ()
-        inputs = remote.read_inputs(file_at) if self.devices else KernelInputs()
+        tasks = decode(remote.tuning_tasks, tuple[TuningTask, ...], file_at) if self.build_slots else ()
+        inputs = decode(remote.inputs, KernelInputs, file_at) if self.devices else KernelInputs()
         spec = RunSpec(tasks, remote.profile, remote.parallelism, RunOptions(inputs=inputs))
         return RunContext(spec, (), inputs, limits, replace(self.workspace, work_folder=run.folder))
 
@@ -257,14 +244,14 @@ class FarmWorker:
     @contextlib.contextmanager
     def _busy(self, task: Task[Any], run_id: str) -> Iterator[None]:
         """Note that a task holds a device."""
-        record = self._records.get(task.device_name) if isinstance(task, MeasureTask) else None
-        if record is not None:
-            record.run_id, record.task, record.since_s = run_id, task.kind, time.monotonic()
+        if not isinstance(task, MeasureTask):
+            yield
+            return
+        self._doing[task.device_name] = (run_id, task.kind, time.monotonic())
         try:
             yield
         finally:
-            if record is not None:
-                record.run_id = record.task = ""
+            self._doing.pop(task.device_name, None)
 
     def _note_failure(self, device_name: str, run_id: str, result: object) -> None:
         failure = result.result if isinstance(result, Timing) else result
@@ -274,8 +261,8 @@ class FarmWorker:
             message = str(failure)
         else:
             return
-        if device_name in self._records:
-            self._records[device_name].failures.append(DeviceFailure(time.time(), run_id, message[:_LONGEST_MESSAGE]))
+        if device_name in self._failures:
+            self._failures[device_name].append(DeviceFailure(time.time(), run_id, message[:_LONGEST_MESSAGE]))
 
 
 @contextlib.contextmanager

@@ -15,11 +15,13 @@ from autotune_loop.farm.use import DeviceWish
 from autotune_loop.farm.worker_registry import QueueWatch
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.specification.workspace import Workspace
 from devices.device import Clock
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.local.cores import plan_cores
 from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
+from devices.timing.measure_settings import KernelInputs
 from tests.run_specs import make_spec, make_task
 
 PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
@@ -89,8 +91,8 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
     run = decode(message, RemoteRun)
     assert (run.parallelism, run.threads, run.profile) == (4, 4, context.profile)
     here = {key: Path("/srv") / key.name for key in files}
-    assert run.read_tuning_tasks(here.__getitem__)[0].reference.file == Path("/srv/blur.py")
-    assert run.read_inputs(here.__getitem__).files == {"input": Path("/srv/input.raw")}
+    assert decode(run.tuning_tasks, tuple[TuningTask, ...], here.__getitem__)[0].reference.file == Path("/srv/blur.py")
+    assert decode(run.inputs, KernelInputs, here.__getitem__).files == {"input": Path("/srv/input.raw")}
 
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
