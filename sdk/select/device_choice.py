@@ -9,23 +9,24 @@ from dataclasses import dataclass, replace
 from devices.device import Clock, Device
 from devices.inventory.inventory import Inventory, InventoryDevice, machine_profile
 from devices.local.open_device import DEVICE_KINDS, choose_device
+from devices.remote_place import RemotePlace
 from targets.errors import ToolchainError, UsageError
 from targets.hexagon.runners import open_hexagon_device_runner
 from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk, device_halide_target
 from targets.profile.host_probe import probe_host
 from targets.profile.profile import TargetProfile
 
+# A slot of a device of the inventory: its device, its name and its place.
+Slot = tuple[InventoryDevice, str, RemotePlace]
+
 
 def choose_dsps(
-    entries: Sequence[tuple[InventoryDevice, str | None]],
-    profile: TargetProfile,
-    threads: int,
-    sdk: HexagonSdk | None,
+    slots: Sequence[Slot], profile: TargetProfile, threads: int, sdk: HexagonSdk | None
 ) -> tuple[Device, ...]:
     """Return the DSPs of phones. The profile and the probe of a phone describe its processor, so they are not used.
 
     Args:
-        entries: the phones, each with the slot that was named, if any. A phone has one DSP for all its slots.
+        slots: of the phones. A phone has one DSP for all its slots.
         sdk: the SDK whose run_main_on_hexagon runs programs on the DSPs.
 
     Raises:
@@ -33,10 +34,10 @@ def choose_dsps(
     """
     if sdk is None:
         raise UsageError(
-            f"Qualcomm's Hexagon SDK is needed to reach the DSP of {entries[0][0].name}.",
+            f"Qualcomm's Hexagon SDK is needed to reach the DSP of {slots[0][0].name}.",
             next_step=f"Name its folder with {HEXAGON_SDK_VARIABLE} or {HEXAGON_SDK_OPTION}, or use --device qemu.",
         )
-    for entry, _ in entries:
+    for entry, _, _ in slots:
         if entry.transport != "adb" or entry.emulated:
             what = "is emulated" if entry.emulated else "is reached over SSH"
             raise UsageError(
@@ -48,8 +49,7 @@ def choose_dsps(
     except ToolchainError as error:
         raise UsageError(error.message, next_step=error.next_step) from error
     devices: dict[str, Device] = {}
-    for entry, wanted in entries:
-        name, place = next(slot for slot in entry.places() if wanted in (None, slot[0]))
+    for entry, name, place in slots:
         dsp = Device(name, entry.transport, profile.name, Clock.CYCLES, threads, False, place, dsp=runner)
         devices.setdefault(entry.name, dsp)
     return tuple(devices.values())
@@ -92,10 +92,10 @@ def profile_of_devices(names: Sequence[str], inventory: Inventory) -> str | None
     Raises:
         UsageError: a device or label is not in the inventory, or they have different profiles.
     """
-    entries = _named(names, inventory)
-    profiles = {entry.profile_name for entry, _ in entries}
+    entries = dict.fromkeys(entry for entry, _, _ in _named(names, inventory))
+    profiles = {entry.profile_name for entry in entries}
     if len(profiles) > 1:
-        each = ", ".join(f"{entry.name} has {entry.profile_name}" for entry, _ in entries)
+        each = ", ".join(f"{entry.name} has {entry.profile_name}" for entry in entries)
         raise UsageError(f"The devices have different profiles ({each}).", next_step="Choose devices of one profile.")
     return profiles.pop() if profiles else None
 
@@ -143,9 +143,9 @@ def _free(
     reached = not profile.is_hexagon or hexagon_sdk is not None
     fitting = [entry for entry in inventory.devices if reached and entry.profile_name == profile.name]
     reasons = busy(fitting) if fitting else {}
-    slots = [(entry, name) for entry in fitting for name, _ in entry.places() if name not in reasons]
+    slots = [(entry, name, place) for entry in fitting for name, place in entry.places() if name not in reasons]
     left_out = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in reasons.items())
-    if slots and len({entry.emulated for entry, _ in slots}) == 1:
+    if slots and len({entry.emulated for entry, _, _ in slots}) == 1:
         choice = _remote(slots, profile, parallelism, hexagon_sdk)
         names = ", ".join(device.name for device in choice.devices)
         note = f"Timing on {names}, free in {inventory.file.name}." + (f" Left out: {left_out}." if left_out else "")
@@ -165,60 +165,44 @@ def _free(
     return replace(choice, note=f"Timing on {place}: {why}.")
 
 
-def _named(names: Sequence[str], inventory: Inventory) -> list[tuple[InventoryDevice, str | None]]:
-    """Return the named entries, each once, with the slot if one is named."""
-    found: dict[tuple[str, str | None], tuple[InventoryDevice, str | None]] = {}
+def _named(names: Sequence[str], inventory: Inventory) -> list[Slot]:
+    """Return the named slots, each once; the name of a device, or a label, means all of its slots."""
+    found: dict[str, Slot] = {}
     for name in names:
         if name in DEVICE_KINDS:
             continue
-        if name.startswith(LABEL_PREFIX):
-            for entry in inventory.with_label(name.removeprefix(LABEL_PREFIX)):
-                found.setdefault((entry.name, None), (entry, None))
-            continue
-        slot = _slot(name, inventory)
-        entry = slot or inventory.find(name)
-        key = name if slot is not None else None
-        found.setdefault((entry.name, key), (entry, key))
+        label = name.removeprefix(LABEL_PREFIX)
+        for entry in inventory.with_label(label) if label != name else (inventory.find_slots(name)[0],):
+            places = dict(entry.places())
+            for slot in [name] if name in places else places:
+                found.setdefault(slot, (entry, slot, places[slot]))
     return list(found.values())
 
 
-def _slot(name: str, inventory: Inventory) -> InventoryDevice | None:
-    for entry in inventory.devices:
-        if entry.slots > 1 and name in [slot_name for slot_name, _ in entry.places()]:
-            return entry
-    return None
-
-
 def _remote(
-    entries: Sequence[tuple[InventoryDevice, str | None]],
-    profile: TargetProfile,
-    parallelism: int | None,
-    hexagon_sdk: HexagonSdk | None,
+    slots: Sequence[Slot], profile: TargetProfile, parallelism: int | None, hexagon_sdk: HexagonSdk | None
 ) -> DeviceChoice:
+    entries = tuple(dict.fromkeys(entry for entry, _, _ in slots))
     if profile.is_hexagon:
-        chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
         threads = parallelism or profile.machine.parallelism
-        dsps = choose_dsps(entries, profile, threads, hexagon_sdk)
-        return DeviceChoice(dsps, device_profile(profile), threads, chosen)
-    for entry, _ in entries:
+        dsps = choose_dsps(slots, profile, threads, hexagon_sdk)
+        return DeviceChoice(dsps, device_profile(profile), threads, entries)
+    for entry in entries:
         if entry.profile_name != profile.name:
             raise UsageError(
                 f"{entry.name} has profile {entry.profile_name}, not {profile.name}.",
                 next_step=f"Use --target {entry.profile_name}, or another --device.",
             )
-    if len({entry.emulated for entry, _ in entries}) > 1:
+    if len({entry.emulated for entry in entries}) > 1:
         raise UsageError("Emulated and real devices cannot share a run: their times do not compare.")
-    fitted = machine_profile(profile, entries[0][0])
+    fitted = machine_profile(profile, entries[0])
     plan_for = parallelism or fitted.machine.parallelism
     threads = device_threads(profile, plan_for)
-    devices: dict[str, Device] = {}
-    for entry, wanted in entries:
-        for slot_name, place in entry.places():
-            if wanted in (None, slot_name):
-                clock = Clock.EMULATED if entry.emulated else Clock.WALL
-                devices[slot_name] = Device(slot_name, entry.transport, profile.name, clock, threads, False, place)
-    chosen = tuple(dict.fromkeys(entry for entry, _ in entries))
-    return DeviceChoice(tuple(devices.values()), fitted, plan_for, chosen)
+    clock = Clock.EMULATED if entries[0].emulated else Clock.WALL
+    devices = [
+        Device(name, entry.transport, profile.name, clock, threads, False, place) for entry, name, place in slots
+    ]
+    return DeviceChoice(tuple(devices), fitted, plan_for, entries)
 
 
 def _of_this_machine(
