@@ -10,7 +10,6 @@ kernels need against the card's limits. Exit code 1 where a schedule does not as
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import sys
 import tempfile
@@ -95,8 +94,10 @@ def _sample(generator: Path, count: int, profile: TargetProfile, check: CardChec
     tally = Tally()
     bench = open_workbench(settings)
     weights = baseline_weights(bench.halide.plugin_path(profile.autoscheduler.name))
-    reference, program = open_named_generator(str(generator), (), bench, settings)
-    with contextlib.closing(program), tempfile.TemporaryDirectory(prefix="sdk-cuda-") as scratch:
+    with (
+        open_named_generator(str(generator), (), bench, settings) as (reference, program),
+        tempfile.TemporaryDirectory(prefix="sdk-cuda-") as scratch,
+    ):
         assert reference.name is not None
         points = random_points(0, 0, 0, Path(scratch) / "start.weights")
         for number, point in enumerate(itertools.islice(points, count)):

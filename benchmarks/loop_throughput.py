@@ -54,8 +54,8 @@ def main() -> int:
 def _run_theirs(generator: str, target: str, scratch: Path) -> HalideLoopResult:
     settings = read_settings()
     bench = open_workbench(settings)
-    reference, program = open_named_generator(generator, (), bench, settings)
-    program.close()
+    with open_named_generator(generator, (), bench, settings) as (reference, _):
+        pass
     assert reference.name is not None
     binary = bench.compiler.build_generator(reference.file)
     profile = load_profile(target, settings.profile_folder)

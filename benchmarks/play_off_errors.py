@@ -144,12 +144,14 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
     tools = open_workbench(settings)
     profile = load_profile("host", settings.profile_folder)
     device = choose_device(profile, "local", 1, probe_host())
-    reference, program = open_named_generator(str(GENERATOR), (), tools, settings)
     own = ScheduleChoice(OWN_SCHEDULE, None)
-    assert reference.name is not None
-    recipe = KernelRecipe(program, reference.name, reference.name, {}, profile, own)
     build_tools = BuildTools(tools.halide, tools.cache, open_toolchain(profile, settings.cache_folder, None))
-    with tempfile.TemporaryDirectory(prefix="sdk-play-off-") as text, contextlib.closing(program):
+    with (
+        tempfile.TemporaryDirectory(prefix="sdk-play-off-") as text,
+        open_named_generator(str(GENERATOR), (), tools, settings) as (reference, program),
+    ):
+        assert reference.name is not None
+        recipe = KernelRecipe(program, reference.name, reference.name, {}, profile, own)
         folder = Path(text)
         kernels = []
         for name, rows in (("small", ROWS), ("large", round(ROWS * (1 + gain)))):

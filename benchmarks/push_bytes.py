@@ -57,10 +57,9 @@ def build(generator: str, count: int, folder: Path, settings: Settings) -> tuple
     profile = load_profile(PROFILE, settings.profile_folder)
     bench = open_workbench(settings)
     tools = BuildTools(bench.halide, bench.cache, open_toolchain(profile, settings.cache_folder, None))
-    reference, program = open_named_generator(generator, (), bench, settings)
-    assert reference.name is not None
     kernels = []
-    with contextlib.closing(program):
+    with open_named_generator(generator, (), bench, settings) as (reference, program):
+        assert reference.name is not None
         for seed in range(count):
             random = {"beam_size": "1", "random_dropout": "50", "random_dropout_seed": str(seed)}
             search = profile_autoscheduler(bench.halide, profile, 1, random)

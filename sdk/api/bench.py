@@ -24,10 +24,6 @@ from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolv
 Progress = Callable[[str], None]
 
 
-def _silent(text: str) -> None:
-    """Report nothing."""
-
-
 def bench(
     generator: str | GeneratorSpec,
     schedules: Sequence[str] = (OWN_SCHEDULE,),
@@ -36,7 +32,7 @@ def bench(
     device: str | Sequence[str] = (),
     options: RunOptions | None = None,
     turns: int = 5,
-    progress: Progress = _silent,
+    progress: Progress = lambda text: None,
     settings: Settings | None = None,
 ) -> list[ComparedSchedule]:
     """Time schedules of one generator in turns, each output first compared with an independent schedule's.
@@ -64,7 +60,7 @@ def play_off(
     target: str | None = None,
     device: str | Sequence[str] = (),
     options: RunOptions | None = None,
-    progress: Progress = _silent,
+    progress: Progress = lambda text: None,
     settings: Settings | None = None,
 ) -> HeaderPlayOff:
     """Decide which schedule to ship: the first, which is in use, unless another beats it with 95 % confidence.
@@ -106,8 +102,7 @@ def _opened_plan(
     toolchain = chosen.open_toolchain(settings)
     tools = open_workbench(settings)
     progress("opening the generator")
-    reference, program = open_named_generator(spec.generator, spec.parameters, tools, settings)
-    with contextlib.closing(program):
+    with open_named_generator(spec.generator, spec.parameters, tools, settings) as (reference, program):
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from sdk.options.generator_spec import GeneratorSpec
@@ -50,8 +49,7 @@ def build(
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken
     bench = open_workbench(settings)
-    reference, program = open_named_generator(spec.generator, spec.parameters, bench, settings)
-    with contextlib.closing(program):
+    with open_named_generator(spec.generator, spec.parameters, bench, settings) as (reference, program):
         assert reference.name is not None
         threads = parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from autotune_loop.specification.options import RunOptions
 from sdk.options.autotune_options import CommandOptions, GeneratorOptions
-from sdk.options.with_options import Given, Takes, with_options
+from sdk.options.with_options import Takes, with_options
 from sdk.project.file import find_project
 from sdk.service.interrupts import stop_on_interrupt
 from targets.errors import DeviceError, GeneratorError
@@ -26,14 +26,14 @@ _Tune: TypeAlias = "Callable[..., TuneResult]"
 
 
 @with_options
-def autotune(given: Annotated[Given, Takes(GeneratorOptions, RunOptions)], command: CommandOptions) -> None:
+def autotune(typed: Annotated[Mapping[str, Any], Takes(GeneratorOptions, RunOptions)], command: CommandOptions) -> None:
     """Tune a generator for a device: sample schedules, time them, learn from the times, keep the best.
 
     Ctrl-C stops it and keeps the best; --resume continues it.
 
     Example: sdk autotune blur.py --target arm64 --budget 10m
     """
-    _run(given.values, command)
+    _run(typed, command)
 
 
 def _run(values: Mapping[str, object], command: CommandOptions) -> None:

@@ -17,6 +17,7 @@ from sdk.inventory.connections import health_folder
 from sdk.settings import Settings
 from targets.errors import SdkError
 
+# A device that has not answered by then counts as unreachable.
 ANSWER_LIMIT_S = 6.0
 
 
@@ -60,19 +61,16 @@ def ask_devices(
     devices: Sequence[InventoryDevice],
     ask: Ask | None,
     health_of: Callable[[InventoryDevice], HealthRecord | None],
-    limit_s: float | None = None,
 ) -> list[DeviceState]:
     """Ask all devices at the same time; the answers are in their order.
 
     Args:
         ask: returns the leases of one device, or raises SdkError; reports what it waits for; called in threads. None
             asks no device.
-        limit_s: a device that has not answered by then counts as unreachable. None takes the default.
 
     Raises:
         Exception: any other exception of `ask`, which is a bug.
     """
-    limit_s = ANSWER_LIMIT_S if limit_s is None else limit_s
     if ask is None:
         return [_state(device, health_of(device), None) for device in devices]
     answers: queue.Queue[tuple[int, Sequence[SlotLease] | Exception]] = queue.Queue()
@@ -81,7 +79,7 @@ def ask_devices(
         # A thread that hangs in a dead connection must not keep the program from ending.
         threading.Thread(target=_answer, args=(index, device, ask, answers, waits_for), daemon=True).start()
     found: dict[int, Sequence[SlotLease] | Exception] = {}
-    deadline_s = time.monotonic() + limit_s
+    deadline_s = time.monotonic() + ANSWER_LIMIT_S
     while len(found) < len(devices):
         try:
             # Answers that are there count even after the deadline: this process may have been stopped meanwhile.
@@ -90,7 +88,7 @@ def ask_devices(
             break
         found[index] = answer
     for index, reason in enumerate(waits_for):
-        found.setdefault(index, SdkError(f"It did not answer within {limit_s:g} s. {reason}".rstrip()))
+        found.setdefault(index, SdkError(f"It did not answer within {ANSWER_LIMIT_S:g} s. {reason}".rstrip()))
     return [_state(device, health_of(device), found[index]) for index, device in enumerate(devices)]
 
 

@@ -80,8 +80,8 @@ def tuning_tasks(
     """
     tasks: list[TuningTask] = []
     for spec in specs:
-        reference, program = open_named_generator(spec.generator, spec.parameters, workbench, settings)
-        program.close()
+        with open_named_generator(spec.generator, spec.parameters, workbench, settings) as (reference, _):
+            pass
         assert reference.name is not None
         name = check_function_name(spec.function_name or reference.name)
         if any(task.function_name == name for task in tasks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -20,18 +20,12 @@ from targets.values.records import plain
 _CONTEXT = "typer_context"
 
 
-@dataclass(frozen=True)
-class Given:
-    """The options that a user has typed, by their keywords; parsed and checked."""
-
-    values: Mapping[str, object]
-
-
 class Takes:
     """In an annotation: which options a parameter of a command stands for.
 
     Args:
-        kinds: dataclasses of options; none stands for the parameter's own.
+        kinds: dataclasses of options, for a parameter that is the mapping of those that a user has typed, by their
+            keywords; none stands for the parameter's own dataclass.
         only: keywords of the options taken; empty takes all.
     """
 
@@ -41,7 +35,7 @@ class Takes:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameters that are dataclasses of options, or `Annotated[Given, Takes(…)]`."""
+    """Give a command the options of its parameters that are dataclasses of options, or have a `Takes`."""
     parameters = inspect.signature(command, eval_str=True).parameters
     taken = {name: list(_taken(parameter.annotation)) for name, parameter in parameters.items()}
     own_context = next((name for name, each in parameters.items() if each.annotation is typer.Context), None)
@@ -69,7 +63,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                 if option.keyword in explicit
             }
             kind = _bare(parameter.annotation)
-            arguments[name] = Given(values) if kind is Given else with_values(kind(), complete_objective(values))
+            arguments[name] = values if get_origin(kind) is Mapping else with_values(kind(), complete_objective(values))
         command(**arguments)
 
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
@@ -83,10 +77,8 @@ def _bare(annotation: Any) -> Any:
 
 def _taken(annotation: Any) -> Iterator[DeclaredOption]:
     kind = _bare(annotation)
-    if not is_dataclass(kind):
-        return
     takes = next((item for item in get_args(annotation) if isinstance(item, Takes)), Takes())
-    for each in takes.kinds or (kind,):
+    for each in takes.kinds or ([kind] if is_dataclass(kind) else []):
         for option in options_of(each):
             has_place = option.facts.flags or option.facts.is_argument
             if has_place and (not takes.only or option.keyword in takes.only):

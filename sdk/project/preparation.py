@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,21 +40,19 @@ def open_workbench(settings: Settings) -> Workbench:
     return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment))
 
 
+@contextlib.contextmanager
 def open_named_generator(
     generator: str, parameters: Iterable[str], workbench: Workbench, settings: Settings
-) -> tuple[GeneratorReference, GeneratorProgram]:
-    """Import or build the generator and fill in its name. The caller closes the program.
+) -> Iterator[tuple[GeneratorReference, GeneratorProgram]]:
+    """Import or build the generator for a while, and fill in its name.
 
     Raises:
         GeneratorError, UsageError, ToolchainError: as `parse_generator`, `open_generator` and `resolve_name`.
     """
     reference = parse_generator(generator, parameters)
     program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
-    try:
-        return resolve_name(reference, program.names), program
-    except BaseException:
-        program.close()
-        raise
+    with contextlib.closing(program):
+        yield resolve_name(reference, program.names), program
 
 
 def check_function_name(name: str) -> str:

@@ -19,7 +19,7 @@ from sdk.options.devices_options import (
     open_chosen_inventory,
 )
 from sdk.options.shared_options import JsonOption
-from sdk.options.with_options import Given, Takes, with_options
+from sdk.options.with_options import Takes, with_options
 from sdk.output import print_json
 from sdk.settings import read_settings
 from targets.errors import DeviceError, UsageError
@@ -84,7 +84,7 @@ class NewDevice:
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new device.")],
-    typed: Annotated[Given, Takes(NewDevice)],
+    typed: Annotated[Mapping[str, Any], Takes(NewDevice)],
     probe: Annotated[bool, typer.Option("--probe/--no-probe", help="Connect and probe it first.")] = True,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
@@ -95,11 +95,11 @@ def add(
     """
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
-    file, device = _checked(name, _fields(typed.values), given, settings)
-    if "profile" not in typed.values and not probe:
+    file, device = _checked(name, _fields(typed), given, settings)
+    if "profile" not in typed and not probe:
         raise UsageError("Without a probe the device's profile is not known.", next_step="Name it with --target.")
     found = _probe(device, settings, as_json) if probe else None
-    device = device if found is None else _with_probe(device, found, "profile" in typed.values, settings)
+    device = device if found is None else _with_probe(device, found, "profile" in typed, settings)
     _write(file, device, found, as_json)
 
 

@@ -69,6 +69,7 @@ def test_all_are_asked_at_once_and_none_is_waited_for_too_long(monkeypatch: pyte
         times_s.append(1e6 * len(times_s))
         return times_s[-1]
 
+    monkeypatch.setattr(device_listing, "ANSWER_LIMIT_S", 1.0)
     monkeypatch.setattr(device_listing, "time", SimpleNamespace(monotonic=monotonic))
 
     def meet(device: InventoryDevice, tell: Callable[[str], None]) -> Sequence[SlotLease]:
@@ -78,7 +79,7 @@ def test_all_are_asked_at_once_and_none_is_waited_for_too_long(monkeypatch: pyte
             end.wait(120)
         return []
 
-    states = ask_devices(DEVICES, meet, lambda device: None, limit_s=1.0)
+    states = ask_devices(DEVICES, meet, lambda device: None)
     end.set()
     late = [state for state in states if state.status is DeviceStatus.UNREACHABLE]
     assert [(state.device.name, state.trouble) for state in late] == [

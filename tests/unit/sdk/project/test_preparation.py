@@ -65,12 +65,15 @@ def test_a_run_folder_that_is_free(tmp_path: Path) -> None:
 def test_a_wrong_name_leaves_no_generator_running(settings: Settings, examples: Path) -> None:
     workbench = open_workbench(settings)
     before = _children()
-    with pytest.raises(GeneratorError, match="no generator 'blurr', only: separable_filter"):
-        open_named_generator(f"{examples / 'separable_filter.py'}:blurr", (), workbench, settings)
+    file = examples / "separable_filter.py"
+    with (
+        pytest.raises(GeneratorError, match="no generator 'blurr', only: separable_filter"),
+        open_named_generator(f"{file}:blurr", (), workbench, settings),
+    ):
+        pass
     assert all(has_ended(pid) for pid in _children() - before)
-    reference, program = open_named_generator(str(examples / "separable_filter.py"), ["radius=1"], workbench, settings)
-    program.close()
-    assert (reference.name, reference.parameters) == ("separable_filter", {"radius": "1"})
+    with open_named_generator(str(file), ["radius=1"], workbench, settings) as (reference, _):
+        assert (reference.name, reference.parameters) == ("separable_filter", {"radius": "1"})
 
 
 def _children() -> set[int]:
