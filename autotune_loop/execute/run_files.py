@@ -9,7 +9,7 @@ from pathlib import Path
 from autotune_loop.execute.messages import FilePart
 from autotune_loop.execute.task import FileKey
 from devices.transport import check_name
-from targets.errors import FarmError
+from targets.errors import FarmError, os_error_as
 from targets.process.content_cache import file_sha256
 
 
@@ -63,19 +63,16 @@ class RunFiles:
         folder = self._folder / part.key.sha256
         path = folder / check_name(part.key.name)
         half = folder / ".part"
-        with self._lock:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with half.open("r+b" if part.offset else "wb") as file:
-                    file.seek(part.offset)
-                    file.write(part.content)
-                if part.offset + len(part.content) < part.size_bytes:
-                    return
-                if file_sha256(half) != part.key.sha256:
-                    half.unlink()
-                    raise FarmError(f"{part.key.name} was damaged on its way to this worker.")
-                half.chmod(0o755 if part.executable else 0o644)
-                os.replace(half, path)
-            except OSError as error:
-                raise FarmError(f"Cannot write {path}: {error.strerror or error}.") from error
+        with self._lock, os_error_as(FarmError, f"Cannot write {path}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with half.open("r+b" if part.offset else "wb") as file:
+                file.seek(part.offset)
+                file.write(part.content)
+            if part.offset + len(part.content) < part.size_bytes:
+                return
+            if file_sha256(half) != part.key.sha256:
+                half.unlink()
+                raise FarmError(f"{part.key.name} was damaged on its way to this worker.")
+            half.chmod(0o755 if part.executable else 0o644)
+            os.replace(half, path)
             self._paths[part.key.sha256] = path

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from autotune_loop.execute.worker_state import WorkerState
-from targets.errors import FarmError
+from targets.errors import FarmError, os_error_as
 from targets.process.content_cache import file_sha256
 
 R_co = TypeVar("R_co", covariant=True)
@@ -38,10 +38,8 @@ def key_of(path: Path) -> FileKey:
     Raises:
         FarmError: it cannot be read.
     """
-    try:
+    with os_error_as(FarmError, f"Cannot read {path}"):
         return FileKey(_ODD.sub("_", path.name).lstrip(".-") or "file", file_sha256(path))
-    except OSError as error:
-        raise FarmError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 class Task(ABC, Generic[R_co]):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from targets.errors import FarmError
+from targets.errors import FarmError, os_error_as
 from targets.process.atomic_write import write_atomically
 
 # The same names on every machine: a host's or user's folder is copied there as it is.
@@ -102,10 +102,7 @@ def read_key(path: Path) -> EllipticCurvePrivateKey:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST_FILE_BYTES)
-    except FileNotFoundError as error:
-        raise FarmError(f"There is no {path}.", next_step=f"{_MAKE_IT} {_COPY_IT}") from error
-    except OSError as error:
-        raise FarmError(f"Cannot read {path}: {error.strerror}.", next_step="Correct its permissions.") from error
+    if not path.exists():
+        raise FarmError(f"There is no {path}.", next_step=f"{_MAKE_IT} {_COPY_IT}")
+    with os_error_as(FarmError, f"Cannot read {path}", next_step="Correct its permissions."), path.open("rb") as file:
+        return file.read(_LARGEST_FILE_BYTES)

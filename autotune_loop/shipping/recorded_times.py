@@ -14,7 +14,7 @@ from typing import Any
 
 from autotune_loop.candidate import Origin, is_default
 from autotune_loop.store.read_database import read_database
-from targets.errors import RunFolderError
+from targets.errors import RunFolderError, os_error_as
 
 
 def verdict_words(verdict: Mapping[str, Any], *, against_incumbent: bool = False) -> str:
@@ -93,13 +93,9 @@ def read_recorded_times(folder: Path, name: str, function_name: str, task_index:
         RunFolderError: the database or the note beside the header is missing or damaged, or an incumbent has won.
     """
     note = folder / "samples" / f"best.{name}.benchmark.txt"
-    try:
-        with note.open("rb") as file:
-            text = file.read(_MAXIMUM_TEXT_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise RunFolderError(
-            f"{note} cannot be read: {error.strerror}.", next_step="Finish the run with --resume, or tune again."
-        ) from error
+    next_step = "Finish the run with --resume, or tune again."
+    with os_error_as(RunFolderError, f"{note} cannot be read", next_step=next_step), note.open("rb") as file:
+        text = file.read(_MAXIMUM_TEXT_BYTES).decode("utf-8", "replace")
     if "incumbent" in text.partition("\n")[0]:
         raise RunFolderError(
             f"{folder} has nothing new to ship for {name}: the header in use is still the best.",

@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from autotune_loop.shipping.files.cpp_headers import print_cpp_dispatch
 from autotune_loop.shipping.files.python_module import print_python_dispatch
 from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
-from targets.errors import RunFolderError, UsageError
+from targets.errors import RunFolderError, UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.process.content_cache import file_sha256
 
@@ -37,7 +38,7 @@ def open_ship_folder(folder: Path) -> ShipManifest:
     Raises:
         RunFolderError: it has files that `sdk ship` did not write, or changed ones; or it cannot be read or written.
     """
-    try:
+    with _writing(folder):
         if not folder.exists():
             return ShipManifest()
         if not folder.is_dir():
@@ -48,8 +49,6 @@ def open_ship_folder(folder: Path) -> ShipManifest:
             )
         with _lock(folder):
             return _open(folder)
-    except OSError as error:
-        raise _unusable(folder, error) from error
 
 
 def _open(folder: Path) -> ShipManifest:
@@ -95,7 +94,7 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
         RunFolderError: as `open_ship_folder`; or a file to write exists and was not shipped.
         UsageError: two schedules would have the same file name.
     """
-    try:
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with _lock(folder):
             # It has what another process has shipped meanwhile.
@@ -113,13 +112,11 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
             manifest = ShipManifest(schedules, {**files, **hashes})
             _write_all(folder, {**all_texts, FILE_NAME: manifest.to_json()})
             _put_in_place(folder)
-    except OSError as error:
-        raise _unusable(folder, error) from error
     return manifest
 
 
-def _unusable(folder: Path, error: OSError) -> RunFolderError:
-    return RunFolderError(f"{folder} cannot be written: {error.strerror or error}.", next_step="Choose another -o.")
+def _writing(folder: Path) -> AbstractContextManager[None]:
+    return os_error_as(RunFolderError, f"{folder} cannot be written", next_step="Choose another -o.")
 
 
 @contextlib.contextmanager
