@@ -59,19 +59,17 @@ def compare_schedules(plan: BenchPlan, turns: int, progress: Progress) -> list[C
         ToolchainError, DeviceError, EmulatorError: what is missing or broken.
     """
     with open_kernel_bench(plan, progress) as bench:
-        return [result for device in plan.devices for result in _time(plan, bench, device, turns, progress)]
+        return [result for device in plan.devices for result in _time(bench, device, turns)]
 
 
-def _time(
-    plan: BenchPlan, bench: KernelBench, device: Device, turns: int, progress: Progress
-) -> list[ComparedSchedule]:
+def _time(bench: KernelBench, device: Device, turns: int) -> list[ComparedSchedule]:
     timed: dict[str, list[Measurement]] = {symbol: [] for symbol in bench.built.symbols}
     failures: dict[str, MeasureFailure] = {}
     for turn in range(turns):
         for symbol in bench.built.symbols:
             if symbol in failures:
                 continue
-            progress(f"timing on {device.name}, turn {turn + 1} of {turns}")
+            bench.progress(f"timing on {device.name}, turn {turn + 1} of {turns}")
             result = bench.measure(device, symbol)
             if isinstance(result, Measurement):
                 timed[symbol].append(result)
@@ -79,8 +77,8 @@ def _time(
                 failures[symbol] = result
                 timed[symbol].clear()
     reference = bench.built.reference if bench.checks_outputs_on(device) else None
-    toolchain = plan.tools.toolchain.describe()
+    toolchain = bench.plan.tools.toolchain.describe()
     return [
         ComparedSchedule(device.name, schedule.label, tuple(timed[symbol]), failures.get(symbol), reference, toolchain)
-        for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True)
+        for symbol, schedule in zip(bench.built.symbols, bench.plan.schedules, strict=True)
     ]

@@ -63,40 +63,31 @@ class _Work:
     flying: int = 0
 
 
+@dataclass
 class Dispatcher:
     """Hands schedules to devices and takes their results; used by one thread.
 
-    Args:
+    Attributes:
         patience_s: how long the run waits if it has no device.
         ahead_s: device seconds of schedules that each device may get ahead; above 0 if answers take a while.
         at_once: schedules that each device times at once.
-
-    Attributes:
         is_lost: whether there was no device for that time.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        device_names: Sequence[str],
-        database: RunDatabase,
-        listen: Listener,
-        patience_s: float,
-        report_health: ReportHealth,
-        ahead_s: float = 0.0,
-        at_once: int = 1,
-    ) -> None:
-        self._executor = executor
-        self._ahead_s = ahead_s
-        self._states = {name: DeviceState(name, DeviceQueue(at_once, ahead_s)) for name in device_names}
-        self._database = database
-        self._calibration = Calibration(database)
-        self._listen = listen
-        self._patience_s = patience_s
-        self._wanted_patience_s = min(patience_s, _VERDICT_AFTER_S)
-        self._report_health = report_health
+    executor: Executor
+    device_names: Sequence[str]
+    database: RunDatabase
+    listen: Listener
+    patience_s: float
+    report_health: ReportHealth
+    ahead_s: float = 0.0
+    at_once: int = 1
+    is_lost: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._states = {name: DeviceState(name, DeviceQueue(self.at_once, self.ahead_s)) for name in self.device_names}
+        self._calibration = Calibration(self.database)
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.is_lost = False
 
     @property
     def in_service(self) -> list[str]:
@@ -116,8 +107,8 @@ class Dispatcher:
         Raises:
             DeviceError: no device can be used; this is the first one's trouble.
         """
-        self._executor.arrivals()  # these are known: they have a state
-        futures = {name: self._executor.submit(OpenDevice(name)) for name in self._states}
+        self.executor.arrivals()  # these are known: they have a state
+        futures = {name: self.executor.submit(OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
             answer = _opened(future)
@@ -145,7 +136,7 @@ class Dispatcher:
         for _ in range(_MOST_TRIES):
             state = self._states[self.in_service[0]]
             boot = state.boot
-            future = self._executor.submit(PrepareReference(state.name, run, settings))
+            future = self.executor.submit(PrepareReference(state.name, run, settings))
             timing = _timing(state, run.symbol, future)
             if timing is not None:
                 timing = self._calibrated(task_index, timing)
@@ -171,17 +162,17 @@ class Dispatcher:
 
     def sense(self, moment: str) -> None:
         """Record the readings of the devices' sensors, 'before' or 'after' a batch."""
-        futures = {name: self._executor.submit(Sense(name)) for name in self.in_service}
+        futures = {name: self.executor.submit(Sense(name)) for name in self.in_service}
         for name, future in futures.items():
             with contextlib.suppress(DeviceTrouble):
                 sensed = future.result()
                 if sensed is not None:
-                    self._database.add_device_state(name, moment, asdict(sensed))
+                    self.database.add_device_state(name, moment, asdict(sensed))
 
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
         forget = (executable.path.name, executable.sha256)
-        futures = [self._executor.submit(Forget(name, *forget)) for name in self.in_service]
+        futures = [self.executor.submit(Forget(name, *forget)) for name in self.in_service]
         for future in futures:
             with contextlib.suppress(DeviceTrouble):
                 future.result()
@@ -219,16 +210,17 @@ class Dispatcher:
         future.add_done_callback(lambda done: self._answers.put(partial(handle, done)))
 
     def _patience_is_over(self) -> bool:
-        self.is_lost = all(state.is_given_up(self._patience_s) for state in self._states.values())
+        self.is_lost = all(state.is_given_up(self.patience_s) for state in self._states.values())
         return self.is_lost
 
     def _hand_out(self, work: _Work) -> bool:
         """Give one schedule to a free device that may time it; False if there is no such pair."""
         if not any(state.in_service and state.queue.has_room for state in self._states.values()):
             return False  # no need to look through all that wait
+        wanted_patience_s = min(self.patience_s, _VERDICT_AFTER_S)
         for position, retry in enumerate(work.waiting):
             wanted = retry.job.device
-            if wanted is not None and self.in_service and self._states[wanted].is_given_up(self._wanted_patience_s):
+            if wanted is not None and self.in_service and self._states[wanted].is_given_up(wanted_patience_s):
                 del work.waiting[position]
                 self._give_up(work, retry, MeasureFailureReason.DEVICE, self._states[wanted].message)
                 return True
@@ -252,7 +244,7 @@ class Dispatcher:
         work.flying += 1
         job = retry.job
         task = Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
-        self._when_done(self._executor.submit(task), partial(self._answered, work, retry, state))
+        self._when_done(self.executor.submit(task), partial(self._answered, work, retry, state))
 
     def _answered(self, work: _Work, retry: RetryState, state: DeviceState, done: Future[Timing]) -> None:
         state.queue.in_flight -= 1
@@ -264,9 +256,9 @@ class Dispatcher:
             return
         state.queue.held(timing.held_s)
         if state.is_unhealthy:
-            self._listen(DeviceChanged(state.name, "in service", ""))
+            self.listen(DeviceChanged(state.name, "in service", ""))
         if state.proved():
-            self._report_health(state.name, None)
+            self.report_health(state.name, None)
         work.finish(retry.job, result, timing.held_s)
 
     def _calibrated(self, task_index: int, timing: Timing) -> Timing:
@@ -295,7 +287,7 @@ class Dispatcher:
             work.waiting.appendleft(retry)
 
     def _failed(self, state: DeviceState, failure: MeasureFailure) -> None:
-        self._database.add_incident(failure)
+        self.database.add_incident(failure)
         if failure.trouble is not TroubleKind.DRIFTED and state.in_service:
             self._out_of_service(state, DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.message))
 
@@ -327,21 +319,21 @@ class Dispatcher:
             trouble = DeviceTrouble(TroubleKind.BROKEN, trouble.message, next_step=trouble.next_step)
         state.out_of_service(trouble.kind, str(trouble))
         if state.is_unhealthy and not was_unhealthy and trouble.kind not in _FAULTLESS:
-            self._report_health(state.name, trouble)
+            self.report_health(state.name, trouble)
         if not was_unhealthy:
             news = "unhealthy" if state.is_unhealthy else "out of service"
-            self._listen(DeviceChanged(state.name, news, state.message.removeprefix(f"{state.name}: ")))
+            self.listen(DeviceChanged(state.name, news, state.message.removeprefix(f"{state.name}: ")))
 
     def _look_again(self) -> None:
         """Check every device that is due; a device that has just joined the farm is new."""
-        for name in self._executor.arrivals():
+        for name in self.executor.arrivals():
             if name not in self._states:
-                self._states[name] = DeviceState(name, DeviceQueue(1, self._ahead_s), out_since_s=time.monotonic())
+                self._states[name] = DeviceState(name, DeviceQueue(1, self.ahead_s), out_since_s=time.monotonic())
             self._states[name].next_check_s = 0.0
         for state in self._states.values():
             if state.is_due:
                 state.checking = True
-                self._when_done(self._executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
+                self._when_done(self.executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
 
     def _looked_at(self, state: DeviceState, done: Future[str | DeviceError]) -> None:
         answer = _opened(done)
@@ -352,7 +344,7 @@ class Dispatcher:
         restarted = state.boot not in ("", answer)
         state.back_in_service(answer)
         if not state.is_unhealthy:  # an unhealthy one must first time a schedule
-            self._listen(DeviceChanged(state.name, "in service", "It was restarted." if restarted else ""))
+            self.listen(DeviceChanged(state.name, "in service", "It was restarted." if restarted else ""))
 
 
 def _timing(state: DeviceState, symbol: str, done: Future[_T]) -> _T | Timing:

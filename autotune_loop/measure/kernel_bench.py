@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
-from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
@@ -21,7 +21,7 @@ from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Mea
 from devices.transport import Transport
 from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
 from targets.build.executable import BuildTools, Executable, link_executable
-from targets.errors import DeviceError, GeneratorError, UsageError
+from targets.errors import GeneratorError
 from targets.process.stop_signal import StopSignal
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler, reference_autoschedulers
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -91,8 +91,7 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
                 device, plan.recipe.profile, work, here.environment, cores.measure, here.connections, plan.tools.cache
             )
 
-        bench = KernelBench(plan, built, open_transport, turns, progress)
-        with contextlib.closing(bench):
+        with contextlib.closing(KernelBench(plan, built, open_transport, turns, progress)) as bench:
             yield bench
 
 
@@ -148,13 +147,7 @@ class KernelBench:
         run = ReferenceRun(executable, executable.kernels[-1], _REFERENCE_FILE, _REFERENCE_LIMIT_S)
         failure = device_session.reference(run, self.plan.settings, StopSignal())
         if isinstance(failure, MeasureFailure):
-            if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
-                raise UsageError(
-                    f"The kernel cannot be called with these arguments: {failure.message}",
-                    next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
-                )
-            if failure.reason is MeasureFailureReason.DEVICE:
-                raise DeviceError(failure.message)
+            check_reference_failure(failure)
             return None
         return run
 

@@ -1,9 +1,11 @@
-"""How far a schedule's output may be from the reference's."""
+"""The reference that outputs are compared with: how far they may be from it, and why it may not run."""
 
 from __future__ import annotations
 
 from autotune_loop.store.featurization import Featurization, uses_float
 from devices.timing.measure_settings import Tolerance
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from targets.errors import DeviceError, UsageError
 
 # Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, an index
 # into a table made from floats may be the next one (Halide's local_laplacian: 3e-4 of the elements, by up to 1 % of
@@ -16,3 +18,19 @@ _EXACT = Tolerance()
 def output_tolerance(features: Featurization) -> Tolerance:
     """Exact for a pipeline without float operations."""
     return _FLOAT_TOLERANCE if uses_float(features) else _EXACT
+
+
+def check_reference_failure(failure: MeasureFailure) -> None:
+    """Raise an error that another reference would not avoid.
+
+    Raises:
+        UsageError: the kernel has no arguments for the given sizes, scalars or inputs.
+        DeviceError: no device is left.
+    """
+    if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
+        raise UsageError(
+            f"The kernel cannot be called with these arguments: {failure.message}",
+            next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
+        )
+    if failure.reason is MeasureFailureReason.DEVICE:
+        raise DeviceError(failure.message)

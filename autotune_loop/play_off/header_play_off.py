@@ -55,7 +55,7 @@ def decide_winner(
     """
     labels = tuple(schedule.label for schedule in plan.schedules)
     with open_kernel_bench(plan, progress) as bench:
-        timer = _Timer(plan, bench)
+        timer = _Timer(bench)
         deadline = Deadline.after(budget_s)
         contenders = dict(zip(bench.built.symbols, labels, strict=True))
         result = PlayOffCourse(
@@ -91,7 +91,6 @@ def decide_winner(
 class _Timer:
     """Times turns device by device; a schedule that fails on one is out."""
 
-    plan: BenchPlan
     bench: KernelBench
     clock: str = ""
     failures: dict[str, str] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class _Timer:
     def __call__(self, order: Sequence[str]) -> Turn:
         times: dict[str, dict[str, ProcessTime]] = {}
         failed: set[str] = set()
-        for device in self.plan.devices:
+        for device in self.bench.plan.devices:
             times[device.name] = {}
             for name in order:
                 result = self.bench.measure(device, name)

@@ -20,7 +20,7 @@ from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from autotune_loop.run.task_state import TaskState, Timed
@@ -33,7 +33,7 @@ from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
-from targets.errors import DeviceError, GeneratorError, UsageError
+from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 
@@ -150,7 +150,8 @@ class _Preparation:
                 if result is not None and built.ships:
                     self._let_compete(_REFERENCE, state, built, result)
                 return built.is_plain
-            _check_reference_failure(result, self.stop)
+            if result.reason is not MeasureFailureReason.DEVICE or not self.stop.is_set():
+                check_reference_failure(result)
             trouble += f" {built.autoscheduler}'s schedule failed: {result.message}"
             built = self._submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
@@ -219,22 +220,6 @@ class _Preparation:
     def _link(self, kind: str, kernels: Sequence[KernelObject]) -> Executable:
         link = Link(self.context.workspace.work_folder / "executables", f"{kind}_{self.index}", tuple(kernels))
         return self.executor.submit(link).result()
-
-
-def _check_reference_failure(failure: MeasureFailure, stop: StopSignal) -> None:
-    """Raise an error that another reference would not avoid.
-
-    Raises:
-        UsageError: the kernel has no arguments for the given sizes, scalars or inputs.
-        DeviceError: no device is left.
-    """
-    if failure.reason is MeasureFailureReason.WRONG_ARGUMENTS:
-        raise UsageError(
-            f"The kernel cannot be called with these arguments: {failure.message}",
-            next_step="Check --size, --scalar and --input against the generator's inputs and outputs.",
-        )
-    if failure.reason is MeasureFailureReason.DEVICE and not stop.is_set():
-        raise DeviceError(failure.message)
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:

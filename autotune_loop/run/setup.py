@@ -101,16 +101,18 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
     """
     halide = find_halide_install()
     tasks, profile = run.spec.tasks, run.spec.profile
+    is_simulated = run.clock is Clock.SIMULATED
     facts = RunFacts(
         halide_version=halide.version,
         toolchain=_toolchain(run, workspace).describe(),
         plugin_sha256=halide.plugin_sha256(profile.autoscheduler.name),
-        device=_device_kinds(run),
+        # A run can be resumed on other boards of its profile: their times are brought to one scale.
+        device=", ".join(sorted({d.name if d.uses_host_cores else "devices of the inventory" for d in run.devices})),
         devices=tuple(device.name for device in run.devices),
         clock=run.clock.value,
         start_weights_sha256=weights_sha256(weights),
         generator_sha256=tuple(file_sha256(task.reference.file) for task in tasks),
-        clock_model=_clock_model(run),
+        clock_model=run.devices[0].clock_model or (f"sha256 {clock_model_sha256()}" if is_simulated else ""),
         processor=probe_host().cpu_model if run.runs_here and run.clock is Clock.WALL else "",
         incumbent_sha256={
             name: file_sha256(task.incumbent)
@@ -120,14 +122,6 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
         input_sha256={name: file_sha256(path) for name, path in run.spec.options.inputs.files.items()},
     )
     return RunRecord(run.spec, facts)
-
-
-def _clock_model(run: PreparedRun) -> str:
-    """The model behind simulated times (QEMU's or another simulator's), or whose cycles they are."""
-    model = run.devices[0].clock_model
-    if model is not None:
-        return model
-    return f"sha256 {clock_model_sha256()}" if run.clock is Clock.SIMULATED else ""
 
 
 def prepare_toolchain(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal) -> float:
@@ -164,12 +158,6 @@ def _toolchain(run: PreparedRun, workspace: Workspace) -> CToolchain:
 
 def _usable_ndk(run: PreparedRun, workspace: Workspace) -> Path | None:
     return None if run.runs_here else workspace.ndk_root
-
-
-def _device_kinds(run: PreparedRun) -> str:
-    """A run can be resumed on other boards of its profile: their times are brought to one scale."""
-    kinds = {device.name if device.uses_host_cores else "devices of the inventory" for device in run.devices}
-    return ", ".join(sorted(kinds))
 
 
 def run_started(run: PreparedRun, run_folder: Path) -> RunStarted:
