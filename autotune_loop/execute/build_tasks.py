@@ -93,7 +93,8 @@ class _GeneratorTask(BuildTask[R_co]):
             base_name=context.sample_file_name,
             output_folder=self.output_folder,
             emit=emit,
-            halide_target=context.kernel_target,
+            # The runtime is linked once, beside the kernels.
+            halide_target=f"{context.profile.halide_target}-no_runtime",
             parameters=task.parameters,
             autoscheduler=autoscheduler,
         )

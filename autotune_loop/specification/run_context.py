@@ -80,8 +80,3 @@ class RunContext:
     def network(self) -> Network:
         """The cost model of the profile's autoscheduler."""
         return Network(self.profile.autoscheduler.name)
-
-    @property
-    def kernel_target(self) -> str:
-        """The Halide target of the kernels, without the runtime, which is linked once."""
-        return self.profile.halide_target + "-no_runtime"
