@@ -4,7 +4,7 @@ Layout (Halide, `src/autoschedulers/*/Weights.cpp`; everything little-endian): u
 uint32 pipeline feature version (3), uint32 schedule feature version (3), uint32 buffer count (6); then for
 each buffer uint32 number of dimensions, uint32 extents, float32 data with dimension 0 fastest.
 
-If a file is missing or damaged, Halide goes on with *random* weights; for another version it only warns. Here each is
+If a file is missing or damaged, Halide continues with *random* weights; for another version it only warns. Here each is
 an error.
 """
 

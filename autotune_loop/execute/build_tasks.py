@@ -43,7 +43,7 @@ class BuiltReference:
 
     Attributes:
         autoscheduler: which one made it.
-        ships: its schedule header can be shipped, once what Halide 21 leaves out of it is mended.
+        ships: its schedule header can be shipped, after what Halide 21 leaves out of it is added.
         position: its place among those that may.
     """
 

@@ -28,7 +28,7 @@ class RunFacts:
 
     Attributes:
         plugin_sha256: of the autoscheduler's plug-in.
-        device: the kind of the devices: a run may go on with other boards of its profile.
+        device: the kind of the devices: a run can be resumed on other boards of its profile.
         devices: their names.
         clock: what times were measured with.
         clock_model: what simulated times come from; empty for every other clock.
