@@ -13,16 +13,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sdk.public import *  # noqa: F403 – it has an __all__
-    from sdk.public import __all__ as __all__
+    from sdk.public import *  # noqa: F403 – it imports only what is public
+
+    __all__: list[str]
 
 
 def __getattr__(name: str) -> object:
-    public = importlib.import_module("sdk.public")
-    if name != "__all__" and name not in public.__all__:
+    if name == "__all__":
+        return __dir__()
+    if name not in __dir__():
         raise AttributeError(f"module 'sdk' has no attribute {name!r}")
-    return getattr(public, name)
+    return getattr(importlib.import_module("sdk.public"), name)
 
 
 def __dir__() -> list[str]:
-    return list(importlib.import_module("sdk.public").__all__)
+    return [name for name in vars(importlib.import_module("sdk.public")) if not name.startswith("_")]

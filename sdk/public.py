@@ -1,91 +1,46 @@
-"""Everything that `import sdk` offers."""
+"""Everything that `import sdk` offers, and nothing else."""
 
-from __future__ import annotations
-
-from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.events import Event, event_to_dict
-from autotune_loop.measure.comparison import ComparedSchedule
-from autotune_loop.play_off.header_play_off import HeaderPlayOff
-from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from autotune_loop.shipping.check_folder import CheckedFolder
-from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.specification.objective import Objective, ObjectiveKind
-from autotune_loop.specification.options import (
-    DeviceOptions,
-    FarmOptions,
-    LearnOptions,
-    Limits,
-    MeasureOptions,
-    PlayOffOptions,
-    RunOptions,
-    SearchOptions,
-)
-from devices.timing.measure_settings import KernelInputs, MeasureSettings
-from sdk.api.autotune import autotune, resume
-from sdk.api.bench import bench, play_off
-from sdk.api.build import build
-from sdk.api.report import report
-from sdk.api.retrain import retrain
-from sdk.api.ship import check_shipped, ship
-from sdk.options.generator_spec import GeneratorSpec
-from targets.build.artifacts import Artifacts
-from targets.errors import (
-    DeviceError,
-    EmulatorError,
-    GeneratorError,
-    ProfileError,
-    RunFolderError,
-    SdkError,
-    ToolchainError,
-    UsageError,
-    WeightsError,
-)
-from targets.process.stop_signal import StopSignal
-
-__all__ = [
-    "Artifacts",
-    "CheckedFolder",
-    "ComparedSchedule",
-    "DeviceError",
-    "DeviceOptions",
-    "EmulatorError",
-    "Event",
-    "FarmOptions",
-    "GeneratorError",
-    "GeneratorSpec",
-    "HeaderPlayOff",
-    "KernelInputs",
-    "LearnOptions",
-    "Limits",
-    "MeasureOptions",
-    "MeasureSettings",
-    "Objective",
-    "ObjectiveKind",
-    "Outcome",
-    "PlayOffOptions",
-    "ProfileError",
-    "RunFolderError",
-    "RunOptions",
-    "SdkError",
-    "SearchOptions",
-    "ShipManifest",
-    "StopSignal",
-    "ToolchainError",
-    "TrainingReport",
-    "TuneResult",
-    "TunedSchedule",
-    "UsageError",
-    "Verdict",
-    "WeightsError",
-    "autotune",
-    "bench",
-    "build",
-    "check_shipped",
-    "event_to_dict",
-    "play_off",
-    "report",
-    "resume",
-    "retrain",
-    "ship",
-]
+from autotune_loop.cost_model.training_report import TrainingReport as TrainingReport
+from autotune_loop.events import Event as Event
+from autotune_loop.events import event_to_dict as event_to_dict
+from autotune_loop.measure.comparison import ComparedSchedule as ComparedSchedule
+from autotune_loop.play_off.header_play_off import HeaderPlayOff as HeaderPlayOff
+from autotune_loop.play_off.verdict import Verdict as Verdict
+from autotune_loop.run.result import Outcome as Outcome
+from autotune_loop.run.result import TunedSchedule as TunedSchedule
+from autotune_loop.run.result import TuneResult as TuneResult
+from autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
+from autotune_loop.shipping.ship_manifest import ShipManifest as ShipManifest
+from autotune_loop.specification.objective import Objective as Objective
+from autotune_loop.specification.objective import ObjectiveKind as ObjectiveKind
+from autotune_loop.specification.options import DeviceOptions as DeviceOptions
+from autotune_loop.specification.options import FarmOptions as FarmOptions
+from autotune_loop.specification.options import LearnOptions as LearnOptions
+from autotune_loop.specification.options import Limits as Limits
+from autotune_loop.specification.options import MeasureOptions as MeasureOptions
+from autotune_loop.specification.options import PlayOffOptions as PlayOffOptions
+from autotune_loop.specification.options import RunOptions as RunOptions
+from autotune_loop.specification.options import SearchOptions as SearchOptions
+from devices.timing.measure_settings import KernelInputs as KernelInputs
+from devices.timing.measure_settings import MeasureSettings as MeasureSettings
+from sdk.api.autotune import autotune as autotune
+from sdk.api.autotune import resume as resume
+from sdk.api.bench import bench as bench
+from sdk.api.bench import play_off as play_off
+from sdk.api.build import build as build
+from sdk.api.report import report as report
+from sdk.api.retrain import retrain as retrain
+from sdk.api.ship import check_shipped as check_shipped
+from sdk.api.ship import ship as ship
+from sdk.options.generator_spec import GeneratorSpec as GeneratorSpec
+from targets.build.artifacts import Artifacts as Artifacts
+from targets.errors import DeviceError as DeviceError
+from targets.errors import EmulatorError as EmulatorError
+from targets.errors import GeneratorError as GeneratorError
+from targets.errors import ProfileError as ProfileError
+from targets.errors import RunFolderError as RunFolderError
+from targets.errors import SdkError as SdkError
+from targets.errors import ToolchainError as ToolchainError
+from targets.errors import UsageError as UsageError
+from targets.errors import WeightsError as WeightsError
+from targets.process.stop_signal import StopSignal as StopSignal

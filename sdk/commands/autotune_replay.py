@@ -38,18 +38,11 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
     options = run_options(values, find_project(Path.cwd()))
     stop = StopSignal()
     started_s = time.monotonic()
-    with show_progress("starting the cost model", quiet=command.as_json or command.quiet) as progress:
-
-        def tell(done: ReplayedRound) -> None:
-            progress(_round_text(done))
-
-        with stop_on_interrupt(stop, lambda: None):
-            results = replay(
-                folder,
-                options=options,
-                listen=tell,
-                stop=stop,
-            )
+    with (
+        show_progress("starting the cost model", quiet=command.as_json or command.quiet) as progress,
+        stop_on_interrupt(stop, lambda: None),
+    ):
+        results = replay(folder, options=options, listen=lambda done: progress(_round_text(done)), stop=stop)
     duration_s = time.monotonic() - started_s
     if command.as_json:
         print_json({"run": str(folder), "duration_s": duration_s, "tasks": [_as_dict(result) for result in results]})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption
+from autotune_loop.specification.options import Limits, RunOptions
+from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption, declared
 from sdk.options.with_options import Takes, with_options
 from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.project.file import find_project
@@ -47,9 +47,9 @@ def bench(
     ] = False,
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            metavar="TIME",
+        declared(
+            Limits,
+            "budget_s",
             help="End the play-off after this time, even if it is undecided: 90s, 10m.",
             rich_help_panel=_DECIDING,
         ),

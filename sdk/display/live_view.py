@@ -195,9 +195,8 @@ def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
 
 
 def _notices(progress: RunProgress, rows: int, width: int) -> list[RenderableType]:
-    shown: list[RenderableType] = []
-    for at_s, notice in list(progress.notices)[-rows:] if rows else []:
-        shown.append(_notice(at_s, notice, width))
+    newest = list(progress.notices)[-rows:] if rows else []
+    shown: list[RenderableType] = [_notice(at_s, notice, width) for at_s, notice in newest]
     return shown + [Text()] * (rows - len(shown))
 
 

@@ -44,9 +44,9 @@ def speed_up_text(speed_up: float) -> str:
     return f"{speed_up:.2f} times as fast"
 
 
-def count_text(count: int, singular: str, plural: str = "") -> str:
+def count_text(count: int, singular: str) -> str:
     """'1 schedule', '2 schedules'."""
-    return f"{count} {singular if count == 1 else plural or singular + 's'}"
+    return f"{count} {singular if count == 1 else singular + 's'}"
 
 
 def share_text(share: float | None) -> str:

@@ -10,7 +10,7 @@ from devices.local.open_device import emulator_command
 from sdk.select.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.errors import EmulatorError, ProfileError, SdkError, ToolchainError, UsageError
+from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
 from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import TargetProfile
@@ -47,7 +47,8 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
     except (ToolchainError, EmulatorError, ProfileError, UsageError) as error:
         if wanted is not None:
             raise
-        return replace(choice, note=f"{choice.note} {_fallback(error)}".strip())
+        why = f"Times are the emulator's own, which rank schedules badly: {error.message}"
+        return replace(choice, note=f"{choice.note} {why}".strip())
     simulated = replace(device, clock=Clock.SIMULATED, clock_plugin=plugin, at_once=_programs_at_once())
     return replace(choice, devices=(simulated,))
 
@@ -62,7 +63,3 @@ def _plugin(device: Device, profile: TargetProfile, settings: Settings) -> Path:
     plugin = build_simulated_clock(settings.environment, ContentCache(settings.cache_folder))
     simulated_clock_arguments(plugin, profile.machine, device.threads)  # raises for what cannot be simulated
     return plugin
-
-
-def _fallback(error: SdkError) -> str:
-    return f"Times are the emulator's own, which rank schedules badly: {error.message}"

@@ -10,20 +10,23 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from autotune_loop.execute.worker import FarmWorker
+from autotune_loop.farm.device import served_devices
+from autotune_loop.specification.workspace import Workspace
+from devices.device import Device
 from devices.inventory.inventory import InventoryDevice
 from devices.lease.token import worker_token
 from devices.local.cores import plan_cores
+from devices.remote.open import open_remote
+from devices.remote.transport import AgentTransport
 from devices.remote_place import PasswordSource, SshAddress
 from sdk.inventory.connections import connection_settings
+from sdk.inventory.device_access import prepare_agents
 from sdk.settings import Settings
 from targets.errors import FarmError, UsageError
 from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import usable_memory_bytes
-
-if TYPE_CHECKING:
-    from autotune_loop.execute.worker import FarmWorker
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _MEMORY_SHARE = 0.8
@@ -59,8 +62,27 @@ def open_farm_worker(
     _check(entries, slots)
     with _own_folder(settings.cache_folder / "farm" / name) as folder:
         if entries:
-            _prepare(entries, settings, tell)
-        yield _made(name, entries, slots, folder, usable, settings)
+            tell(f"Preparing the program for {', '.join(entry.name for entry in entries)}.")
+            prepare_agents(entries, settings)
+        connections = connection_settings(settings)
+        cache = ContentCache(settings.cache_folder)
+        # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
+        token = worker_token(folder)
+        workspace = Workspace(
+            cache_folder=settings.cache_folder,
+            work_folder=folder,
+            lock_folder=settings.cache_folder / "locks",
+            environment=settings.environment,
+            cores=plan_cores(usable, 0),
+            connections=connections,
+            memory_bytes=int(usable_memory_bytes() * _MEMORY_SHARE / max(1, slots)),
+            ndk_root=settings.ndk_root,
+        )
+
+        def open_device(device: Device) -> AgentTransport:
+            return open_remote(device, connections, cache, token)
+
+        yield FarmWorker(name, workspace, served_devices(entries), slots, open_device)
 
 
 def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
@@ -75,13 +97,6 @@ def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
                 f"{entry.name} needs a password to be typed, which a worker cannot ask for.",
                 next_step="Use a key, or keep the password in the keyring: `sdk devices add --password keyring`.",
             )
-
-
-def _prepare(entries: Sequence[InventoryDevice], settings: Settings, tell: Callable[[str], None]) -> None:
-    from sdk.inventory.device_access import prepare_agents
-
-    tell(f"Preparing the program for {', '.join(entry.name for entry in entries)}.")
-    prepare_agents(entries, settings)
 
 
 @contextlib.contextmanager
@@ -111,39 +126,3 @@ def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _made(
-    name: str,
-    entries: Sequence[InventoryDevice],
-    build_slots: int,
-    folder: Path,
-    usable: frozenset[int],
-    settings: Settings,
-) -> FarmWorker:
-    from autotune_loop.execute.worker import FarmWorker
-    from autotune_loop.farm.device import served_devices
-    from autotune_loop.specification.workspace import Workspace
-    from devices.device import Device
-    from devices.remote.open import open_remote
-    from devices.remote.transport import AgentTransport
-
-    connections = connection_settings(settings)
-    cache = ContentCache(settings.cache_folder)
-    # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
-    token = worker_token(folder)
-    workspace = Workspace(
-        cache_folder=settings.cache_folder,
-        work_folder=folder,
-        lock_folder=settings.cache_folder / "locks",
-        environment=settings.environment,
-        cores=plan_cores(usable, 0),
-        connections=connections,
-        memory_bytes=int(usable_memory_bytes() * _MEMORY_SHARE / max(1, build_slots)),
-        ndk_root=settings.ndk_root,
-    )
-
-    def open_device(device: Device) -> AgentTransport:
-        return open_remote(device, connections, cache, token)
-
-    return FarmWorker(name, workspace, served_devices(entries), build_slots, open_device)

@@ -93,13 +93,18 @@ def add(
 
     Example: sdk devices add pi5 --ssh pi@192.168.1.20 --label kitchen
     """
+    from sdk.inventory.device_access import reach_device
+
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
     file, device = _checked(name, _fields(typed), given, settings)
     if "profile" not in typed and not probe:
         raise UsageError("Without a probe the device's profile is not known.", next_step="Name it with --target.")
-    found = _probe(device, settings, as_json) if probe else None
-    device = device if found is None else _with_probe(device, found, "profile" in typed, settings)
+    found = None
+    if probe:
+        with device_progress("Connecting to", device, as_json) as show, reach_device(device, settings, show) as reached:
+            found = reached.probe()
+        device = _with_probe(device, found, "profile" in typed, settings)
     _write(file, device, found, as_json)
 
 
@@ -132,13 +137,6 @@ def _checked(
         return file, read_device(name, complete, "sdk devices add", names)
     except DeviceError as error:
         raise UsageError(error.message, next_step=error.next_step) from error
-
-
-def _probe(device: InventoryDevice, settings: Settings, quiet: bool) -> DeviceProbe:
-    from sdk.inventory.device_access import reach_device
-
-    with device_progress("Connecting to", device, quiet) as show, reach_device(device, settings, show) as reached:
-        return reached.probe()
 
 
 def _with_probe(device: InventoryDevice, found: DeviceProbe, has_profile: bool, settings: Settings) -> InventoryDevice:

@@ -62,7 +62,6 @@ def worker(
     """
     from sdk.inventory.lookup import open_inventory
     from sdk.select.farm_choice import choose_farm
-    from sdk.service.farm_worker import open_farm_worker
     from sdk.service.service_log import log_line, log_to_stderr
 
     settings = read_settings()
@@ -70,9 +69,12 @@ def worker(
     entries = () if no_devices else open_inventory(inventory, settings).devices
     stop = StopSignal()
     log_to_stderr()
-    with open_farm_worker(name, entries, build_slots, settings, log_line) as farm_worker:
-        # Imported here: Dask costs half a second that a wrong argument need not pay.
-        from autotune_loop.execute.serve_worker import serve_worker
+    # Imported here: Dask costs half a second that a wrong argument need not pay.
+    from autotune_loop.execute.serve_worker import serve_worker
+    from sdk.service.farm_worker import open_farm_worker
 
-        with stop_on_interrupt(stop, lambda: log_line(f"{farm_worker.name} leaves the farm.")):
-            serve_worker(farm_worker, address, log_line, stop)
+    with (
+        open_farm_worker(name, entries, build_slots, settings, log_line) as farm_worker,
+        stop_on_interrupt(stop, lambda: log_line(f"{farm_worker.name} leaves the farm.")),
+    ):
+        serve_worker(farm_worker, address, log_line, stop)

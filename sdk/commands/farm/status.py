@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -32,6 +33,7 @@ def status(
 
     Example: sdk farm status --scheduler tls://lab1:8786
     """
+    from sdk.display.farm_view import farm_fields, farm_text
     from sdk.select.farm_choice import choose_farm
 
     address = choose_farm(scheduler, certificates, read_settings(), allow_plain=plain)
@@ -41,37 +43,29 @@ def status(
 
     with farm_client(address) as client:
         if watch:
-            _watch(address.address, lambda: farm_state(client), as_json)
+            _watch(lambda: farm_state(client), address.address, as_json)
+        elif as_json:
+            print_json(farm_fields(address.address, farm_state(client)))
         else:
-            _show(address.address, farm_state(client), as_json)
+            make_console().print(farm_text(address.address, farm_state(client)))
 
 
-def _show(address: str, state: FarmState, as_json: bool) -> None:
-    from sdk.display.farm_view import farm_fields, farm_text
-
-    if as_json:
-        print_json(farm_fields(address, state))
-    else:
-        make_console().print(farm_text(address, state))
-
-
-def _watch(address: str, ask: Callable[[], FarmState], as_json: bool) -> None:
+def _watch(ask: Callable[[], FarmState], address: str, as_json: bool) -> None:
     """On a terminal in place; else one after the other, JSON a line each."""
+    from rich.live import Live
+
     from sdk.display.farm_view import farm_fields, farm_text
 
     console = make_console()
-    if as_json or not console.is_terminal:
+    in_place = console.is_terminal and not as_json
+    with Live(console=console, auto_refresh=False) if in_place else contextlib.nullcontext() as live:
         while True:
             state = ask()
-            if as_json:
-                print(json.dumps(farm_fields(address, state)), flush=True)
+            if live is not None:
+                live.update(farm_text(address, state), refresh=True)
+            elif as_json:
+                print(json.dumps(farm_fields(address, state)))
             else:
                 console.print(farm_text(address, state), "")
-                sys.stdout.flush()
+            sys.stdout.flush()
             time.sleep(_REFRESH_S)
-    from rich.live import Live
-
-    with Live(farm_text(address, ask()), console=console, auto_refresh=False) as live:
-        while True:
-            time.sleep(_REFRESH_S)
-            live.update(farm_text(address, ask()), refresh=True)
