@@ -183,10 +183,10 @@ class TrainingSample:
 
     Attributes:
         featurization_path: its `.featurization` file; must exist until the sample was added.
-        pipeline_id: schedules are compared within one id; None takes one made from the pipeline features. Use
-            different ids for one pipeline at several sizes: its features do not tell them apart.
+        pipeline_id: schedules are compared within one id. Use different ids for one pipeline at several sizes: its
+            features do not tell them apart.
     """
 
     measured: Measured
     featurization_path: Path
-    pipeline_id: int | None = None
+    pipeline_id: int

@@ -81,7 +81,9 @@ def make_samples(folder: Path, weights: Weights, rounds: int, measure: bool) -> 
             for schedule in log.schedules:
                 featurization = read_featurization(schedule.featurization_path, weights.network)
                 runtime_ms = schedule.runtime_ms or 1.0
-                seen.setdefault(featurization.schedule_sha256, Sample(featurization, runtime_ms))
+                seen.setdefault(
+                    featurization.schedule_sha256, Sample(featurization, runtime_ms, featurization.pipeline_id)
+                )
         samples += list(seen.values())[:1000]
         print(f"{pipeline:17} {len(seen):4} distinct schedules", flush=True)
     return samples if measure else _invent_runtimes(samples, weights)
@@ -115,7 +117,7 @@ def _invent_runtimes(samples: Sequence[Sample], weights: Weights) -> list[Sample
     costs_ms = teacher.predict([sample.featurization for sample in samples])
     noise = np.exp(0.1 * np.random.default_rng(0).standard_normal(len(samples)))
     return [
-        Sample(sample.featurization, float(max(cost_ms, 1e-3) * factor))
+        Sample(sample.featurization, float(max(cost_ms, 1e-3) * factor), sample.pipeline_id)
         for sample, cost_ms, factor in zip(samples, costs_ms, noise, strict=True)
     ]
 

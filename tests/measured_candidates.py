@@ -13,5 +13,5 @@ def measured(median_ms: float, round_index: int = 0, sample_index: int = 0, orig
     return Measured(Candidate(round_index, 0, sample_index, symbol, point, "", 0.1), median_ms, 0.1, "wall")
 
 
-def training_sample(featurization_path: Path, median_ms: float, pipeline_id: int | None = None) -> TrainingSample:
+def training_sample(featurization_path: Path, median_ms: float, pipeline_id: int = 1) -> TrainingSample:
     return TrainingSample(measured(median_ms), featurization_path, pipeline_id)

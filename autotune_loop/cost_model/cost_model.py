@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from autotune_loop.cost_model.network import (
-    PIPELINE_INPUTS,
+    input_signature,
     network_inputs,
     pack_weights,
-    parameter_count,
     predicted_ms,
     prices_before_activation,
-    schedule_inputs,
 )
 from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray, cost_terms
 from autotune_loop.store.featurization import Featurization
@@ -88,16 +86,8 @@ def _prediction_function(network: Network) -> Callable[..., Any]:
     """Traced once for the process, for any number of schedules and stages."""
     import tensorflow as tf
 
-    @tf.function(  # type: ignore[untyped-decorator] # TensorFlow has no type information
-        input_signature=[
-            tf.TensorSpec((parameter_count(network),), tf.float32),
-            tf.TensorSpec((None, schedule_inputs(network)), tf.float32),
-            tf.TensorSpec((None, TERM_COUNT), tf.float32),
-            tf.TensorSpec((None, PIPELINE_INPUTS), tf.float32),
-        ]
-    )
     def predict(parameters: Any, logs: Any, terms: Any, pipeline_inputs: Any) -> Any:
         return predicted_ms(prices_before_activation(parameters, logs, pipeline_inputs, network), terms, network)
 
-    function: Callable[..., Any] = predict
+    function: Callable[..., Any] = tf.function(predict, input_signature=input_signature(network))
     return function

@@ -26,7 +26,7 @@ def group_samples(samples: Iterable[Sample], num_cores: int) -> list[PipelineBat
     """
     pipelines: dict[tuple[int, bytes], dict[str, Sample]] = {}
     for sample in samples:
-        key = (sample.effective_pipeline_id, sample.featurization.pipeline_features.tobytes())
+        key = (sample.pipeline_id, sample.featurization.pipeline_features.tobytes())
         schedules = pipelines.setdefault(key, {})
         known = schedules.get(sample.featurization.schedule_sha256)
         if known is None or sample.runtime_ms < known.runtime_ms:

@@ -15,16 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from autotune_loop.cost_model.network import (
-    PIPELINE_INPUTS,
-    pack_weights,
-    parameter_count,
-    predicted_ms,
-    prices_before_activation,
-    schedule_inputs,
-)
+from autotune_loop.cost_model.network import input_signature, pack_weights, predicted_ms, prices_before_activation
 from autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
-from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
+from autotune_loop.cost_model.terms import FloatArray
 from autotune_loop.specification.options import LearnOptions, Loss
 from weights.network import Network
 from weights.weights_file import Weights
@@ -52,12 +45,7 @@ def fit(
     function = _fitting_function(weights.network, learn.loss)
     parameters, losses = function(
         pack_weights(weights),
-        packed.logs,
-        packed.terms,
-        packed.pipeline_inputs,
-        packed.runtimes_ms,
-        packed.pairs,
-        packed.layout,
+        *packed,
         np.int32(learn.epochs),
         np.float32(learn.learning_rate),
     )
@@ -150,10 +138,7 @@ def _signature(network: Network) -> list[Any]:
     import tensorflow as tf
 
     return [
-        tf.TensorSpec((parameter_count(network),), tf.float32),
-        tf.TensorSpec((None, schedule_inputs(network)), tf.float32),
-        tf.TensorSpec((None, TERM_COUNT), tf.float32),
-        tf.TensorSpec((None, PIPELINE_INPUTS), tf.float32),
+        *input_signature(network),
         tf.TensorSpec((None,), tf.float32),
         tf.TensorSpec((None, 2), tf.int32),
         tf.TensorSpec((None, 7), tf.int32),

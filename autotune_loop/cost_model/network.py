@@ -93,9 +93,13 @@ def parameter_shapes(network: Network) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def parameter_count(network: Network) -> int:
-    """Length of the flat vector."""
-    return sum(math.prod(shape) for shape in parameter_shapes(network))
+def input_signature(network: Network) -> list[Any]:
+    """The parameters, logarithms, terms and pipeline inputs of a graph, of any number of schedules and stages."""
+    import tensorflow as tf
+
+    parameters = sum(math.prod(shape) for shape in parameter_shapes(network))
+    columns = (schedule_inputs(network), TERM_COUNT, PIPELINE_INPUTS)
+    return [tf.TensorSpec(shape, tf.float32) for shape in ((parameters,), *((None, count) for count in columns))]
 
 
 def prices_before_activation(parameters: Any, logs: Any, pipeline_inputs: Any, network: Network) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,7 @@ MAX_PAIRS = 8192  # of one pipeline; more schedules than about 128 have their pa
 _ROW_MULTIPLE = 16  # rows of 40 or 74 floats then start at multiples of 64 bytes: TensorFlow slices without copying
 
 
-@dataclass(frozen=True, eq=False)
-class PackedBatches:
+class PackedBatches(NamedTuple):
     """Batches side by side.
 
     Attributes:

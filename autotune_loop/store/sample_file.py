@@ -36,8 +36,7 @@ class Sample:
     Attributes:
         featurization: what the cost model sees of the schedule.
         runtime_ms: the measured runtime in milliseconds, above 0 and at most 100,000.
-        pipeline_id: samples with the same id are compared with each other; None takes the featurization's
-            own.
+        pipeline_id: samples with the same id are compared with each other; any int32.
         schedule_id: names the schedule; any int32.
 
     Raises:
@@ -46,7 +45,7 @@ class Sample:
 
     featurization: Featurization
     runtime_ms: float
-    pipeline_id: int | None = None
+    pipeline_id: int
     schedule_id: int = 0
 
     def __post_init__(self) -> None:
@@ -59,13 +58,8 @@ class Sample:
                 next_step="Leave the sample out, or measure it again.",
             )
         for name, number in (("pipeline_id", self.pipeline_id), ("schedule_id", self.schedule_id)):
-            if number is not None and not -(2**31) <= number < 2**31:
+            if not -(2**31) <= number < 2**31:
                 raise WeightsError(f"The {name} {number} of a sample does not fit into 32 bits with a sign.")
-
-    @property
-    def effective_pipeline_id(self) -> int:
-        """The id given, or else the one made from the pipeline features."""
-        return self.featurization.pipeline_id if self.pipeline_id is None else self.pipeline_id
 
 
 def read_sample(path: Path, network: Network = Network.ADAMS2019) -> Sample:
@@ -96,7 +90,7 @@ def read_sample(path: Path, network: Network = Network.ADAMS2019) -> Sample:
 
 def format_sample(sample: Sample) -> bytes:
     """The bytes of the `.sample` file that holds this sample."""
-    trailer = _TRAILER.pack(sample.runtime_ms, sample.effective_pipeline_id, sample.schedule_id)
+    trailer = _TRAILER.pack(sample.runtime_ms, sample.pipeline_id, sample.schedule_id)
     return format_featurization(sample.featurization) + trailer
 
 

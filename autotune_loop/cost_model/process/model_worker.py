@@ -143,7 +143,7 @@ class _Worker:
         return rejected
 
     def _keep_faster(self, sample: Sample) -> None:
-        key = (sample.effective_pipeline_id, sample.featurization.schedule_sha256)
+        key = (sample.pipeline_id, sample.featurization.schedule_sha256)
         known = self._samples.get(key)
         if known is None or sample.runtime_ms < known.runtime_ms:
             self._samples[key] = sample

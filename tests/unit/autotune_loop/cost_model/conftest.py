@@ -88,7 +88,7 @@ def gpu_samples(tensorflow_ready: None, gpu_baseline: Weights) -> list[Sample]:
     costs_ms = CostModel(perturb_weights(gpu_baseline, 0.3, seed=3), 32).predict(featurizations)
     runtimes_ms = costs_ms * np.exp(0.1 * random.standard_normal(60))
     return [
-        Sample(f, float(t), schedule_id=i) for i, (f, t) in enumerate(zip(featurizations, runtimes_ms, strict=True))
+        Sample(f, float(t), f.pipeline_id, i) for i, (f, t) in enumerate(zip(featurizations, runtimes_ms, strict=True))
     ]
 
 
@@ -126,7 +126,7 @@ def samples(searches: list[PluginSearch]) -> list[Sample]:
     distinct: dict[object, Sample] = {}
     for search in searches:
         for schedule, featurization in zip(search.schedules, search.featurizations(), strict=True):
-            sample = Sample(featurization, schedule.plugin_cost_ms, schedule_id=schedule.seed)
+            sample = Sample(featurization, schedule.plugin_cost_ms, featurization.pipeline_id, schedule.seed)
             distinct.setdefault((featurization.pipeline_id, featurization.schedule_sha256), sample)
     return list(distinct.values())
 

@@ -13,10 +13,11 @@ from autotune_loop.store.featurization import Featurization
 from autotune_loop.store.sample_file import Sample
 
 
-def sample(schedule: int, runtime_ms: float, algorithm: int = 0, pipeline_id: int | None = None) -> Sample:
+def sample(schedule: int, runtime_ms: float, algorithm: int = 0, pipeline_id: int = 0) -> Sample:
     schedule_features = np.full((2, 39), 1 + schedule, dtype=np.float32)
     pipeline_features = np.full((2, 287), algorithm, dtype=np.float32)
-    return Sample(Featurization(schedule_features, pipeline_features), runtime_ms, pipeline_id)
+    made = Featurization(schedule_features, pipeline_features)
+    return Sample(made, runtime_ms, pipeline_id or made.pipeline_id)
 
 
 def test_equal_schedules_count_once_with_their_fastest_time() -> None:
