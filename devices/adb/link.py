@@ -18,7 +18,7 @@ from devices.adb.wire import AdbLimits, AdbWire
 from devices.device_link import join_words
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress, ConnectionSettings
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 
 _MAX_SERIAL_BYTES = 1024
 
@@ -159,7 +159,5 @@ class AdbLink:
 @contextlib.contextmanager
 def _own_files(path: Path) -> Iterator[None]:
     """Turn a failure of this machine's files into a DeviceError, which is not the device's trouble."""
-    try:
+    with os_error_as(DeviceError, f"{path} cannot be read or written here"):
         yield
-    except OSError as error:
-        raise DeviceError(f"{path} cannot be read or written here: {error.strerror or error}.") from error

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,8 @@ class CoreTurns:
     def __init__(self, folder: Path) -> None:
         self._turnstile = folder / "turnstile.lock"
         self._cores = folder / "cores.lock"
-        try:
+        with os_error_as(DeviceError, f"The folder for locks, {folder}, cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DeviceError(f"The folder for locks, {folder}, cannot be made: {error.strerror}.") from error
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devices.transport import RunOutcome, check_name
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
@@ -40,11 +40,9 @@ class HostTransport:
         launcher: Sequence[str] = (),
         arguments_mark: Sequence[str] = (),
     ) -> None:
-        try:
+        with os_error_as(DeviceError, f"No folder can be made in {parent_folder}"):
             parent_folder.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix="device-", dir=parent_folder))
-        except OSError as error:
-            raise DeviceError(f"No folder can be made in {parent_folder}: {error.strerror}.") from error
         self._environment = dict(environment)
         self._memory_bytes = memory_bytes
         self._cores = cores
@@ -66,7 +64,7 @@ class HostTransport:
         if not os.access(program, os.X_OK):
             raise DeviceError(f"{name} cannot be started: it is not on the device, or not executable.")
         limits = ProcessLimits(time_s, self._memory_bytes, self._cores)
-        try:
+        with os_error_as(DeviceError, f"{name} cannot be started here"):
             outcome = run_limited(
                 [*self._launcher, str(program), *self._arguments_mark, *arguments],
                 limits,
@@ -74,8 +72,6 @@ class HostTransport:
                 folder=self._folder,
                 stop=stop,
             )
-        except OSError as error:
-            raise DeviceError(f"{name} cannot be started here: {error.strerror}.") from error
         return RunOutcome(outcome.exit_code, outcome.timed_out, outcome.stopped, outcome.log, outcome.duration_s)
 
     def remove(self, name: str) -> None:

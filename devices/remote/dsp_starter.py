@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devices.agent.program import build_c_program, static_toolchain
-from targets.errors import ToolchainError
+from targets.errors import ToolchainError, os_error_as
 from targets.hexagon.runners import HexagonDeviceRunner
 from targets.hexagon.sdk import DSP_SKELETON
 from targets.process.content_cache import ContentCache, file_sha256
@@ -40,10 +40,8 @@ class DspStarter:
             DeviceTrouble: BROKEN, no program can be built for such a machine.
             ToolchainError: the launcher does not build, or the SDK's files cannot be read.
         """
-        try:
+        with os_error_as(ToolchainError, f"{self.runner.program} cannot be read"):
             runner = self.cache.get_or_build(["dsp runner", file_sha256(self.runner.program)], ".program", self._copy)
-        except OSError as error:
-            raise ToolchainError(f"{self.runner.program} cannot be read: {error.strerror or error}.") from error
         return (
             (build_dsp_launcher(machine, self.cache), _LAUNCHER),
             (runner, _DSP_RUNNER),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 from targets.process.content_cache import file_sha256
 
 _MOST_BYTES = 4 * 2**30
@@ -171,22 +171,21 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
         yield None
         return
     packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    try:
-        with source.open("rb") as file, tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed:
-            while block := file.read(_BLOCK_BYTES):
-                packed.write(packer.compress(block))
-            packed.write(packer.flush())
-            packed.flush()
-            worth_it = packed.tell() < _WORTH_PACKING * content.size_bytes
-            yield Path(packed.name) if worth_it else None
-    except OSError as error:
-        raise DeviceError(f"{source} cannot be compressed: {error.strerror or error}.") from error
+    with (
+        os_error_as(DeviceError, f"{source} cannot be compressed"),
+        source.open("rb") as file,
+        tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed,
+    ):
+        while block := file.read(_BLOCK_BYTES):
+            packed.write(packer.compress(block))
+        packed.write(packer.flush())
+        packed.flush()
+        worth_it = packed.tell() < _WORTH_PACKING * content.size_bytes
+        yield Path(packed.name) if worth_it else None
 
 
 def _read_content(source: Path) -> _Content:
-    try:
+    with os_error_as(DeviceError, f"{source} cannot be read"):
         status = source.stat()
         sha256 = file_sha256(source)
-    except OSError as error:
-        raise DeviceError(f"{source} cannot be read: {error.strerror or error}.") from error
     return _Content(sha256, bool(status.st_mode & stat.S_IXUSR), status.st_size)

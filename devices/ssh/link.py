@@ -13,7 +13,7 @@ from devices.remote_place import ConnectionSettings, SshAddress
 from devices.ssh.connection import SshConnection
 from devices.ssh.route import plan_route
 from devices.ssh.secrets import SshSecrets
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 
 _SILENCE_S = 30.0
 _TICK_S = 0.2
@@ -201,12 +201,9 @@ def _check_ended_well(connection: SshConnection, channel: Any) -> None:
 
 def _read_blocks(source: Path) -> Generator[bytes, None, None]:
     """The content of a local file, whose own troubles are not the connection's."""
-    try:
-        with source.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                yield block
-    except OSError as error:
-        raise DeviceError(f"{source} cannot be read: {error.strerror}.") from error
+    with os_error_as(DeviceError, f"{source} cannot be read"), source.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block
 
 
 @contextlib.contextmanager
@@ -214,16 +211,12 @@ def _writing(destination: Path) -> Iterator[Callable[[bytes], object]]:
     """Writes to a local file, whose own troubles are not the connection's."""
 
     def write(block: bytes) -> None:
-        try:
+        with os_error_as(DeviceError, f"{destination} cannot be written"):
             view = memoryview(block)
             while view:
                 view = view[file.write(view) :]
-        except OSError as error:
-            raise DeviceError(f"{destination} cannot be written: {error.strerror}.") from error
 
-    try:
+    with os_error_as(DeviceError, f"{destination} cannot be written"):
         file = destination.open("wb", buffering=0)
-    except OSError as error:
-        raise DeviceError(f"{destination} cannot be written: {error.strerror}.") from error
     with file:
         yield write

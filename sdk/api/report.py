@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from autotune_loop.report.run_page import PageOptions, print_page
-from targets.errors import RunFolderError
+from targets.errors import RunFolderError, os_error_as
 from targets.process.atomic_write import write_atomically
 
 
@@ -29,10 +29,6 @@ def write_report(run: RecordedRun, output: str | Path | None, options: PageOptio
     """As `report`, of a run that has been read."""
     page = print_page(run, options)
     path = run.folder / "report.html" if output is None else Path(output)
-    try:
+    with os_error_as(RunFolderError, f"{path} cannot be written", next_step="Choose another file with --output."):
         write_atomically(path, page.encode())
-    except OSError as error:
-        raise RunFolderError(
-            f"{path} cannot be written: {error.strerror or error}.", next_step="Choose another file with --output."
-        ) from error
     return path

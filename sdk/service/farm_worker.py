@@ -24,7 +24,7 @@ from devices.remote_place import PasswordSource, SshAddress
 from sdk.inventory.connections import connection_settings
 from sdk.inventory.device_access import prepare_agents
 from sdk.settings import Settings
-from targets.errors import FarmError, UsageError
+from targets.errors import FarmError, UsageError, os_error_as
 from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import usable_memory_bytes
 
@@ -102,11 +102,9 @@ def _check(entries: Sequence[InventoryDevice], build_slots: int) -> None:
 @contextlib.contextmanager
 def _own_folder(folder: Path) -> Iterator[Path]:
     """The folder, empty, for as long as this process lives; what a killed predecessor left is removed."""
-    try:
+    with os_error_as(FarmError, f"Cannot use {folder}", next_step="Set SDK_CACHE_DIR."):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise FarmError(f"Cannot use {folder}: {error.strerror}.", next_step="Set SDK_CACHE_DIR.") from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune_loop.report.recorded_run import read_recorded_run, run_version
 from autotune_loop.report.run_page import PageOptions, print_page
-from targets.errors import RunFolderError, UsageError
+from targets.errors import RunFolderError, UsageError, os_error_as
 
 
 class ReportServer(http.server.ThreadingHTTPServer):
@@ -29,12 +29,8 @@ class ReportServer(http.server.ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._page: tuple[str, bytes] = ("", b"")
         self.page()
-        try:
+        with os_error_as(UsageError, f"Port {port} cannot be used", next_step="Choose another with --port."):
             super().__init__(("127.0.0.1", port), _Handler)
-        except OSError as error:
-            raise UsageError(
-                f"Port {port} cannot be used: {error.strerror}.", next_step="Choose another with --port."
-            ) from error
 
     @property
     def address(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
-from targets.errors import GeneratorError, ToolchainError
+from targets.errors import GeneratorError, ToolchainError, os_error_as
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratorFailure, GeneratorRequest
 from targets.process.limited_process import ProcessLimits
@@ -65,7 +65,7 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name, target = recipe.function_name, recipe.profile.halide_target
-    try:
+    with os_error_as(ToolchainError, f"{output} cannot be written"):
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=output) as folder:
             shipped = _generate(recipe, Path(folder), target, _SHIPPED)
@@ -76,8 +76,6 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
             for path, place in zip(made, placed, strict=True):
                 os.replace(path, place)
             return Artifacts(placed[0], placed[1], placed[2], placed[3], tools.toolchain.describe())
-    except OSError as error:
-        raise ToolchainError(f"{output} cannot be written: {error.strerror or error}.") from error
 
 
 def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:

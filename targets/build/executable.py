@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
+from targets.errors import ToolchainError, os_error_as
 from targets.halide_install import HalideInstall
 from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
@@ -80,7 +80,7 @@ def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: 
     runtime = build_runtime_object(halide_target, tools.cache, tools.halide)
     runner = _runner_objects(tools)
     names = tuple(kernel.name for kernel in kernels)
-    try:
+    with os_error_as(ToolchainError, f"{output} cannot be written"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".linking-", dir=output.parent) as folder:
             linked, table = Path(folder) / output.name, _compile_table(kernels, Path(folder), tools)
@@ -91,8 +91,6 @@ def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: 
             executable = Executable(output, names, file_sha256(linked))
             os.replace(linked, output)
             return executable
-    except OSError as error:
-        raise ToolchainError(f"{output} cannot be written: {error.strerror or error}.") from error
 
 
 def build_runtime_object(halide_target: str, cache: ContentCache, halide: HalideInstall) -> Path:

@@ -20,7 +20,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from targets.errors import UsageError
+from targets.errors import UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ def write_input_file(values: numpy.ndarray[Any, Any], path: Path) -> None:
     header = FILE_START.pack(MAGIC, _TYPE_CODES[kind], 1 if kind == "b" else bits, 0, values.ndim)
     shape = b"".join(struct.pack("<ii", 0, extent) for extent in extents)
     dense = numpy.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    try:
+    with os_error_as(UsageError, f"{path} cannot be written"):
         write_atomically(path, header + shape + dense.tobytes(), 0o600)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def convert_npy_file(npy_path: Path, path: Path) -> None:

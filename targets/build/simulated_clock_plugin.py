@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from targets.errors import EmulatorError, ProfileError, UsageError
+from targets.errors import EmulatorError, ProfileError, UsageError, os_error_as
 from targets.process.compiler_run import find_compiler, run_compiler
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
@@ -121,10 +121,8 @@ def check_emulator(command: str, environment: Mapping[str, str]) -> None:
             next_step="Use --clock emulated, the emulator's own time.",
         )
     next_step = "Use QEMU 6.0 to 8.2, or --clock emulated, the emulator's own time."
-    try:
+    with os_error_as(EmulatorError, f"{command} cannot be run", next_step=next_step):
         outcome = run_limited([command, "--version"], _VERSION_LIMITS, environment=environment)
-    except OSError as error:
-        raise EmulatorError(f"{command} cannot be run: {error.strerror}.", next_step=next_step) from error
     found = re.search(r"version (\d+)\.(\d+)", outcome.log)
     if not outcome.succeeded or found is None:
         raise EmulatorError(f"{command} --version prints no version, as QEMU's emulators do.", next_step=next_step)

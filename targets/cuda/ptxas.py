@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
+from targets.errors import ToolchainError, os_error_as
 from targets.process.compiler_run import program_version
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
@@ -90,12 +90,8 @@ def assemble(
         source = Path(folder) / "kernels.ptx"
         source.write_bytes(ptx)
         arguments = ["-v", f"-arch={architecture}", "-o", str(source.with_suffix(".cubin")), str(source)]
-        try:
+        with os_error_as(ToolchainError, f"NVIDIA's assembler {ptxas} cannot be run", next_step=INSTALL_HINT):
             outcome = run_limited([str(ptxas), *arguments], _LIMITS, environment={"TMPDIR": folder}, stop=stop)
-        except OSError as error:
-            raise ToolchainError(
-                f"NVIDIA's assembler {ptxas} cannot be run: {error.strerror}.", next_step=INSTALL_HINT
-            ) from error
     if outcome.succeeded:
         return _kernels(outcome.log)
     complaint = _COMPLAINT.search(outcome.log)

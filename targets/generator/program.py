@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from targets.errors import GeneratorError
+from targets.errors import GeneratorError, os_error_as
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import HalideInstall
@@ -102,13 +102,12 @@ class ExecutableGeneratorProgram:
 
     def _list_names(self) -> tuple[str, ...]:
         # Without arguments GenGen prints its usage, then the names.
-        try:
+        with os_error_as(
+            GeneratorError,
+            f"{self._file} cannot be started",
+            next_step="Build it for this machine: a generator runs here, whatever the target.",
+        ):
             outcome = self.run((), _LISTING_LIMITS)
-        except OSError as error:
-            raise GeneratorError(
-                f"{self._file} cannot be started: {error.strerror}.",
-                next_step="Build it for this machine: a generator runs here, whatever the target.",
-            ) from error
         listing = re.search(r"available Generators are:\n((?:[ \t]+\S+\n?)+)", outcome.log)
         if listing is None:
             raise self._registers_none(outcome)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from targets.errors import ToolchainError
+from targets.errors import ToolchainError, os_error_as
 
 
 class ContentCache:
@@ -119,10 +119,9 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _writing(root: Path) -> Iterator[None]:
-    try:
+    with os_error_as(
+        ToolchainError,
+        f"The cache folder {root} cannot be written",
+        next_step="Free some disk space, or choose another cache folder.",
+    ):
         yield
-    except OSError as error:
-        raise ToolchainError(
-            f"The cache folder {root} cannot be written: {error.strerror or error}.",
-            next_step="Free some disk space, or choose another cache folder.",
-        ) from error
