@@ -88,9 +88,10 @@ class ReplayRequest:
 
 @dataclass
 class _Task:
-    """The schedules of one argument set that are not looked up yet."""
+    """The schedules of one argument set; `left` are not looked up yet."""
 
     index: int
+    recorded_ms: list[float]
     left: list[tuple[TrainingSample, Featurization]]
     shuffled_ms: list[float]
     order_ms: list[float] = field(default_factory=list)
@@ -110,13 +111,13 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
     """
     run = read_recorded_run(request.folder)
     network = _network(run)
-    tasks = [_task(run, task, network, request.options.search.seed) for task in run.tasks]
-    if not any(task.left for task in tasks):
+    found = (_task(run, task, network, request.options.search.seed) for task in run.tasks)
+    tasks = [task for task in found if task.left]
+    if not tasks:
         raise RunFolderError(
             f"{request.folder} has no timed schedule with features.",
             next_step="Pass a run that has timed some.",
         )
-    total_ms = {task.index: [sample.measured.median_ms for sample, _ in task.left] for task in tasks}
     weights_path = request.scratch / "start.weights"
     write_weights(_start_weights(request, network), weights_path)
     with _model(run, request, weights_path) as model:
@@ -124,9 +125,8 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
             for task in (a for a in tasks if a.left and not stop.is_set()):
                 listen(_replay_round(model, task, round_index, request))
     return [
-        Replay(a.index, len(total_ms[a.index]), min(total_ms[a.index]), tuple(a.rounds), tuple(a.order_ms))
-        for a in tasks
-        if total_ms[a.index]
+        Replay(task.index, len(task.recorded_ms), min(task.recorded_ms), tuple(task.rounds), tuple(task.order_ms))
+        for task in tasks
     ]
 
 
@@ -192,9 +192,8 @@ def _task(run: RecordedRun, task: TaskSamples, network: Network, seed: int) -> _
             # A damaged one counts as never sampled.
             with contextlib.suppress(WeightsError):
                 entries.append((TrainingSample(measured, path, task.task_index), read_featurization(path, network)))
-    return _Task(
-        task.task_index, entries, _shuffled_best_ms([sample.measured.median_ms for sample, _ in entries], seed)
-    )
+    times_ms = [sample.measured.median_ms for sample, _ in entries]
+    return _Task(task.task_index, times_ms, entries, _shuffled_best_ms(times_ms, seed))
 
 
 def _shuffled_best_ms(times_ms: Sequence[float], seed: int) -> list[float]:
