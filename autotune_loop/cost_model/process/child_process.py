@@ -24,6 +24,8 @@ class ModelProcessError(ToolchainError):
 
 
 _CLOSE_GRACE_S = 5.0
+# Time for an answer that lies ready.
+_READING_S = 1.0
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 6
 _LIBRARY_CHATTER = re.compile(r"[IWE]\d{4} \d|WARNING: All log messages before")  # what TensorFlow always prints
@@ -84,20 +86,25 @@ class ChildProcess:
 
     @contextlib.contextmanager
     def _before(self, deadline_s: float) -> Iterator[None]:
-        """Kill the child at the deadline, which ends the wait for it."""
-        killer = threading.Timer(deadline_s - time.monotonic(), self._child.kill)
-        killer.start()
+        """Kill the child at the deadline, which ends the wait for it; what it has sent by then is still read."""
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self._child.kill()
+
+        timer = threading.Timer(max(_READING_S, deadline_s - time.monotonic()), stop)
+        timer.start()
         try:
             yield
         except (OSError, EOFError) as error:
-            is_late = time.monotonic() >= deadline_s
             self.close()
-            raise self._late() if is_late else self._ended() from error
+            raise self._late() if late.is_set() else self._ended() from error
         except BaseException:
             self._child.kill()  # half an object may have been sent or received
             raise
         finally:
-            killer.cancel()
+            timer.cancel()
 
     def _late(self) -> ModelProcessError:
         return ModelProcessError(

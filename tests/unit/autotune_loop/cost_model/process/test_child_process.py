@@ -41,6 +41,15 @@ def test_several_answers_at_once_are_kept_apart(tmp_path: Path) -> None:
         child.receive(soon())
 
 
+def test_an_answer_that_came_in_time_may_be_read_later(tmp_path: Path) -> None:
+    child = start(CONNECTED + "answers.send(1); requests.recv(); answers.send(2); requests.recv()", tmp_path)
+    child.send({}, soon())
+    assert child.receive(soon()) == 1
+    time.sleep(0.5)
+    assert child.receive(time.monotonic() - 1) == 2
+    child.close()
+
+
 def test_the_end_of_the_log_tells_why_a_child_ended(tmp_path: Path) -> None:
     (tmp_path / "child.log").write_text("an older run\n")
     child = start("import sys; sys.exit('out of memory, sorry')", tmp_path)
