@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import platform
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,6 @@ from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, ope
 from targets.toolchain.host_cpp_compiler import CPP_COMPILERS
 from targets.toolchain.zig import ZigToolchain
 
-OLDEST_PYTHON = (3, 11)
 SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
 SMALLEST_FREE_MEMORY_BYTES = 2 * 1024**3
 _GIB = 1024**3
@@ -47,7 +46,8 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         must_run_here: a profile measured on this machine must find its vector features here.
     """
     profiles = [listing.profile for listing in listings if listing.profile is not None]
-    checks = [_python(), *_halide(profiles), _cpp_compiler(settings), _zig(settings), _tensorflow()]
+    python = Check("Python", True, platform.python_version())
+    checks = [python, *_halide(profiles), _cpp_compiler(settings), _zig(settings), _tensorflow()]
     if any(profile.machine.gpu is not None for profile in profiles):
         checks.append(check_assembler(settings))
     try:
@@ -62,13 +62,6 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     if settings.hexagon_sdk_root is not None or hexagon:
         checks += _hexagon_sdk(settings, hexagon, must_run_here)
     return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
-
-
-def _python() -> Check:
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    oldest = ".".join(str(part) for part in OLDEST_PYTHON)
-    passed = sys.version_info[:2] >= OLDEST_PYTHON
-    return Check("Python", passed, version, "" if passed else f"Install Python {oldest} or newer.")
 
 
 def _halide(profiles: Sequence[TargetProfile]) -> Iterator[Check]:

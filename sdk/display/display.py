@@ -26,7 +26,8 @@ class Display(Protocol):
         """Show one event; called from several threads."""
 
     def close(self) -> None:
-        """Give the terminal back, so that other output prints cleanly; may be called again."""
+        """Give the terminal back, if it was taken, so that other output prints cleanly; may be called again."""
+        return  # a display that takes nothing inherits this
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """Show the result; called once, after `close`."""

@@ -8,10 +8,10 @@ import threading
 
 from autotune_loop.events import Event, event_to_dict
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import RESUME_IT, FollowUp
+from sdk.display.display import RESUME_IT, Display, FollowUp
 
 
-class JsonDisplay:
+class JsonDisplay(Display):
     """Prints a JSON object a line on standard output, each with its kind under 'event'.
 
     Args:
@@ -26,9 +26,6 @@ class JsonDisplay:
         """See `Display.listen`."""
         if not self._result_only:
             self._write(event_to_dict(event))
-
-    def close(self) -> None:
-        """See `Display.close`."""
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """See `Display.finish`."""

@@ -8,7 +8,7 @@ import time
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING, FollowUp
+from sdk.display.display import STOPPING, Display, FollowUp
 from sdk.display.event_lines import event_lines
 from sdk.display.quantities import clock_text
 from sdk.display.run_progress import RunProgress
@@ -17,7 +17,7 @@ from sdk.display.summary import print_summary
 _CLOCK_WIDTH = 7
 
 
-class PlainDisplay:
+class PlainDisplay(Display):
     """Prints lines on standard output, each with the time since the start in front, then the summary.
 
     Args:
@@ -37,9 +37,6 @@ class PlainDisplay:
                 self._write(event_lines(event, self._progress))
             elif event == STOPPING or (isinstance(event, Notice) and event.warning):
                 sys.stderr.writelines(f"{line}\n" for line in event_lines(event, self._progress))
-
-    def close(self) -> None:
-        """See `Display.close`."""
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """See `Display.finish`."""

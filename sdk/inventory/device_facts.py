@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from devices.health.probe import DeviceProbe
 from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
@@ -25,14 +25,14 @@ _ALL_RUN = frozenset(target for targets in _RUNS.values() for target in targets)
 _LONGEST_FACT_CHARACTERS = 200
 
 
-def guess_profile(probe: DeviceProbe, profile_names: Collection[str]) -> str:
+def guess_profile(probe: DeviceProbe) -> str:
     """Return the built-in profile for the device's processor and system.
 
     Raises:
         DeviceError: there is none.
     """
     found = (_ANDROID_PROFILES if probe.android else _PROFILES).get(probe.machine)
-    if found is None or found not in profile_names:
+    if found is None:
         system = "Android" if probe.android else "Linux"
         raise DeviceError(
             f"No target profile is known for {probe.machine[:40]} under {system}.",

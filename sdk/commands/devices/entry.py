@@ -141,14 +141,14 @@ def _checked(
 
 def _with_probe(device: InventoryDevice, found: DeviceProbe, has_profile: bool, settings: Settings) -> InventoryDevice:
     from sdk.inventory.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
-    from targets.profile.loader import load_profile, profile_names
+    from targets.profile.loader import load_profile
 
     check_cores(device, found)
     name = device.profile_name
     if has_profile:
         check_profile(name, load_profile(name, settings.profile_folder).halide_target, found)
     else:
-        name = guess_profile(found, profile_names(settings.profile_folder))
+        name = guess_profile(found)
     return replace(
         device,
         profile_name=name,
