@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, Shippe
 from targets.errors import RunFolderError, UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.process.content_cache import file_sha256
+from targets.process.file_lock import file_lock
 
 # The folder of files until all are moved into place: what a killed process leaves is not taken for a shipped file. All
 # of them are written once the manifest is there.
@@ -47,7 +46,7 @@ def open_ship_folder(folder: Path) -> ShipManifest:
             raise RunFolderError(
                 f"{folder} cannot be written.", next_step="Choose another -o, or change its permissions."
             )
-        with _lock(folder):
+        with file_lock(folder):  # the folder itself: a lock file would be committed with the others
             return _open(folder)
 
 
@@ -96,7 +95,7 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder):
+        with file_lock(folder):
             # It has what another process has shipped meanwhile.
             before = _open(folder)
             _check_names((*before.schedules, *shipped))
@@ -117,17 +116,6 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
 
 def _writing(folder: Path) -> AbstractContextManager[None]:
     return os_error_as(RunFolderError, f"{folder} cannot be written", next_step="Choose another -o.")
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Lock the folder itself: a lock file would be committed with the others."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _check_free(folder: Path, before: ShipManifest, names: Iterable[str]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import DeviceError, os_error_as
+from targets.errors import DeviceError
+from targets.process.file_lock import file_lock
 
 
 @dataclass(frozen=True)
@@ -67,34 +67,13 @@ class CoreTurns:
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
         """Share the cores with other builds."""
-        with _locked(self._turnstile, fcntl.LOCK_EX):
-            held = _lock(self._cores, fcntl.LOCK_SH)
-        try:
+        with contextlib.ExitStack() as held:
+            with file_lock(self._turnstile):
+                held.enter_context(file_lock(self._cores, fcntl.LOCK_SH))
             yield
-        finally:
-            os.close(held)
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:
         """Have the cores alone."""
-        with _locked(self._turnstile, fcntl.LOCK_EX), _locked(self._cores, fcntl.LOCK_EX):
+        with file_lock(self._turnstile), file_lock(self._cores):
             yield
-
-
-@contextlib.contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
-    held = _lock(path, how)
-    try:
-        yield
-    finally:
-        os.close(held)
-
-
-def _lock(path: Path, how: int) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(fd, how)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
