@@ -12,6 +12,7 @@ from pathlib import Path
 from devices.agent.program import agent_for
 from devices.device import Clock, Device
 from devices.remote.open import open_link
+from devices.remote.shared_connection import shared_connection
 from devices.remote.transport import AgentTransport
 from devices.remote_place import AdbAddress, ConnectionSettings, RemotePlace, SshAddress
 from targets.process.content_cache import ContentCache
@@ -44,7 +45,8 @@ class RemoteBoard:
         place = replace(self.place, slot=slot)
         device = Device(self.name, "ssh", "x86-64", Clock.WALL, 1, uses_host_cores=False, remote=place)
         link = open_link(self.name, self.place.address, self.connections)
-        return AgentTransport(link, device, partial(agent_for, cache=cache), owner, lease_ttl_s=lease_ttl_s)
+        connection = shared_connection(link, device, partial(agent_for, cache=cache), owner, lease_ttl_s=lease_ttl_s)
+        return AgentTransport(connection, device)
 
     def inventory_entry(self, profile: str = "x86-64") -> str:
         """Its table in a devices.toml."""

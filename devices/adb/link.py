@@ -15,10 +15,9 @@ from devices.adb.service import AdbService
 from devices.adb.tcp_wire import AdbTcpWire
 from devices.adb.usb_wire import AdbUsbWire
 from devices.adb.wire import AdbLimits, AdbWire
-from devices.device_link import join_words
+from devices.device_link import join_words, own_file
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress, ConnectionSettings
-from targets.errors import DeviceError, os_error_as
 
 _MAX_SERIAL_BYTES = 1024
 
@@ -76,12 +75,13 @@ class AdbLink:
 
     def put(self, source: Path, path: str) -> None:
         """See `DeviceLink.put`."""
-        with _own_files(source), source.open("rb") as file, self._service(b"sync:") as (packets, service):
+        with own_file(source, "read"), source.open("rb") as file, self._service(b"sync:") as (packets, service):
             AdbFileTransfer(service, packets).send(file, path, int(source.stat().st_mtime))
 
     def get(self, path: str, destination: Path) -> None:
         """See `DeviceLink.get`; a file of more than 4 GiB is BROKEN."""
-        with _own_files(destination), destination.open("wb") as file, self._service(b"sync:") as (packets, service):
+        own = own_file(destination, "written")
+        with own, destination.open("wb") as file, self._service(b"sync:") as (packets, service):
             AdbFileTransfer(service, packets).receive(path, file)
 
     def stream(self, words: Sequence[str]) -> Iterator[bytes]:
@@ -154,10 +154,3 @@ class AdbLink:
             except DeviceTrouble:
                 pass  # the operation has succeeded or failed already; the next one finds the connection closed
         self.close()
-
-
-@contextlib.contextmanager
-def _own_files(path: Path) -> Iterator[None]:
-    """Turn a failure of this machine's files into a DeviceError, which is not the device's trouble."""
-    with os_error_as(DeviceError, f"{path} cannot be read or written here"):
-        yield

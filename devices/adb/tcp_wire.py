@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
-import time
 
 from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
@@ -33,18 +31,14 @@ class AdbTcpWire:
         self._label = label
         self._silence_s = limits.silence_s
         self._socket = _connect(host, port, label, limits.connect_s)
-        self._readable = select.poll()
-        self._readable.register(self._socket, select.POLLIN)
-        self._writable = select.poll()
-        self._writable.register(self._socket, select.POLLOUT)
 
     def read(self, size_bytes: int, wait_s: float) -> bytes:
         """See `AdbWire.read`."""
-        if not self._readable.poll(max(0.0, wait_s) * 1000):
-            return b""
+        # With a timeout of 0 a socket does not wait, and raises something else.
+        self._socket.settimeout(max(0.001, wait_s))
         try:
             data = self._socket.recv(size_bytes)
-        except BlockingIOError:
+        except TimeoutError:
             return b""
         except OSError as error:
             raise self._lost(error) from error
@@ -55,19 +49,15 @@ class AdbTcpWire:
     def write(self, header: bytes, payload: bytes) -> None:
         """See `AdbWire.write`. Header and payload leave together, in one network packet where they fit."""
         rest = memoryview(header + payload)
-        last_progress_s = time.monotonic()
-        while rest:
-            try:
+        self._socket.settimeout(self._silence_s)
+        try:
+            while rest:
                 rest = rest[self._socket.send(rest) :]
-                last_progress_s = time.monotonic()
-            except BlockingIOError:
-                left_s = last_progress_s + self._silence_s - time.monotonic()
-                if left_s <= 0:
-                    message = f"{self._label} has taken no data for {self._silence_s:g} s."
-                    raise DeviceTrouble(TroubleKind.TIMEOUT, message) from None
-                self._writable.poll(left_s * 1000)
-            except OSError as error:
-                raise self._lost(error) from error
+        except TimeoutError as error:
+            message = f"{self._label} has taken no data for {self._silence_s:g} s."
+            raise DeviceTrouble(TroubleKind.TIMEOUT, message) from error
+        except OSError as error:
+            raise self._lost(error) from error
 
     def close(self) -> None:
         """See `AdbWire.close`."""
@@ -97,7 +87,6 @@ def _connect(host: str, port: int, label: str, connect_s: float) -> socket.socke
     except OSError as error:
         message = f"{label} cannot be reached: {error.strerror or error}."
         raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
-    connected.setblocking(False)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)

@@ -114,58 +114,33 @@ class ReplyParser:
 
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce.encode()
-        self._line = bytearray()
-        self._overlong = False
-        self._noise = bytearray()
+        self._line = b""
+        self._noise = b""
         self.damaged_lines = 0
 
     @property
     def noise(self) -> str:
         """The last 4 KiB that were not events, printable."""
-        return printable(bytes(self._noise + self._line)[-_NOISE_BYTES:].decode("utf-8", "replace"))
+        return printable((self._noise + self._line)[-_NOISE_BYTES:].decode("utf-8", "replace"))
 
     def feed(self, data: bytes) -> list[AgentEvent]:
         """Return the events that `data` completes."""
-        events = []
-        *ended, rest = data.split(b"\n")
-        for piece in ended:
-            self._extend(piece)
-            event = self._end_line()
-            if event is not None:
-                events.append(event)
-        self._extend(rest)
-        return events
+        *lines, self._line = (self._line + data).split(b"\n")
+        # What is too long for an event is noise, whatever follows on its line.
+        self._line = self._line[-_LONGEST_LINE_BYTES:]
+        return [event for line in lines if (event := self._read_line(line)) is not None]
 
-    def _extend(self, piece: bytes) -> None:
-        if len(self._line) + len(piece) > _LONGEST_LINE_BYTES:
-            self._overlong = True
-            self._add_noise(bytes(self._line) + piece)
-            self._line.clear()
-        else:
-            self._line += piece
-
-    def _add_noise(self, data: bytes) -> None:
-        self._noise += data[-_NOISE_BYTES:]
-        del self._noise[:-_NOISE_BYTES]
-
-    def _end_line(self) -> AgentEvent | None:
-        line = bytes(self._line)
-        self._line.clear()
-        overlong, self._overlong = self._overlong, False
+    def _read_line(self, line: bytes) -> AgentEvent | None:
         # A prompt or half a message may precede the event on its line.
-        match = None if overlong else _LINE.search(line)
-        if match is None:
-            self._add_noise(line + b"\n")
-            return None
-        nonce, crc, text = match.groups()
+        match = _LINE.search(line)
         event = None
-        if nonce == self._nonce and int(crc, 16) == zlib.crc32(text):
-            event = _read_event(text)
-        if event is None:
-            self.damaged_lines += 1
-            self._add_noise(line + b"\n")
-        elif match.start() > 0:
-            self._add_noise(line[: match.start()])
+        if match is not None:
+            nonce, crc, text = match.groups()
+            if nonce == self._nonce and int(crc, 16) == zlib.crc32(text):
+                event = _read_event(text)
+            self.damaged_lines += event is None
+        noise = line + b"\n" if match is None or event is None else line[: match.start()]
+        self._noise = (self._noise + noise)[-_NOISE_BYTES:]
         return event
 
 

@@ -26,10 +26,10 @@ from devices.agent.protocol import (
     request_word,
 )
 from devices.device import Device
-from devices.device_link import DeviceLink, join_words
+from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress
-from targets.errors import DeviceError, UsageError
+from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
 from targets.values.checks import Unfit, number
 
@@ -124,16 +124,13 @@ class AgentSession:
     Attributes:
         root: the SDK's folder on the device.
         generation: grows whenever the device's files may have changed: a new connection, a lost folder.
-
-    Raises:
-        UsageError: the device's folder cannot be used.
     """
 
     def __init__(self, link: DeviceLink, device: Device, agent: Callable[[str], AgentProgram]) -> None:
         if device.remote is None:
             raise ValueError(f"{device.name} is not behind a link")
         default = _ADB_ROOT if isinstance(device.remote.address, AdbAddress) else _SSH_ROOT
-        self.root = _check_folder(device.remote.folder or default)
+        self.root = (device.remote.folder or default).rstrip("/")
         self.connected = False
         self.generation = 0
         self._link = link
@@ -389,16 +386,3 @@ def no_room(device: str, size_bytes: int, free_bytes: float) -> DeviceTrouble:
         f"and {max(free_bytes, 0) / 2**20:.1f} MiB are free.",
         next_step=_FREE_STORAGE,
     )
-
-
-def _check_folder(folder: str) -> str:
-    try:
-        join_words([folder])
-    except ValueError:
-        folder = ""
-    if not folder or folder.startswith("-") or folder == "/" or ".." in folder.split("/"):
-        raise UsageError(
-            "A device's folder must be a path of letters, digits and _@%+=:,./- without '..'.",
-            next_step="Change `folder` of the device in the inventory.",
-        )
-    return folder.rstrip("/")

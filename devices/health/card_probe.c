@@ -96,6 +96,11 @@ static void print_text(const char *key, const char *text) {
     putchar('"');
 }
 
+static void print_count(const char *key, bool known, unsigned count) {
+    if (known) printf(",\"%s\":%u", key, count);
+    else printf(",\"%s\":null", key);
+}
+
 /* The use of the card by other processes; this one has no context on it. */
 static void print_use(const struct nvml *nvml, const char *pci_id) {
     void *device;
@@ -103,16 +108,9 @@ static void print_use(const struct nvml *nvml, const char *pci_id) {
     unsigned processes = 0;
     const bool known = nvml && nvml->device(pci_id, &device) == 0;
     const int code = known ? nvml->processes(device, &processes, NULL) : -1;
-    if (code == 0 || code == NVML_INSUFFICIENT_SIZE) {
-        printf(",\"processes\":%u", processes);
-    } else {
-        printf(",\"processes\":null");
-    }
-    if (known && nvml->utilization(device, &utilization) == 0) {
-        printf(",\"busy_percent\":%u", utilization.gpu_percent);
-    } else {
-        printf(",\"busy_percent\":null");
-    }
+    print_count("processes", code == 0 || code == NVML_INSUFFICIENT_SIZE, processes);
+    const bool measured = known && nvml->utilization(device, &utilization) == 0;
+    print_count("busy_percent", measured, measured ? utilization.gpu_percent : 0);
 }
 
 static void print_card(const struct driver *driver, const struct nvml *nvml, int ordinal) {

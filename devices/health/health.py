@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from devices.agent.protocol import printable
 from devices.device_trouble import TroubleKind
 from devices.record_file import delete_record, read_record, record_file, write_record
 from devices.remote_place import AdbAddress, SshAddress
@@ -69,7 +70,7 @@ def record_unhealthy(
     failures = 1 if before is None else before.failures + 1
     health = HealthRecord(
         kind=kind,
-        message=_one_line(message),
+        message=printable(message)[:_LONGEST_MESSAGE_CHARACTERS],
         failures=failures,
         since_unix_s=now_unix_s if before is None else before.since_unix_s,
         next_check_unix_s=now_unix_s + min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_S),
@@ -86,8 +87,3 @@ def clear_health(folder: Path, address: SshAddress | AdbAddress) -> None:
         DeviceError: it cannot be deleted.
     """
     delete_record(record_file(folder, address))
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())[:_LONGEST_MESSAGE_CHARACTERS]
-    return "".join(character if character.isprintable() else "?" for character in line)

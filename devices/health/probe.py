@@ -14,13 +14,12 @@ class CoreSense:
     """One core of a device.
 
     Attributes:
-        frequency_hz, max_hz: now, and at most.
+        max_hz: the highest frequency of its clock.
         capacity: the kernel's measure of its speed, 1024 for the device's fastest.
     """
 
     core: int
     governor: Printable | None
-    frequency_hz: float | None
     max_hz: float | None
     capacity: float | None = None
 

@@ -97,11 +97,10 @@ static char *working_folder(void) {
 static void set_path(const char *name, const char *folder, const char *separator, const char *usual) {
     const char *set = getenv(name);
     const char *rest = set && *set ? set : usual;
-    const size_t bytes = strlen(folder) + strlen(separator) + strlen(rest) + 1;
-    char *path = malloc(bytes);
-    if (!path) fail(EXIT_FAILED, "memory", "There is no memory for %s.", name);
-    snprintf(path, bytes, "%s%s%s", folder, separator, rest);
-    if (setenv(name, path, 1) != 0) fail(EXIT_FAILED, "memory", "There is no memory for %s.", name);
+    char *path;
+    if (asprintf(&path, "%s%s%s", folder, separator, rest) < 0 || setenv(name, path, 1) != 0) {
+        fail(EXIT_FAILED, "memory", "There is no memory for %s.", name);
+    }
     free(path);
 }
 
@@ -145,18 +144,15 @@ static const char *read_events(void) {
 
 /* The code of the last event, or -1 if it is not an exit event. */
 static int exit_code_of(const char *events) {
-    static const char exit_event[] = "{\"event\":\"exit\",\"code\":";
     const size_t length = strlen(events);
     const char *last = events + length;
     if (length == 0 || last[-1] != '\n') return -1;
     for (last--; last > events && last[-1] != '\n';) {
         last--;
     }
-    if (strncmp(last, exit_event, sizeof exit_event - 1) != 0) return -1;
-    const char *number = last + sizeof exit_event - 1;
-    char *end;
-    const long code = strtol(number, &end, 10);
-    return end != number && strcmp(end, "}\n") == 0 && code >= 0 && code <= 255 ? (int)code : -1;
+    int code, bytes = 0;
+    sscanf(last, "{\"event\":\"exit\",\"code\":%d}%n", &code, &bytes);
+    return bytes > 0 && strcmp(last + bytes, "\n") == 0 && code >= 0 && code <= 255 ? code : -1;
 }
 
 /* The DSP did not report how it ended: fail with what run_main_on_hexagon shows. */

@@ -12,7 +12,8 @@ from targets.hexagon.runners import HexagonDeviceRunner
 from targets.hexagon.sdk import DSP_SKELETON
 from targets.process.content_cache import ContentCache, file_sha256
 
-_LAUNCHER = "dsp_launcher"
+DSP_LAUNCHER = "dsp_launcher"
+"""Its name on a device; its first argument is the name of the program to start."""
 _DSP_RUNNER = "run_main_on_hexagon"
 _SOURCE = Path(__file__).parent / "dsp_launcher.c"
 
@@ -28,13 +29,11 @@ class DspStarter:
     runner: HexagonDeviceRunner
     cache: ContentCache
 
-    @property
-    def name(self) -> str:
-        """See `ProgramStarter.name`."""
-        return _LAUNCHER
-
     def files(self, machine: str) -> tuple[tuple[Path, str], ...]:
-        """See `ProgramStarter.files`.
+        """Return the files that starting programs needs, with their names on a device.
+
+        Args:
+            machine: what the device's `uname -m` prints.
 
         Raises:
             DeviceTrouble: BROKEN, no program can be built for such a machine.
@@ -43,7 +42,7 @@ class DspStarter:
         with os_error_as(ToolchainError, f"{self.runner.program} cannot be read"):
             runner = self.cache.get_or_build(["dsp runner", file_sha256(self.runner.program)], ".program", self._copy)
         return (
-            (build_dsp_launcher(machine, self.cache), _LAUNCHER),
+            (build_dsp_launcher(machine, self.cache), DSP_LAUNCHER),
             (runner, _DSP_RUNNER),
             (self.runner.skeleton, DSP_SKELETON),
         )

@@ -13,6 +13,7 @@ from devices.device_link import DeviceLink
 from devices.lease.token import read_token
 from devices.local.open_device import open_transport
 from devices.remote.dsp_starter import DspStarter
+from devices.remote.shared_connection import shared_connection
 from devices.remote.transport import AgentTransport
 from devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
 from devices.ssh.link import SshLink
@@ -59,15 +60,15 @@ def open_remote(
     place = device.remote
     assert place is not None, "the device is a remote one"
     kept = read_token(connections.token_folder, place)
-    return AgentTransport(
+    connection = shared_connection(
         open_link(device.name, place.address, connections),
         device,
         partial(agent_for, cache=cache),
         connections.lease_owner,
         None if kept is None else kept.token,
         own_token=own_token,
-        starter=None if device.dsp is None else DspStarter(device.dsp, cache),
     )
+    return AgentTransport(connection, device, None if device.dsp is None else DspStarter(device.dsp, cache))
 
 
 def open_link(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
+from devices.device_link import own_file
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError, os_error_as
 from targets.process.content_cache import file_sha256
@@ -106,13 +107,12 @@ class SessionFiles:
             )
         beside = destination.with_name(f".{secrets.token_hex(8)}.part")
         try:
-            for _ in range(2):
-                self._session.get(f"{self._folder}/{name}", beside)
-                if there == _File(beside.stat().st_size, file_sha256(beside)):
-                    os.replace(beside, destination)
-                    return
-        except OSError as error:
-            raise DeviceError(f"{destination} cannot be written: {error.strerror or error}.") from error
+            with own_file(destination, "written"):
+                for _ in range(2):
+                    self._session.get(f"{self._folder}/{name}", beside)
+                    if there == _File(beside.stat().st_size, file_sha256(beside)):
+                        os.replace(beside, destination)
+                        return
         finally:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
         return
     packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     with (
-        os_error_as(DeviceError, f"{source} cannot be compressed"),
+        own_file(source, "compressed"),
         source.open("rb") as file,
         tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed,
     ):
@@ -185,7 +185,6 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
 
 
 def _read_content(source: Path) -> _Content:
-    with os_error_as(DeviceError, f"{source} cannot be read"):
+    with own_file(source, "read"):
         status = source.stat()
-        sha256 = file_sha256(source)
-    return _Content(sha256, bool(status.st_mode & stat.S_IXUSR), status.st_size)
+        return _Content(file_sha256(source), bool(status.st_mode & stat.S_IXUSR), status.st_size)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from devices.agent.program import AgentProgram
 from devices.agent.session import AgentSession
+from devices.device import Device
+from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.lease.lease import LeaseClaim, take_lease
 
@@ -35,13 +39,15 @@ class SharedConnection:
     governor_touched: bool = False
     lost_lease: DeviceTrouble | None = None
     _leased: bool = False
-    _heartbeat: _Heartbeat | None = None
+    _heartbeat: threading.Thread | None = None
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def keep_lease(self) -> None:
-        """Renew the lease from now on; it has just been taken."""
+        """Renew the lease from now on, in a thread; it has just been taken."""
         self.opened = self._leased = True
         if self._heartbeat is None:
-            self._heartbeat = _Heartbeat(self._beat, self.claim.ttl_s / _BEATS_PER_LEASE)
+            self._heartbeat = threading.Thread(target=self._keep_renewing, name="lease-heartbeat", daemon=True)
+            self._heartbeat.start()
 
     def lose_lease(self, trouble: DeviceTrouble) -> DeviceTrouble | None:
         """Note that someone else has the slot; return the trouble that each transport reports.
@@ -53,11 +59,18 @@ class SharedConnection:
         return self.lost_lease
 
     def end_heartbeat(self, patience_s: float) -> None:
-        """Stop renewing the lease."""
+        """Renew the lease no more, and wait up to `patience_s` for a renewal under way."""
+        self._ended.set()
         if self._heartbeat is not None:
-            self._heartbeat.end(patience_s)
+            self._heartbeat.join(patience_s)
 
-    def _beat(self) -> None:
+    def _keep_renewing(self) -> None:
+        while not self._ended.wait(self.claim.ttl_s / _BEATS_PER_LEASE):
+            # The next operation meets the same trouble and reports it.
+            with contextlib.suppress(Exception):
+                self._renew()
+
+    def _renew(self) -> None:
         if not self.lock.acquire(blocking=False):
             return  # the operation in progress keeps the lease
         try:
@@ -71,25 +84,28 @@ class SharedConnection:
             self.lock.release()
 
 
-class _Heartbeat:
-    """Calls `beat` every `every_s` seconds in a thread of its own.
+def shared_connection(
+    link: DeviceLink,
+    device: Device,
+    agent: Callable[[str], AgentProgram],
+    owner: str,
+    token: str | None = None,
+    *,
+    own_token: str | None = None,
+    lease_ttl_s: float = 120.0,
+) -> SharedConnection:
+    """Return the connection to a device, not yet made.
 
-    It drops what `beat` raises: the next operation meets the same trouble and reports it.
+    Args:
+        link: used by nobody else.
+        agent: returns the agent's program for what the device's `uname -m` prints.
+        owner: of the lease, for people.
+        token: of a lease taken before; without it the lease is the connection's own and ends with it.
+        own_token: of its own lease, by which a process takes over the lease of its dead predecessor.
+        lease_ttl_s: how long the lease outlives this process.
     """
-
-    def __init__(self, beat: Callable[[], None], every_s: float) -> None:
-        self._beat = beat
-        self._every_s = every_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lease-heartbeat", daemon=True)
-        self._thread.start()
-
-    def end(self, patience_s: float) -> None:
-        """Begin no further beat, and wait up to `patience_s` for the current one."""
-        self._ended.set()
-        self._thread.join(patience_s)
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._every_s):
-            with contextlib.suppress(Exception):
-                self._beat()
+    session, place = AgentSession(link, device, agent), device.remote
+    assert place is not None, "the session has checked it"
+    secret = token or own_token or secrets.token_hex(16)
+    claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
+    return SharedConnection(session, claim, own_lease=token is None)

@@ -6,19 +6,17 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from devices.agent.program import AgentProgram
 from devices.agent.protocol import Printable, core_list
-from devices.agent.session import AgentError, AgentSession, Reply
+from devices.agent.session import AgentError, Reply
 from devices.device import Device
-from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import time_canary
 from devices.health.probe import DeviceSense, sense_device
-from devices.lease.lease import LeaseClaim, release_lease
+from devices.lease.lease import release_lease
+from devices.remote.dsp_starter import DSP_LAUNCHER, DspStarter
 from devices.remote.session_files import SessionFiles
 from devices.remote.shared_connection import SharedConnection
 from devices.transport import RunOutcome, check_name
@@ -41,15 +39,11 @@ class OpenedDevice:
 
     Attributes:
         boot: identifies the time since it was last switched on.
-        free_bytes: of the storage that the SDK works in.
         architecture: as `uname -m` prints.
-        governor_set: its cores run with the performance governor while it is open.
     """
 
     boot: Printable
-    free_bytes: float
     architecture: Printable
-    governor_set: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,24 +57,6 @@ class _RunResult:
     boot: Printable
 
 
-@dataclass(frozen=True)
-class _Governor:
-    permitted: bool
-
-
-class ProgramStarter(Protocol):
-    """A program of the device's processor that starts programs which the processor cannot run itself."""
-
-    @property
-    def name(self) -> str:
-        """Its name on the device; its first argument is the other program's name."""
-        ...
-
-    def files(self, machine: str) -> tuple[tuple[Path, str], ...]:
-        """Itself and the files it needs, with their names, for a device's `uname -m`; raises SdkError."""
-        ...
-
-
 class AgentTransport:
     """The transport of a device behind SSH or ADB; it has the lease of its slot from `open` to `close`.
 
@@ -88,36 +64,11 @@ class AgentTransport:
     lost; a run is never repeated.
 
     Args:
-        link: used by nobody else.
-        agent: returns the agent's program for what the device's `uname -m` prints.
-        owner: of the lease, for people.
-        token: of a lease taken before; without it the lease is this transport's own and ends with `close`.
-        own_token: of its own lease, by which a process takes over the lease of its dead predecessor.
-        lease_ttl_s: how long the lease outlives this process.
-        starter: starts the programs; None where the processor runs them itself.
+        connection: to the device.
+        starter: starts the programs on its DSP; None where the processor runs them itself.
     """
 
-    def __init__(
-        self,
-        link: DeviceLink,
-        device: Device,
-        agent: Callable[[str], AgentProgram],
-        owner: str,
-        token: str | None = None,
-        *,
-        own_token: str | None = None,
-        lease_ttl_s: float = 120.0,
-        starter: ProgramStarter | None = None,
-    ) -> None:
-        if device.remote is None:
-            raise ValueError(f"{device.name} is not behind a link")
-        place = device.remote
-        secret = token or own_token or secrets.token_hex(16)
-        claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
-        connection = SharedConnection(AgentSession(link, device, agent), claim, own_lease=token is None)
-        self._begin(connection, device, starter)
-
-    def _begin(self, connection: SharedConnection, device: Device, starter: ProgramStarter | None) -> None:
+    def __init__(self, connection: SharedConnection, device: Device, starter: DspStarter | None = None) -> None:
         assert device.remote is not None, "the device is behind a link"
         self._device = device
         self._starter = starter
@@ -138,9 +89,7 @@ class AgentTransport:
 
         The lease ends with the last of them. Their programs must not run at the same time.
         """
-        other: AgentTransport = object.__new__(AgentTransport)
-        other._begin(self._connection, self._device, self._starter)
-        return other
+        return AgentTransport(self._connection, self._device, self._starter)
 
     def open(self) -> OpenedDevice:
         """Connect, take the lease, make the folder, and ask for the performance governor if it is wanted.
@@ -181,7 +130,7 @@ class AgentTransport:
         """See `Transport.run`; the agent keeps the time limit, on the device."""
         check_name(name)
         if self._starter is not None:
-            name, arguments = self._starter.name, [name, *arguments]
+            name, arguments = DSP_LAUNCHER, [name, *arguments]
         with self._operation():
             self._stay_open()
             started_s = time.monotonic()
@@ -290,24 +239,24 @@ class AgentTransport:
         opened = self._session.ask_for(OpenedDevice, "open", [("session", self._name), *self._claim.fields()])
         if self._opened is not None and self._opened.boot != opened.boot:
             self._files.forget()
-        governor_set = self._place.performance_mode and self._set_performance()
+        if self._place.performance_mode:
+            self._set_performance()
         if self._starter is not None:
             for path, name in self._starter.files(opened.architecture):
                 self._files.push(path, name)
-        self._opened = replace(opened, governor_set=governor_set)
+        self._opened = opened
         self._generation = self._session.generation
 
-    def _set_performance(self) -> bool:
-        """Return whether the cores now run with the performance governor; a device may refuse it."""
+    def _set_performance(self) -> None:
+        """Ask for the performance governor, which a device may refuse."""
         fields = [*self._claim.fields(), ("set", "performance"), ("cores", core_list(self._place.cores))]
         try:
-            governor = self._session.ask_for(_Governor, "governor", fields)
+            self._session.ask("governor", fields)
         except AgentError as error:
             if error.kind is TroubleKind.LEASED:
                 raise
-            return False
-        self._connection.governor_touched = True
-        return governor.permitted
+        else:
+            self._connection.governor_touched = True
 
     def _halt(self) -> None:
         """Wait for the end of the run, which the agent begins when the connection closes."""

@@ -10,7 +10,8 @@ from typing import Any
 from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
 from devices.lease.lease import SlotLease, release_lease, show_leases, take_lease
-from devices.remote.transport import AgentTransport, ProgramStarter
+from devices.remote.shared_connection import shared_connection
+from devices.remote.transport import AgentTransport
 from devices.remote_place import RemotePlace, SshAddress
 from targets.process.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
@@ -38,19 +39,12 @@ def local_transport(
     owner: str = "tester@here",
     lease_ttl_s: float = 120.0,
     agent: Callable[[str], AgentProgram] | None = None,
-    starter: ProgramStarter | None = None,
     **place: Any,
 ) -> AgentTransport:
     home.mkdir(parents=True, exist_ok=True)
-    return AgentTransport(
-        link or LocalLink(home),
-        local_device(home, slot, **place),
-        agent or partial(agent_for, cache=cache),
-        owner,
-        token,
-        lease_ttl_s=lease_ttl_s,
-        starter=starter,
-    )
+    device, build = local_device(home, slot, **place), agent or partial(agent_for, cache=cache)
+    connection = shared_connection(link or LocalLink(home), device, build, owner, token, lease_ttl_s=lease_ttl_s)
+    return AgentTransport(connection, device)
 
 
 def leases_of(transport: AgentTransport) -> tuple[SlotLease, ...]:

@@ -48,7 +48,7 @@ def test_each_hears_once_that_the_lease_was_taken_away(board: RemoteBoard, cache
         with pytest.raises(DeviceTrouble, match="ann@elsewhere"):
             transport.open()
         # A renewal meets the stranger, too, at any time: that is no news.
-        keeper._connection._beat()
+        keeper._connection._renew()
     assert release_lease_of(stranger)
     for transport in (first, second):
         assert transport.open().boot

@@ -1,6 +1,7 @@
 /* The agent's main: changes to its own folder and runs the requested command. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <locale.h>
 #include <signal.h>
@@ -46,11 +47,7 @@ static void go_to_own_folder(void) {
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length > 0) {
         path[length] = 0;
-        char *slash = strrchr(path, '/');
-        if (slash) {
-            slash[slash == path ? 1 : 0] = 0;
-            if (chdir(path) == 0) return;
-        }
+        if (chdir(dirname(path)) == 0) return;
     }
     printf("agent: its own folder cannot be used: %s\n", strerror(errno));
     exit(EXIT_FAILED);

@@ -11,9 +11,7 @@
 
 enum { GOVERNOR_BYTES = 32, PATH_BYTES = 512, STATE_BYTES = MAX_CORES * 48 };
 
-struct remembered {
-    char governor[MAX_CORES][GOVERNOR_BYTES]; /* empty: not changed by us */
-};
+static char before[MAX_CORES][GOVERNOR_BYTES]; /* what each core had; empty: not changed by us */
 
 static void governor_path(int core, char path[PATH_BYTES]) {
     snprintf(path, PATH_BYTES, "%s/devices/system/cpu/cpu%d/cpufreq/scaling_governor", SYS_ROOT, core);
@@ -38,10 +36,10 @@ static bool write_governor(int core, const char *governor) {
 }
 
 /* Anybody may have written the file, so only possible names of governors are read. */
-static void read_state(int file, struct remembered *before) {
+static void read_state(int file) {
     static char text[STATE_BYTES];
     char boot[BOOT_BYTES];
-    memset(before, 0, sizeof *before);
+    memset(before, 0, sizeof before);
     const ssize_t length = pread(file, text, sizeof text - 1, 0);
     if (length <= 0) return;
     text[length] = 0;
@@ -52,66 +50,59 @@ static void read_state(int file, struct remembered *before) {
         char *end;
         const long core = strtol(line, &end, 10);
         if (end == line || *end != ' ' || core < 0 || core >= MAX_CORES || !is_governor(end + 1)) continue;
-        strcpy(before->governor[core], end + 1);
+        strcpy(before[core], end + 1);
     }
 }
 
-static bool write_state(int file, const struct remembered *before) {
+static bool write_state(int file) {
     static char text[STATE_BYTES];
     char boot[BOOT_BYTES];
     boot_identity(boot);
     int length = snprintf(text, sizeof text, "%s\n", boot);
     const int head = length;
     for (int core = 0; core < MAX_CORES; core++) {
-        if (!before->governor[core][0]) continue;
-        length += snprintf(text + length, sizeof text - (size_t)length, "%d %s\n", core, before->governor[core]);
+        if (!before[core][0]) continue;
+        length += snprintf(text + length, sizeof text - (size_t)length, "%d %s\n", core, before[core]);
     }
     return write_shared_file(file, text, length == head ? 0 : (size_t)length);
 }
 
 void restore_governors(int folder, int number) {
-    static struct remembered before;
     const int file = open_slot_file(folder, "governor", number);
     if (file < 0) return;
-    read_state(file, &before);
+    read_state(file);
     for (int core = 0; core < MAX_CORES; core++) {
-        char *governor = before.governor[core];
+        char *governor = before[core];
         const bool denied = governor[0] && !write_governor(core, governor) &&
                             (errno == EACCES || errno == EPERM || errno == EROFS);
         if (!denied) governor[0] = 0; /* otherwise kept for someone who may */
     }
-    write_state(file, &before);
+    write_state(file);
     close(file);
 }
 
-/* Whether all cores have it now. Reads all governors before it changes the first: cores may share one. */
-static bool set_performance(const struct slot *slot, const cpu_set_t *cores) {
-    static struct remembered before;
+/* Reads all governors before it changes the first: cores may share one. */
+static void set_performance(const struct slot *slot, const cpu_set_t *cores) {
     static bool wanted[MAX_CORES];
     const int file = open_slot_file(slot->folder, "governor", slot->number);
     if (file < 0) fail_io("The old governors cannot be saved");
-    read_state(file, &before);
-    int governed = 0, denied = 0;
+    read_state(file);
     for (int core = 0; core < core_count(); core++) {
         char path[PATH_BYTES], governor[GOVERNOR_BYTES];
         governor_path(core, path);
         if (CPU_COUNT(cores) > 0 && !CPU_ISSET(core, cores)) continue;
         if (read_text(AT_FDCWD, path, governor, sizeof governor) <= 0 || !is_governor(governor)) continue;
-        governed++;
-        if (strcmp(governor, "performance") == 0) continue;
-        wanted[core] = access(path, W_OK) == 0;
-        if (!wanted[core]) denied++;
-        if (wanted[core] && !before.governor[core][0]) strcpy(before.governor[core], governor);
+        wanted[core] = strcmp(governor, "performance") != 0 && access(path, W_OK) == 0;
+        if (wanted[core] && !before[core][0]) strcpy(before[core], governor);
     }
-    if (!write_state(file, &before)) fail_io("The old governors cannot be saved");
+    if (!write_state(file)) fail_io("The old governors cannot be saved");
     close(file);
     for (int core = 0; core < core_count(); core++) {
-        if (wanted[core] && !write_governor(core, "performance")) denied++;
+        if (wanted[core]) write_governor(core, "performance");
     }
-    return governed > 0 && denied == 0;
 }
 
-/* governor (lease fields, set, cores): performance, and whether all of the cores could have it; or what was before. */
+/* governor (lease fields, set, cores): performance on the cores that permit it, or what was before. */
 void command_governor(const struct request *request) {
     const char *set = need_field(request, "set");
     struct lease lease;
@@ -121,13 +112,7 @@ void command_governor(const struct request *request) {
     if (!restore && strcmp(set, "performance") != 0) fail("usage", "The field set is unknown.");
     const struct slot slot = need_lease(request, &lease);
     lock_leases(slot.folder); /* until this process ends */
-    if (restore) {
-        restore_governors(slot.folder, slot.number);
-        reply_done();
-        return;
-    }
-    const bool permitted = set_performance(&slot, &cores);
-    event_begin("result");
-    event_boolean("permitted", permitted);
-    event_end();
+    if (restore) restore_governors(slot.folder, slot.number);
+    else set_performance(&slot, &cores);
+    reply_done();
 }

@@ -31,7 +31,6 @@ void command_open(const struct request *request) {
     boot_identity(boot);
     event_begin("result");
     event_string("boot", boot);
-    event_number("free_bytes", free_bytes());
     event_string("architecture", system.machine);
     event_end();
 }

@@ -53,20 +53,14 @@ static size_t read_request_file(const char *name) {
 
 static void split(size_t length) {
     if (length == 0 || request_bytes[length - 1]) refuse("the request does not end with a field");
-    for (char *at = request_bytes; at < request_bytes + length; at += strlen(at) + 1) {
-        if (request_fields.count == MAX_FIELDS) refuse("the request has too many fields");
-        request_fields.fields[request_fields.count++].key = at;
-    }
-    for (int i = 0; i < request_fields.count; i++) {
-        struct field *field = &request_fields.fields[i];
-        char *equals = strchr(field->key, '=');
+    char *const end = request_bytes + length;
+    for (char *at = request_bytes, *next; at < end; at = next) {
+        next = at + strlen(at) + 1;
+        char *equals = strchr(at, '=');
         if (!equals) refuse("a field of the request has no value");
-        field->value = equals + 1;
-    }
-    /* Only now: the search for the next field needs the strings whole. */
-    for (int i = 0; i < request_fields.count; i++) {
-        const struct field *field = &request_fields.fields[i];
-        request_bytes[field->value - 1 - request_bytes] = 0;
+        if (request_fields.count == MAX_FIELDS) refuse("the request has too many fields");
+        *equals = 0;
+        request_fields.fields[request_fields.count++] = (struct field){at, equals + 1};
     }
 }
 

@@ -50,7 +50,6 @@ static void event_core(int core) {
     event_integer("core", core);
     event_string("governor",
                  read_core_text(core, "cpufreq/scaling_governor", governor, sizeof governor) ? governor : NULL);
-    event_number("frequency_hz", read_core_number(core, "cpufreq/scaling_cur_freq") * 1e3);
     event_number("max_hz", read_core_number(core, "cpufreq/cpuinfo_max_freq") * 1e3);
     event_number("capacity", read_core_number(core, "cpu_capacity"));
     event_close('}');

@@ -34,8 +34,8 @@ static pid_t slot_holder(int file) {
     return lock.l_pid;
 }
 
-/* Asks the agent in the slot to end with all its children, then kills it. True when there was one. */
-static bool end_holder(int file) {
+/* Asks the agent in the slot, if there is one, to end with all its children, then kills it. */
+static void end_holder(int file) {
     const double start_s = monotonic_s();
     pid_t asked = 0, killed = 0, holder;
     while ((holder = slot_holder(file)) != 0) {
@@ -50,7 +50,6 @@ static bool end_holder(int file) {
         report_alive();
         nap_ms(10);
     }
-    return asked != 0;
 }
 
 void take_slot(const struct slot *slot) {
@@ -72,10 +71,8 @@ void command_halt(const struct request *request) {
     struct lease lease;
     const struct slot slot = need_lease(request, &lease);
     const int file = open_run_lock(&slot);
-    const bool halted = end_holder(file);
+    end_holder(file);
     run_mark(&slot, mark);
     kill_marked(mark);
-    event_begin("result");
-    event_boolean("halted", halted);
-    event_end();
+    reply_done();
 }

@@ -153,7 +153,6 @@ def sys_root(sys_place: Path) -> Path:
         folder = root / "devices" / "system" / "cpu" / f"cpu{core}" / "cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_governor").write_text("schedutil\n" if core else "ondemand\n")
-        (folder / "scaling_cur_freq").write_text("1200000\n")
         (folder / "cpuinfo_max_freq").write_text("2400000\n")
     zone = root / "class" / "thermal" / "thermal_zone3"
     zone.mkdir(parents=True)
@@ -176,16 +175,15 @@ def governors(sys_root: Path) -> list[str]:
     return [file.read_text().strip() for file in files]
 
 
-def set_governor(agent: AgentSession, who: LeaseClaim, to: str, cores: str = "") -> object:
-    """Whether the device permits it; None where nothing is asked of it."""
-    return agent.ask("governor", [*who.fields(), ("set", to), ("cores", cores)]).get("permitted")
+def set_governor(agent: AgentSession, who: LeaseClaim, to: str, cores: str = "") -> None:
+    agent.ask("governor", [*who.fields(), ("set", to), ("cores", cores)])
 
 
 def test_governors_go_to_performance_and_back(governed: AgentSession, home: Path, sys_root: Path) -> None:
     before = governors(sys_root)
     # Asked for again, it still knows what was before.
     for _ in range(2):
-        assert set_governor(governed, claim(home, 0), "performance")
+        set_governor(governed, claim(home, 0), "performance")
         assert set(governors(sys_root)) == {"performance"}
     # Restored again, it changes nothing.
     for _ in range(2):
@@ -195,7 +193,7 @@ def test_governors_go_to_performance_and_back(governed: AgentSession, home: Path
 
 def test_only_the_chosen_cores_change(governed: AgentSession, home: Path, sys_root: Path) -> None:
     before = governors(sys_root)
-    assert set_governor(governed, claim(home, 0), "performance", "0")
+    set_governor(governed, claim(home, 0), "performance", "0")
     assert governors(sys_root) == ["performance", *before[1:]]
 
 
@@ -242,15 +240,16 @@ def test_governors_need_the_lease(governed: AgentSession, home: Path, sys_root: 
     assert caught.value.kind is TroubleKind.LEASED and governors(sys_root) == before
 
 
-def test_a_machine_without_governors_says_so(governed: AgentSession, home: Path, sys_root: Path) -> None:
+def test_a_machine_without_governors_is_left_as_it_is(governed: AgentSession, home: Path, sys_root: Path) -> None:
     shutil.rmtree(sys_root)
-    assert set_governor(governed, claim(home, 0), "performance") is False
+    set_governor(governed, claim(home, 0), "performance")
+    assert not sys_root.exists()
 
 
 def test_frequencies_and_temperatures_are_read(governed: AgentSession, sys_root: Path) -> None:
     seen = sense_device(governed, [0])
     (core,) = seen.cores
-    assert (core.core, core.governor, core.frequency_hz, core.max_hz) == (0, "ondemand", 1.2e9, 2.4e9)
+    assert (core.core, core.governor, core.max_hz) == (0, "ondemand", 2.4e9)
     (zone,) = seen.temperatures
     assert (zone.zone, zone.type, zone.celsius) == (3, "cpu-thermal", 45.5)
     assert seen.free_bytes > 0 and seen.uptime_s > 0 and seen.boot

@@ -48,7 +48,7 @@ def test_the_agent_works_on_an_emulated_arm64(home: Path, cache: ContentCache, t
     assert probe.machine == "aarch64" and probe.emulated
     transport = local_transport(home, cache, link=link, agent=build)
     opened = transport.open()
-    assert opened.architecture == "aarch64" and opened.free_bytes > 0
+    assert opened.architecture == "aarch64"
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho $1; exit 4\n")
     program.chmod(0o700)

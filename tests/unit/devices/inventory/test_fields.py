@@ -116,6 +116,8 @@ def test_android_devices() -> None:
         (SSH + 'folder = "/data/$(reboot)"', "it reaches the device's shell"),
         (SSH + 'folder = "a/../b"', "without '..'"),
         (SSH + 'folder = "/"', "a path of at most"),
+        (SSH + 'folder = "a b"', "a path of at most"),
+        (SSH + 'folder = "-x"', "a path of at most"),
         (SSH + 'lease_folder = "run/x"', "must be an absolute path"),
         (SSH + 'emulated = "yes"', "true or false, not a string"),
         (SSH + "machine = 3", "must be a table, not an integer"),

@@ -25,7 +25,7 @@ from targets.errors import DeviceError, UsageError
 
 
 def core(number: int, max_hz: float | None = 2.4e9, capacity: float | None = None) -> CoreSense:
-    return CoreSense(number, "schedutil", 1.5e9, max_hz, capacity)
+    return CoreSense(number, "schedutil", max_hz, capacity)
 
 
 PI5 = DeviceProbe(
