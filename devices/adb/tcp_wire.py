@@ -34,9 +34,9 @@ class AdbTcpWire:
 
     def read(self, size_bytes: int, wait_s: float) -> bytes:
         """See `AdbWire.read`."""
-        # With a timeout of 0 a socket does not wait, and raises something else.
-        self._socket.settimeout(max(0.001, wait_s))
         try:
+            # With a timeout of 0 a socket does not wait, and raises something else.
+            self._socket.settimeout(max(0.001, wait_s))
             data = self._socket.recv(size_bytes)
         except TimeoutError:
             return b""
@@ -49,8 +49,8 @@ class AdbTcpWire:
     def write(self, header: bytes, payload: bytes) -> None:
         """See `AdbWire.write`. Header and payload leave together, in one network packet where they fit."""
         rest = memoryview(header + payload)
-        self._socket.settimeout(self._silence_s)
         try:
+            self._socket.settimeout(self._silence_s)
             while rest:
                 rest = rest[self._socket.send(rest) :]
         except TimeoutError as error:
@@ -71,22 +71,21 @@ class AdbTcpWire:
 
 
 def _connect(host: str, port: int, label: str, connect_s: float) -> socket.socket:
-    advice = "Check that the device is switched on and in the same network."
     try:
         connected = socket.create_connection((host, port), timeout=connect_s)
-    except (socket.gaierror, UnicodeError) as error:
-        message = f"{label} cannot be found: no address is known for the name {host!r}."
-        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step="Check the name, or use an address.") from error
-    except ConnectionRefusedError as error:
-        message = f"{label} refuses connections: no adbd listens on port {port}."
-        advice = f"Connect the device by USB and run 'adb tcpip {port}', again after each of its restarts."
-        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
-    except TimeoutError as error:
-        message = f"{label} did not accept the connection within {connect_s:g} s."
-        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
-    except OSError as error:
-        message = f"{label} cannot be reached: {error.strerror or error}."
-        raise DeviceTrouble(TroubleKind.UNREACHABLE, message, next_step=advice) from error
+    except (OSError, UnicodeError) as error:
+        next_step = "Check that the device is switched on and in the same network."
+        if isinstance(error, (socket.gaierror, UnicodeError)):
+            how = f"cannot be found: no address is known for the name {host!r}"
+            next_step = "Check the name, or use an address."
+        elif isinstance(error, ConnectionRefusedError):
+            how = f"refuses connections: no adbd listens on port {port}"
+            next_step = f"Connect the device by USB and run 'adb tcpip {port}', again after each of its restarts."
+        elif isinstance(error, TimeoutError):
+            how = f"did not accept the connection within {connect_s:g} s"
+        else:
+            how = f"cannot be reached: {error.strerror or error}"
+        raise DeviceTrouble(TroubleKind.UNREACHABLE, f"{label} {how}.", next_step=next_step) from error
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)

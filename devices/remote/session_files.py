@@ -30,16 +30,15 @@ _BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class _Content:
-    sha256: str
-    executable: bool
-    size_bytes: int
-
-
-@dataclass(frozen=True)
 class _File:
     size_bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class _Content:
+    file: _File
+    executable: bool
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,11 @@ class SessionFiles:
         """
         content = _read_content(source)
         look = self._look(name)
-        if look.file == _File(content.size_bytes, content.sha256) and self._sent.get(name) == content:
+        if look.file == content.file and self._sent.get(name) == content:
             return
         self._sent.pop(name, None)
-        if look.free_bytes < content.size_bytes + _SPARE_BYTES:
-            raise no_room(self._device, content.size_bytes, look.free_bytes)
+        if look.free_bytes < content.file.size_bytes + _SPARE_BYTES:
+            raise no_room(self._device, content.file.size_bytes, look.free_bytes)
         for is_last in (False, True):
             try:
                 self._send(source, name, content)
@@ -85,7 +84,7 @@ class SessionFiles:
             except AgentError as error:
                 if error.event.kind != "checksum":
                     raise
-                if full := full_storage(self._device, error, content.size_bytes):
+                if full := full_storage(self._device, error, content.file.size_bytes):
                     raise full from error
                 if is_last:
                     raise self._damaged(name) from error
@@ -137,12 +136,12 @@ class SessionFiles:
             *self._fields,
             ("part", part),
             ("name", name),
-            ("sha256", content.sha256),
+            ("sha256", content.file.sha256),
             ("executable", str(int(content.executable))),
         ]
         with _packed(source, content) as packed:
             if packed is not None:
-                accept.append(("packed_from", str(content.size_bytes)))
+                accept.append(("packed_from", str(content.file.size_bytes)))
             try:
                 self._session.put(packed or source, f"{self._folder}/{part}")
             except DeviceTrouble as trouble:
@@ -167,7 +166,7 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
 
     The kernels of a batch are much alike: compressed, they have a fourth to a tenth of their size.
     """
-    if not _LEAST_PACKED_BYTES <= content.size_bytes <= _MOST_PACKED_BYTES:
+    if not _LEAST_PACKED_BYTES <= content.file.size_bytes <= _MOST_PACKED_BYTES:
         yield None
         return
     packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -180,11 +179,11 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
             packed.write(packer.compress(block))
         packed.write(packer.flush())
         packed.flush()
-        worth_it = packed.tell() < _WORTH_PACKING * content.size_bytes
+        worth_it = packed.tell() < _WORTH_PACKING * content.file.size_bytes
         yield Path(packed.name) if worth_it else None
 
 
 def _read_content(source: Path) -> _Content:
     with own_file(source, "read"):
         status = source.stat()
-        return _Content(file_sha256(source), bool(status.st_mode & stat.S_IXUSR), status.st_size)
+        return _Content(_File(status.st_size, file_sha256(source)), bool(status.st_mode & stat.S_IXUSR))
