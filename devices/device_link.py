@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
-
-from targets.errors import DeviceError
 
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
@@ -65,16 +62,3 @@ def join_words(words: Sequence[str]) -> str:
         if not _SAFE_WORD.fullmatch(word):
             raise ValueError(f"{word!r} must not reach a shell")
     return " ".join(words)
-
-
-@contextlib.contextmanager
-def own_file(path: Path, done: str) -> Iterator[None]:
-    """Turn a failure of this machine's files into a DeviceError, which is not the device's trouble.
-
-    Args:
-        done: what cannot be done with the file, such as 'read'.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise DeviceError(f"{path} cannot be {done}: {error.strerror or error}.") from error

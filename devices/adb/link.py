@@ -15,9 +15,10 @@ from devices.adb.service import AdbService
 from devices.adb.tcp_wire import AdbTcpWire
 from devices.adb.usb_wire import AdbUsbWire
 from devices.adb.wire import AdbLimits, AdbWire
-from devices.device_link import join_words, own_file
+from devices.device_link import join_words
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress, ConnectionSettings
+from targets.errors import DeviceError, os_error_as
 
 _MAX_SERIAL_BYTES = 1024
 
@@ -75,12 +76,16 @@ class AdbLink:
 
     def put(self, source: Path, path: str) -> None:
         """See `DeviceLink.put`."""
-        with own_file(source, "read"), source.open("rb") as file, self._service(b"sync:") as (packets, service):
+        with (
+            os_error_as(DeviceError, f"{source} cannot be read"),
+            source.open("rb") as file,
+            self._service(b"sync:") as (packets, service),
+        ):
             AdbFileTransfer(service, packets).send(file, path, int(source.stat().st_mtime))
 
     def get(self, path: str, destination: Path) -> None:
         """See `DeviceLink.get`; a file of more than 4 GiB is BROKEN."""
-        own = own_file(destination, "written")
+        own = os_error_as(DeviceError, f"{destination} cannot be written")
         with own, destination.open("wb") as file, self._service(b"sync:") as (packets, service):
             AdbFileTransfer(service, packets).receive(path, file)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from devices.device_link import own_file
 from devices.record_file import delete_record, read_record, record_file, write_record
 from devices.remote_place import RemotePlace
+from targets.errors import DeviceError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.values.checks import matching, number
 
@@ -74,7 +74,7 @@ def worker_token(folder: Path) -> str:
     if re.fullmatch(_TOKEN, known):
         return known
     made = new_token()
-    with own_file(file, "written"):
+    with os_error_as(DeviceError, f"{file} cannot be written"):
         write_atomically(file, f"{made}\n".encode(), 0o600)
     return made
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import DeviceError
+from targets.errors import DeviceError, os_error_as
 from targets.process.file_lock import file_lock
 
 

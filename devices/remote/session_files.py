@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
-from devices.device_link import own_file
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError, os_error_as
 from targets.process.content_cache import file_sha256
@@ -106,7 +105,7 @@ class SessionFiles:
             )
         beside = destination.with_name(f".{secrets.token_hex(8)}.part")
         try:
-            with own_file(destination, "written"):
+            with os_error_as(DeviceError, f"{destination} cannot be written"):
                 for _ in range(2):
                     self._session.get(f"{self._folder}/{name}", beside)
                     if there == _File(beside.stat().st_size, file_sha256(beside)):
@@ -171,7 +170,7 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
         return
     packer = zlib.compressobj(_PACKING_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     with (
-        own_file(source, "compressed"),
+        os_error_as(DeviceError, f"{source} cannot be compressed"),
         source.open("rb") as file,
         tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed,
     ):
@@ -184,6 +183,6 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
 
 
 def _read_content(source: Path) -> _Content:
-    with own_file(source, "read"):
+    with os_error_as(DeviceError, f"{source} cannot be read"):
         status = source.stat()
         return _Content(_File(status.st_size, file_sha256(source)), bool(status.st_mode & stat.S_IXUSR))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from devices.device_link import join_words, own_file
+from devices.device_link import join_words
 from devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
 from devices.remote_place import ConnectionSettings, SshAddress
 from devices.ssh.connection import SshConnection
@@ -201,7 +201,7 @@ def _check_ended_well(connection: SshConnection, channel: Any) -> None:
 
 def _read_blocks(source: Path) -> Generator[bytes, None, None]:
     """The content of a local file, whose own troubles are not the connection's."""
-    with own_file(source, "read"), source.open("rb") as file:
+    with os_error_as(DeviceError, f"{source} cannot be read"), source.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             yield block
 
@@ -211,12 +211,12 @@ def _writing(destination: Path) -> Iterator[Callable[[bytes], object]]:
     """Writes to a local file, whose own troubles are not the connection's."""
 
     def write(block: bytes) -> None:
-        with own_file(destination, "written"):
+        with os_error_as(DeviceError, f"{destination} cannot be written"):
             view = memoryview(block)
             while view:
                 view = view[file.write(view) :]
 
-    with own_file(destination, "written"):
+    with os_error_as(DeviceError, f"{destination} cannot be written"):
         file = destination.open("wb", buffering=0)
     with file:
         yield write
