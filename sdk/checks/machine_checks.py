@@ -57,7 +57,9 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here, sdk))
         if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
-            checks.append(_android_toolchain(settings, listing.profile))
+            # Bionic or static musl; it is a fault if a variable names a folder that is no NDK.
+            describe = partial(describe_toolchains, listing.profile, settings.cache_folder, settings.ndk_root)
+            checks.append(try_check(f"C toolchain ({listing.profile.name})", describe))
     hexagon = [profile for profile in profiles if profile.is_hexagon]
     if settings.hexagon_sdk_root is not None or hexagon:
         checks += _hexagon_sdk(settings, hexagon, must_run_here)
@@ -94,14 +96,6 @@ def _cpp_compiler(settings: Settings) -> Check:
 def _zig(settings: Settings) -> Check:
     zig = ZigToolchain("x86_64-linux-gnu", settings.cache_folder / "zig")
     return try_check("C toolchain (zig)", zig.version)
-
-
-def _android_toolchain(settings: Settings, profile: TargetProfile) -> Check:
-    """Say whether bionic or static musl is linked; it is a fault if a variable names a folder that is no NDK."""
-    return try_check(
-        f"C toolchain ({profile.name})",
-        lambda: describe_toolchains(profile, settings.cache_folder, settings.ndk_root),
-    )
 
 
 def _hexagon_sdk(settings: Settings, profiles: Sequence[TargetProfile], must_run_here: bool) -> Iterator[Check]:

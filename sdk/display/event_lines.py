@@ -30,7 +30,8 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
         case RunStarted():
             return _run_lines(event)
         case Notice():
-            return _notice_lines(event)
+            top, *rest = event.text.splitlines() or [""]
+            return [f"warning: {top}" if event.warning else top, *rest]
         case BestImproved():
             return [_improved_line(event, progress)]
         case SampleFailed():
@@ -64,11 +65,6 @@ def _run_lines(event: RunStarted) -> list[str]:
         f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
         f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}; {verb} {event.run_folder}",
     ]
-
-
-def _notice_lines(event: Notice) -> list[str]:
-    first, *others = event.text.splitlines() or [""]
-    return [f"warning: {first}" if event.warning else first, *others]
 
 
 def _improved_line(event: BestImproved, progress: RunProgress) -> str:

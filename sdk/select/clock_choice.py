@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from devices.device import Clock, Device
+from devices.device import Clock
 from devices.local.open_device import emulator_command
 from sdk.select.device_choice import DeviceChoice
 from sdk.settings import Settings
@@ -13,7 +12,6 @@ from targets.build.simulated_clock_plugin import build_simulated_clock, check_em
 from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
 from targets.process.content_cache import ContentCache
 from targets.profile.host_probe import probe_host, usable_memory_bytes
-from targets.profile.profile import TargetProfile
 
 # Memory for one emulated program and its images; it limits how many run at once.
 _PROGRAM_BYTES = 2 * 2**30
@@ -43,7 +41,9 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
     if wanted == Clock.EMULATED.value:
         return choice
     try:
-        plugin = _plugin(device, choice.profile, settings)
+        check_emulator(emulator_command(choice.profile)[0], settings.environment)
+        plugin = build_simulated_clock(settings.environment, ContentCache(settings.cache_folder))
+        simulated_clock_arguments(plugin, choice.profile.machine, device.threads)  # raises for what cannot be simulated
     except (ToolchainError, EmulatorError, ProfileError, UsageError) as error:
         if wanted is not None:
             raise
@@ -56,10 +56,3 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
 def _programs_at_once() -> int:
     """Return one for each core: simulated time stops while another program has the core."""
     return max(1, min(probe_host().logical_cores, usable_memory_bytes() // _PROGRAM_BYTES))
-
-
-def _plugin(device: Device, profile: TargetProfile, settings: Settings) -> Path:
-    check_emulator(emulator_command(profile)[0], settings.environment)
-    plugin = build_simulated_clock(settings.environment, ContentCache(settings.cache_folder))
-    simulated_clock_arguments(plugin, profile.machine, device.threads)  # raises for what cannot be simulated
-    return plugin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shlex
@@ -30,7 +31,10 @@ def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | 
         ]
     )
     name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    for folder in _folders():
+    folders = [Path(tempfile.gettempdir())]
+    with contextlib.suppress(SdkError):
+        folders.insert(0, read_settings().cache_folder / "crashes")
+    for folder in folders:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / name
@@ -39,11 +43,3 @@ def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | 
             continue
         return path
     return "no file: neither the cache folder nor the temporary folder is writable"
-
-
-def _folders() -> list[Path]:
-    temporary = Path(tempfile.gettempdir())
-    try:
-        return [read_settings().cache_folder / "crashes", temporary]
-    except SdkError:
-        return [temporary]
