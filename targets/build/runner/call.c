@@ -42,9 +42,10 @@ static void check(const struct invocation *invocation, int code, const char *wha
 void call_once(struct invocation *invocation) {
     check(invocation, invocation->kernel->call(invocation->argv), "The call");
     for (int i = 0; i < invocation->count; i++) {
-        struct argument *argument = &invocation->arguments[i];
-        if (is_buffer(argument) && is_output(argument) && argument->buffer.device_interface && halide_device_sync) {
-            check(invocation, halide_device_sync(NULL, &argument->buffer), "Waiting for the device");
+        if (!is_output(&invocation->arguments[i])) continue;
+        struct halide_buffer_t *output = invocation->argv[i];
+        if (output->device_interface && halide_device_sync) {
+            check(invocation, halide_device_sync(NULL, output), "Waiting for the device");
         }
     }
 }
@@ -60,7 +61,8 @@ void copy_outputs_to_host(struct invocation *invocation) {
 
 bool uses_device(const struct invocation *invocation) {
     for (int i = 0; i < invocation->count; i++) {
-        if (is_buffer(&invocation->arguments[i]) && invocation->arguments[i].buffer.device) return true;
+        const struct halide_buffer_t *buffer = invocation->argv[i];
+        if (is_buffer(&invocation->arguments[i]) && buffer->device) return true;
     }
     return false;
 }

@@ -127,6 +127,9 @@ static void check_together(const struct options *options) {
     if (options->reference && options->write_reference) {
         fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be used together.");
     }
+    if (options->beside && !options->time) {
+        fail(EXIT_USAGE, "usage", "--beside needs --time.");
+    }
     if (options->threads && options->simulated_cores) {
         fail(EXIT_USAGE, "usage", "--threads and --simulated-cores cannot be used together.");
     }
@@ -165,6 +168,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--far-scale", SHARE, &tolerance->far_scale},
         {"--far-share", SHARE, &tolerance->far_share},
         {"--time", FLAG, &options->time},
+        {"--beside", TEXT, &options->beside},
         {"--warm-up-s", SECONDS, &timing->warm_up_s},
         {"--precision", SHARE, &timing->precision},
         {"--min-repetitions", COUNT, &timing->min_repetitions},

@@ -5,8 +5,8 @@
  *            [--size ARG=E0xE1x…[@M0xM1x…]] [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
- *            [--time [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N] [--max-time-s T]
- *             [--give-up-over-s T] [--min-repetition-s T]]
+ *            [--time [--beside NAME] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
+ *             [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
  * --folder comes first: the files of the options after it, and those of --input, are in that folder. --events FILE gets
  * the events instead of standard output, and one more.
@@ -16,6 +16,10 @@
  *
  * With simulated cores the tasks of a parallel loop run one after the other, and the loop takes the time that so many
  * cores would need: for clocks that can follow only one thread.
+ *
+ * Beside another kernel each repetition is a pair, one of each in random order, and it is the ratio of the two that is to
+ * be precise. A kernel that is slower, by Student's test on at least three ratios with an error of 0.5 % a look, is not
+ * repeated any more. Calls that warm up count for neither.
  *
  * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000
  * repetitions, 10 s, never giving up (0), repetitions of 0.0005 s.
@@ -28,8 +32,9 @@
  *     reference path: the outputs were written there
  *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
  *               first_mismatch (coordinates), expected and actual (there)
- *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls,
- *               stopped_by ('precision', 'time', 'repetitions' or 'gave_up')
+ *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls;
+ *               beside another kernel also beside (its name), beside_s (its repetitions), beside_first (for every pair),
+ *               beside_iterations_per_repetition; stopped_by ('precision', 'slower', 'time', 'repetitions' or 'gave_up')
  *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
  *     exit      code (with --events only)
@@ -84,16 +89,20 @@ static void report_buffer(const struct argument *argument) {
     event_end();
 }
 
+static void set_up_buffer(struct argument *argument, uint64_t seed) {
+    allocate_buffer(argument);
+    if (argument->input_file) {
+        read_input_data(argument);
+    } else if (!is_output(argument)) {
+        fill_input(argument, seed);
+    }
+}
+
 static void set_up_buffers(struct invocation *invocation, uint64_t seed) {
     for (int i = 0; i < invocation->count; i++) {
         struct argument *argument = &invocation->arguments[i];
         if (!is_buffer(argument)) continue;
-        allocate_buffer(argument);
-        if (argument->input_file) {
-            read_input_data(argument);
-        } else if (!is_output(argument)) {
-            fill_input(argument, seed);
-        }
+        set_up_buffer(argument, seed);
         report_buffer(argument);
     }
 }
@@ -128,6 +137,41 @@ static void report_clock(void) {
     event_end();
 }
 
+/* Prepares the kernel that another one is timed beside. It works on the other's buffers, so that memory makes no
+ * difference between the two; where it requires another shape it has a buffer of its own. */
+static void prepare_beside(struct invocation *beside, struct invocation *invocation, const struct options *options) {
+    prepare_arguments(beside, find_kernel(options->beside), options);
+    if (options->reference) {
+        read_input_shapes_of_reference(beside, options->reference);
+        start_from_reference(beside);
+    }
+    ask_kernel_for_shapes(beside, options->exact_outputs);
+    for (int i = 0; i < beside->count; i++) {
+        struct argument *argument = &beside->arguments[i];
+        if (!is_buffer(argument)) continue;
+        const bool is_same = i < invocation->count && is_buffer(&invocation->arguments[i]) &&
+                             invocation->arguments[i].meta->kind == argument->meta->kind &&
+                             element_bytes(argument->meta->type) == element_bytes(invocation->arguments[i].meta->type) &&
+                             memcmp(argument->dim, invocation->arguments[i].dim, sizeof argument->dim) == 0;
+        if (is_same) {
+            argument->data = invocation->arguments[i].data;
+            argument->data_bytes = invocation->arguments[i].data_bytes;
+            beside->argv[i] = invocation->argv[i];
+        } else {
+            set_up_buffer(argument, options->seed);
+        }
+    }
+}
+
+static void time_beside(struct invocation *invocation, const struct options *options, double first_call_s) {
+    static struct invocation beside;
+    if (options->beside) prepare_beside(&beside, invocation, options);
+    if (options->simulated_cores) start_simulated_clock();
+    time_kernel(invocation, options->beside ? &beside : NULL, &options->timing, first_call_s);
+    check_guards(invocation);
+    if (options->beside) check_guards(&beside);
+}
+
 static void run_kernel(const struct options *options) {
     static struct invocation invocation; /* too large for the small stacks of some devices */
     set_up_halide(options->simulated_cores ? 1 : options->threads);
@@ -150,11 +194,7 @@ static void run_kernel(const struct options *options) {
         refuse_wider_inputs(&invocation);
         fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' differs from the reference.", options->kernel);
     }
-    if (options->time) {
-        if (options->simulated_cores) start_simulated_clock();
-        time_kernel(&invocation, &options->timing, first_call_s);
-        check_guards(&invocation);
-    }
+    if (options->time) time_beside(&invocation, options, first_call_s);
 }
 
 static void run(int argc, char **argv) {

@@ -66,6 +66,7 @@ struct options {
     bool list;
     bool time;
     const char *kernel;
+    const char *beside; /* the kernel that it is timed in alternation with, or NULL */
     uint64_t seed;
     int threads;         /* 0: Halide's own choice */
     int simulated_cores; /* 0: parallel loops run in threads */
@@ -198,7 +199,9 @@ int64_t saved_by_cores_ns(void);
 /* Reads a clock that nothing else reads: this starts a simulated clock that waits for it. */
 void start_simulated_clock(void);
 
-/* timing.c; `first_call_s` is the time of an earlier call, or negative */
-void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s);
+/* timing.c; `beside` is timed in alternation with it, or NULL; `first_call_s` is the time of an earlier call, or
+ * negative */
+void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
+                 double first_call_s);
 
 #endif

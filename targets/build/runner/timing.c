@@ -1,15 +1,29 @@
-/* Repeats a kernel until its median is precise enough. */
+/* Repeats a kernel until its median is precise enough; or, beside another one, until the ratio of the two is known. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
 
-enum { REPETITIONS_WHEN_GIVEN_UP = 2, MAX_ITERATIONS = 1 << 20 };
+enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
-struct warm_up {
-    int64_t calls;
+/* One of the kernels that are timed together. */
+struct timed {
+    struct invocation *invocation;
+    int64_t warm_up_calls;
     int64_t iterations; /* calls in one repetition */
     double fastest_call_s;
+    double *times_s;
+};
+
+struct timing {
+    const struct timing_options *options;
+    struct timed kernel;
+    struct timed beside; /* without an invocation: the kernel is timed alone */
+    bool *beside_first;  /* the order within each repetition */
+    double *values;      /* the kernel's times; beside another one its ratios to that one's */
+    double *scratch;
+    int count;
+    uint64_t random;
 };
 
 static double run_s(struct invocation *invocation, int64_t calls) {
@@ -20,39 +34,40 @@ static double run_s(struct invocation *invocation, int64_t calls) {
     return (double)(now_ns() - start) * 1e-9;
 }
 
-static struct warm_up warm_up(struct invocation *invocation, const struct timing_options *options,
-                              double first_call_s) {
-    struct warm_up state = {.calls = 0, .iterations = 1, .fastest_call_s = first_call_s};
+static void warm_up(struct timed *timed, const struct timing_options *options, double first_call_s) {
     double spent_s = 0;
+    timed->iterations = 1;
+    timed->fastest_call_s = first_call_s;
     if (first_call_s >= 0) {
-        state.calls = 1;
+        timed->warm_up_calls = 1;
         spent_s = first_call_s;
     }
-    while (state.calls == 0 || spent_s < options->warm_up_s) {
-        const double call_s = run_s(invocation, 1);
+    while (timed->warm_up_calls == 0 || spent_s < options->warm_up_s) {
+        const double call_s = run_s(timed->invocation, 1);
         spent_s += call_s;
-        state.calls++;
-        if (state.fastest_call_s < 0 || call_s < state.fastest_call_s) state.fastest_call_s = call_s;
+        timed->warm_up_calls++;
+        if (timed->fastest_call_s < 0 || call_s < timed->fastest_call_s) timed->fastest_call_s = call_s;
     }
-    return state;
 }
 
-static bool is_too_slow(const struct warm_up *state, const struct timing_options *options) {
-    return options->give_up_over_s > 0 && state->fastest_call_s > options->give_up_over_s;
+/* Calls the kernel for the first time; returns the seconds, or a negative number where they do not count: on a GPU that
+ * call loads the kernels and copies the inputs. */
+static double first_call(struct invocation *invocation) {
+    const double call_s = run_s(invocation, 1);
+    return uses_device(invocation) ? -1 : call_s;
 }
 
-/* Returns how many calls make a repetition long enough for the clock. */
-static void choose_iterations(struct invocation *invocation, const struct timing_options *options,
-                              struct warm_up *state) {
-    double repetition_s = state->fastest_call_s;
-    while (repetition_s < options->min_repetition_s && state->iterations < MAX_ITERATIONS) {
-        const double call_s = repetition_s / (double)state->iterations;
+/* Chooses how many calls make a repetition long enough for the clock. */
+static void choose_iterations(struct timed *timed, const struct timing_options *options) {
+    double repetition_s = timed->fastest_call_s;
+    while (repetition_s < options->min_repetition_s && timed->iterations < MAX_ITERATIONS) {
+        const double call_s = repetition_s / (double)timed->iterations;
         const double wanted = call_s > 0 ? options->min_repetition_s / call_s * 1.1 + 1 : MAX_ITERATIONS;
         /* At most ten times more in one step, because the first measurements are imprecise. */
-        const int64_t most = state->iterations * 10 < MAX_ITERATIONS ? state->iterations * 10 : MAX_ITERATIONS;
-        state->iterations = wanted > (double)most ? most : (int64_t)wanted;
-        repetition_s = run_s(invocation, state->iterations);
-        state->calls += state->iterations;
+        const int64_t most = timed->iterations * 10 < MAX_ITERATIONS ? timed->iterations * 10 : MAX_ITERATIONS;
+        timed->iterations = wanted > (double)most ? most : (int64_t)wanted;
+        repetition_s = run_s(timed->invocation, timed->iterations);
+        timed->warm_up_calls += timed->iterations;
     }
 }
 
@@ -68,77 +83,160 @@ static double median(double *values, int count) {
 }
 
 /* Whether the estimated standard error of the median, 1.2533 · 1.4826 · MAD / sqrt(n) (the factors of normal noise), is
- * below `precision` times the median. */
-static bool is_precise(const double *times_s, double *scratch, int count, double precision) {
-    memcpy(scratch, times_s, (size_t)count * sizeof *scratch);
-    const double middle_s = median(scratch, count);
+ * below the wanted share of the median. */
+static bool is_precise(const struct timing *timing) {
+    const int count = timing->count;
+    double *scratch = timing->scratch;
+    memcpy(scratch, timing->values, (size_t)count * sizeof *scratch);
+    const double middle = median(scratch, count);
     for (int i = 0; i < count; i++) {
-        scratch[i] = times_s[i] > middle_s ? times_s[i] - middle_s : middle_s - times_s[i];
+        scratch[i] = timing->values[i] > middle ? timing->values[i] - middle : middle - timing->values[i];
     }
-    const double deviation_s = 1.2533 * 1.4826 * median(scratch, count);
-    const double wanted_s = precision * middle_s;
+    const double deviation = 1.2533 * 1.4826 * median(scratch, count);
+    const double wanted = timing->options->precision * middle;
     /* A precision of 0 is never reached, not even if all times are equal. */
-    return precision > 0 && deviation_s * deviation_s <= wanted_s * wanted_s * count;
+    return timing->options->precision > 0 && deviation * deviation <= wanted * wanted * count;
 }
 
-static const char *repeat(struct invocation *invocation, const struct timing_options *options, int64_t iterations,
-                          double *times_s, double *scratch, int *count) {
+/* Student's t that is exceeded in one of 200 cases, for the degrees of freedom 2 and above. */
+static double critical_t(int degrees) {
+    static const double table[] = {9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169};
+    const int last = (int)(sizeof table / sizeof table[0]) - 1;
+    return table[degrees - 2 < last ? degrees - 2 : last];
+}
+
+/* Whether the kernel has lost the race: it is slower than the one beside it, by Student's test on 2(a - b)/(a + b), which
+ * is nearly the logarithm of the ratio a/b, and as often above 0 as below for kernels that are equal. Looks are made ever
+ * more rarely, so that all together are wrong about equal ones in a few of 100 races, however long. */
+static bool is_slower(const struct timing *timing) {
+    const int count = timing->count;
+    if (!timing->beside.invocation || count < FIRST_LOOK || (count > 6 && count % (count / 4) != 0)) return false;
+    double sum = 0, squares = 0;
+    for (int i = 0; i < count; i++) {
+        timing->scratch[i] = 2 * (timing->values[i] - 1) / (timing->values[i] + 1);
+        sum += timing->scratch[i];
+    }
+    const double mean = sum / count;
+    for (int i = 0; i < count; i++) {
+        squares += (timing->scratch[i] - mean) * (timing->scratch[i] - mean);
+    }
+    const double t = critical_t(count - 1);
+    return mean > 0 && mean * mean * count * (count - 1) > t * t * squares;
+}
+
+static double repetition_s(const struct timed *timed) {
+    return run_s(timed->invocation, timed->iterations) / (double)timed->iterations;
+}
+
+/* Times the kernel once, and the one beside it right before or after, as chance has it (xorshift). */
+static void repeat_once(struct timing *timing) {
+    const int i = timing->count++;
+    const bool paired = timing->beside.invocation != NULL;
+    timing->random ^= timing->random << 13;
+    timing->random ^= timing->random >> 7;
+    timing->random ^= timing->random << 17;
+    timing->beside_first[i] = paired && (timing->random >> 32 & 1);
+    if (timing->beside_first[i]) timing->beside.times_s[i] = repetition_s(&timing->beside);
+    timing->values[i] = timing->kernel.times_s[i] = repetition_s(&timing->kernel);
+    if (!paired) return;
+    if (!timing->beside_first[i]) timing->beside.times_s[i] = repetition_s(&timing->beside);
+    timing->values[i] /= timing->beside.times_s[i];
+}
+
+static const char *repeat(struct timing *timing) {
+    const struct timing_options *options = timing->options;
     const int64_t start = now_ns();
-    while (*count < options->max_repetitions) {
-        times_s[(*count)++] = run_s(invocation, iterations) / (double)iterations;
+    while (timing->count < options->max_repetitions) {
+        repeat_once(timing);
+        const int count = timing->count;
+        if (is_slower(timing)) return "slower";
         /* The check sorts, so with many repetitions it is not made after each. */
-        const bool check = *count >= options->min_repetitions && (*count < 64 || *count % (*count / 16) == 0);
-        if (check && is_precise(times_s, scratch, *count, options->precision)) return "precision";
+        const bool check = count >= options->min_repetitions && (count < 64 || count % (count / 16) == 0);
+        if (check && is_precise(timing)) return "precision";
         if ((double)(now_ns() - start) * 1e-9 >= options->max_time_s) return "time";
     }
     return "repetitions";
 }
 
-static void report(const double *times_s, int count, const struct warm_up *state, const char *stopped_by) {
-    event_begin("timed");
-    event_open("repetitions_s", '[');
+static void report_times(const char *key, const double *times_s, int count) {
+    event_open(key, '[');
     for (int i = 0; i < count; i++) {
         event_number(NULL, times_s[i]);
     }
     event_close(']');
-    event_integer("iterations_per_repetition", state->iterations);
-    event_integer("warm_up_calls", state->calls);
+}
+
+static void report(const struct timing *timing, const char *stopped_by) {
+    event_begin("timed");
+    report_times("repetitions_s", timing->kernel.times_s, timing->count);
+    event_integer("iterations_per_repetition", timing->kernel.iterations);
+    event_integer("warm_up_calls", timing->kernel.warm_up_calls);
+    if (timing->beside.invocation) {
+        event_string("beside", timing->beside.invocation->kernel->name);
+        report_times("beside_s", timing->beside.times_s, timing->count);
+        event_integer("beside_iterations_per_repetition", timing->beside.iterations);
+        event_open("beside_first", '[');
+        for (int i = 0; i < timing->count; i++) {
+            event_boolean(NULL, timing->beside_first[i]);
+        }
+        event_close(']');
+    }
     event_string("stopped_by", stopped_by);
     event_end();
 }
 
 /* A kernel whose call takes too long gets only two repetitions. The first call is often the slowest: if there was only
  * that one, the first repetition has to agree; otherwise it counts as warm-up. */
-static bool give_up(struct invocation *invocation, const struct timing_options *options, struct warm_up *state) {
-    double times_s[REPETITIONS_WHEN_GIVEN_UP];
-    int count = 0;
-    while (is_too_slow(state, options) && count < REPETITIONS_WHEN_GIVEN_UP) {
-        times_s[count] = run_s(invocation, 1);
-        if (count == 0 && times_s[0] <= options->give_up_over_s && state->calls == 1) {
-            state->fastest_call_s = times_s[0];
-            state->calls++;
-            return false;
-        }
-        count++;
+static bool gives_up(struct timing *timing) {
+    const double limit_s = timing->options->give_up_over_s;
+    struct timed *kernel = &timing->kernel;
+    if (limit_s <= 0 || kernel->fastest_call_s <= limit_s) return false;
+    repeat_once(timing);
+    if (kernel->times_s[0] <= limit_s && kernel->warm_up_calls == 1) {
+        kernel->fastest_call_s = kernel->times_s[0];
+        kernel->warm_up_calls++;
+        timing->count = 0;
+        return false;
     }
-    if (count == 0) return false;
-    report(times_s, count, state, "gave_up");
+    while (timing->count < REPETITIONS_WHEN_GIVEN_UP) {
+        repeat_once(timing);
+    }
     return true;
 }
 
-void time_kernel(struct invocation *invocation, const struct timing_options *options, double first_call_s) {
-    if (first_call_s < 0) first_call_s = run_s(invocation, 1);
-    /* On a GPU that call loaded the kernels and copied the inputs, so it does not count. */
-    if (uses_device(invocation)) first_call_s = -1;
-    struct warm_up state = warm_up(invocation, options, first_call_s);
-    if (give_up(invocation, options, &state)) return;
-    choose_iterations(invocation, options, &state);
-    double *times_s = malloc((size_t)options->max_repetitions * sizeof *times_s);
-    double *scratch = malloc((size_t)options->max_repetitions * sizeof *scratch);
-    if (!times_s || !scratch) fail(EXIT_RESOURCES, "memory", "Not enough memory for the repetitions.");
-    int count = 0;
-    const char *stopped_by = repeat(invocation, options, state.iterations, times_s, scratch, &count);
-    report(times_s, count, &state, stopped_by);
-    free(times_s);
-    free(scratch);
+static void *allocate(int count, size_t size_bytes) {
+    void *memory = calloc((size_t)count, size_bytes);
+    if (!memory) fail(EXIT_RESOURCES, "memory", "Not enough memory for the repetitions.");
+    return memory;
+}
+
+void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
+                 double first_call_s) {
+    /* A repetition is also needed by a kernel that is given up. */
+    const int most =
+        options->max_repetitions > REPETITIONS_WHEN_GIVEN_UP ? options->max_repetitions : REPETITIONS_WHEN_GIVEN_UP;
+    struct timing timing = {.options = options, .random = (uint64_t)now_ns() | 1};
+    timing.kernel = (struct timed){.invocation = invocation, .times_s = allocate(most, sizeof(double))};
+    timing.beside = (struct timed){.invocation = beside, .times_s = allocate(most, sizeof(double))};
+    timing.beside_first = allocate(most, sizeof(bool));
+    timing.values = allocate(most, sizeof(double));
+    timing.scratch = allocate(most, sizeof(double));
+    if (first_call_s < 0) {
+        first_call_s = first_call(invocation);
+    } else if (uses_device(invocation)) {
+        first_call_s = -1;
+    }
+    warm_up(&timing.kernel, options, first_call_s);
+    if (beside) {
+        warm_up(&timing.beside, options, first_call(beside));
+        choose_iterations(&timing.beside, options);
+    }
+    const bool given_up = gives_up(&timing);
+    if (!given_up) choose_iterations(&timing.kernel, options);
+    report(&timing, given_up ? "gave_up" : repeat(&timing));
+    free(timing.kernel.times_s);
+    free(timing.beside.times_s);
+    free(timing.beside_first);
+    free(timing.values);
+    free(timing.scratch);
 }

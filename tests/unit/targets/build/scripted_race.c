@@ -1,0 +1,74 @@
+/* Times a scripted kernel beside another one, many times over: `now_ns` stands still but for what the calls take.
+ *
+ *     scripted_race RATIO NOISE RACES SEED
+ *
+ * A call of the second takes 1 ms, one of the first RATIO times as long, each times a factor of log-normal noise. Prints a
+ * line for each race: what it was stopped by, its repetitions, and how many of them had the second first. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+
+static int64_t clock_ns;
+static double noise;
+static struct runner_kernel kernels[2] = {{.name = "candidate"}, {.name = "yardstick"}};
+static struct invocation candidate = {.kernel = &kernels[0]}, yardstick = {.kernel = &kernels[1]};
+static double ratio;
+static int repetitions, beside_first;
+static const char *stopped_by;
+
+static double uniform(void) {
+    return ((double)rand() + 1) / ((double)RAND_MAX + 2);
+}
+
+void call_once(struct invocation *invocation) {
+    const double normal = sqrt(-2 * log(uniform())) * cos(2 * 3.14159265358979 * uniform());
+    clock_ns += (int64_t)(1e6 * (invocation == &candidate ? ratio : 1) * exp(noise * normal));
+}
+
+int64_t now_ns(void) {
+    return clock_ns;
+}
+
+bool uses_device(const struct invocation *invocation) {
+    (void)invocation;
+    return false;
+}
+
+_Noreturn void fail(int exit_code, const char *kind, const char *format, ...) {
+    (void)kind, (void)format;
+    exit(exit_code);
+}
+
+void event_begin(const char *event) { (void)event; }
+void event_open(const char *key, char bracket) { (void)key, (void)bracket; }
+void event_close(char bracket) { (void)bracket; }
+void event_end(void) {}
+void event_integer(const char *key, int64_t value) { (void)key, (void)value; }
+void event_number(const char *key, double value) { (void)key, (void)value; }
+
+void event_boolean(const char *key, bool value) {
+    (void)key;
+    repetitions++;
+    beside_first += value;
+}
+
+void event_string(const char *key, const char *value) {
+    if (strcmp(key, "stopped_by") == 0) stopped_by = value;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 5) return 2;
+    ratio = atof(argv[1]);
+    noise = atof(argv[2]);
+    srand((unsigned)atoi(argv[4]));
+    const struct timing_options options = {
+        .precision = 0.01, .min_repetitions = 5, .max_repetitions = 1000, .max_time_s = 0.3, .min_repetition_s = 0.0005};
+    for (int race = 0; race < atoi(argv[3]); race++) {
+        repetitions = beside_first = 0;
+        time_kernel(&candidate, &yardstick, &options, -1);
+        printf("%s %d %d\n", stopped_by, repetitions, beside_first);
+    }
+    return 0;
+}

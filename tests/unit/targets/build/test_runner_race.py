@@ -1,0 +1,104 @@
+"""Kernels timed in alternation: the race on a scripted clock, and real kernels beside each other."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from targets.build.executable import RUNNER_DIR
+from targets.halide_install import HalideInstall
+from tests.unit.targets.conftest import Runner
+
+pytestmark = pytest.mark.toolchain
+
+RACES = 1000
+FEW = ("--warm-up-s", "0", "--min-repetition-s", "0", "--precision", "0", "--max-repetitions", "6", "--max-time-s", "99")
+
+
+@pytest.fixture(scope="module")
+def scripted_race(halide: HalideInstall, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("race") / "race"
+    flags = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1"]
+    includes = [f"-I{RUNNER_DIR}", f"-I{halide.include_dir}"]
+    sources = [str(Path(__file__).with_name("scripted_race.c")), str(RUNNER_DIR / "timing.c")]
+    subprocess.run(["gcc", *flags, *includes, *sources, "-lm", "-o", str(program)], check=True)
+    return program
+
+
+def races(program: Path, ratio: float, noise: float) -> list[tuple[str, int, int]]:
+    """What each race was stopped by, its repetitions, and those with the yardstick first."""
+    command = [str(program), str(ratio), str(noise), str(RACES), "1"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [(words[0], int(words[1]), int(words[2])) for words in map(str.split, lines)]
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
+def test_equal_kernels_rarely_lose(scripted_race: Path, noise: float) -> None:
+    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, noise))
+    assert stops["slower"] <= RACES / 20
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
+def test_faster_kernels_never_lose(scripted_race: Path, noise: float) -> None:
+    assert "slower" not in {stopped_by for stopped_by, _, _ in races(scripted_race, 0.8, noise)}
+
+
+@pytest.mark.parametrize(("noise", "most"), [(0.02, 3), (0.12, 4), (0.3, 7)])
+def test_twice_as_slow_ones_stop_after_a_few_repetitions(scripted_race: Path, noise: float, most: float) -> None:
+    result = races(scripted_race, 2.0, noise)
+    assert sum(stopped_by == "slower" for stopped_by, _, _ in result) >= 0.99 * RACES
+    assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+
+
+def test_the_order_is_random(scripted_race: Path) -> None:
+    result = races(scripted_race, 0.8, 0.12)
+    share = sum(first for _, _, first in result) / sum(repetitions for _, repetitions, _ in result)
+    assert 0.45 < share < 0.55
+
+
+def test_reports_both_kernels(runner: Runner) -> None:
+    result = runner("--kernel", "blur_plain", "--time", "--beside", "blur_tiled", *FEW)
+    timed = result.one("timed")
+    assert timed["beside"] == "blur_tiled"
+    assert 3 <= len(timed["repetitions_s"]) == len(timed["beside_s"]) == len(timed["beside_first"]) <= 6
+    assert all(0 < time_s < 60 for time_s in timed["repetitions_s"] + timed["beside_s"])
+    assert timed["stopped_by"] in ("slower", "repetitions")
+    # The buffers that are reported are the kernel's own.
+    assert {event["name"].partition("$")[0] for event in result.all("buffer")} == {"image", "blurred"}
+    assert len(result.all("buffer")) == 2
+
+
+def test_a_kernel_beside_itself_is_as_fast(runner: Runner) -> None:
+    timed = runner("--kernel", "blur_plain", "--time", "--beside", "blur_plain", *FEW).one("timed")
+    assert timed["beside"] == "blur_plain"
+
+
+@pytest.mark.parametrize("other", ["blur_rounded_up", "blur_plain"])
+def test_the_output_is_checked_as_without_another_kernel(runner: Runner, other: str, tmp_path: Path) -> None:
+    """One that requires another shape has buffers of its own."""
+    runner("--kernel", "blur_plain", "--write-reference", tmp_path / "ref")
+    right = runner("--kernel", "blur_tiled", "--reference", tmp_path / "ref", "--time", "--beside", other, *FEW)
+    assert right.exit_code == 0
+    assert right.one("timed")["beside"] == other
+    wrong = runner("--kernel", "blur_wrong", "--reference", tmp_path / "ref", "--time", "--beside", other, *FEW)
+    assert wrong.exit_code == 4
+    assert not wrong.all("timed")
+
+
+def test_gives_up_beside_another_kernel(runner: Runner) -> None:
+    options = ("--precision", "0", "--give-up-over-s", "1e-9", "--warm-up-s", "0")
+    timed = runner("--kernel", "blur_plain", "--time", "--beside", "blur_tiled", *options).one("timed")
+    assert timed["stopped_by"] == "gave_up"
+    assert len(timed["repetitions_s"]) == len(timed["beside_s"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [(("--time", "--beside", "none"), "no kernel 'none'"), (("--beside", "a"), "--time")]
+)
+def test_refuses_what_cannot_be_timed(native_runner: Runner, options: tuple[str, ...], message: str) -> None:
+    result = native_runner("--kernel", "blur_plain", *options)
+    assert result.exit_code == 2
+    assert message in result.one("error")["message"]
