@@ -159,12 +159,12 @@ def main() -> int:
     return 0
 
 
-def build_schedules(bench: Bench, name: str, count: int, folder: Path) -> Executable:
-    """Up to `count` different schedules of one example, in one executable for this machine."""
+def build_schedules(bench: Bench, name: str, count: int, folder: Path, cores: int = 1) -> Executable:
+    """Up to `count` different schedules of one example for so many cores, in one executable for this machine."""
     reference = parse_generator(str(EXAMPLES / f"{name}.cpp"), SIZES[name])
     program = open_generator(reference, bench.halide, bench.compiler, bench.environment)
     reference = resolve_name(reference, program.names)
-    requests = _requests(bench, str(reference.name), reference.parameters, folder)
+    requests = _requests(bench, str(reference.name), reference.parameters, folder, cores)
     kernels: dict[str, KernelObject] = {}
     with ThreadPoolExecutor(2) as pool:
         for _ in range(_TRIES_PER_SCHEDULE * count // _TRIES_AT_ONCE + 1):
@@ -179,7 +179,9 @@ def build_schedules(bench: Bench, name: str, count: int, folder: Path) -> Execut
     return link_executable(list(kernels.values()), bench.profile.halide_target, tools, folder / "batch")
 
 
-def _requests(bench: Bench, name: str, parameters: Mapping[str, str], folder: Path) -> Iterator[GeneratorRequest]:
+def _requests(
+    bench: Bench, name: str, parameters: Mapping[str, str], folder: Path, cores: int
+) -> Iterator[GeneratorRequest]:
     weights = baseline_weights(bench.halide.plugin_path("Adams2019"))
     for index, point in enumerate(random_points(0, 0, 0, folder)):
         weights_path = folder / f"{index}.weights"
@@ -187,7 +189,7 @@ def _requests(bench: Bench, name: str, parameters: Mapping[str, str], folder: Pa
         search: AutoschedulerRequest = profile_autoscheduler(
             bench.halide,
             bench.profile,
-            1,
+            cores,
             {
                 "beam_size": str(point.beam_size),
                 "random_dropout": str(point.random_dropout),

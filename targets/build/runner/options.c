@@ -173,6 +173,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--precision", SHARE, &timing->precision},
         {"--min-repetitions", COUNT, &timing->min_repetitions},
         {"--max-repetitions", COUNT, &timing->max_repetitions},
+        {"--min-time-s", SECONDS, &timing->min_time_s},
         {"--max-time-s", SECONDS, &timing->max_time_s},
         {"--give-up-over-s", SECONDS, &timing->give_up_over_s},
         {"--min-repetition-s", SECONDS, &timing->min_repetition_s},

@@ -6,7 +6,7 @@
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
  *            [--time [--beside NAME] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
- *             [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
+ *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
  * --folder comes first: the files of the options after it, and those of --input, are in that folder. --events FILE gets
  * the events instead of standard output, and one more.
@@ -19,10 +19,10 @@
  *
  * Beside another kernel each repetition is a pair, one of each in random order, and it is the ratio of the two that is to
  * be precise. A kernel that is slower, by Student's test on at least three ratios with an error of 0.5 % a look, is not
- * repeated any more. Calls that warm up count for neither.
+ * repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
  *
  * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000
- * repetitions, 10 s, never giving up (0), repetitions of 0.0005 s.
+ * repetitions, 0 to 10 s, never giving up (0), repetitions of 0.0005 s.
  *
  * Output: JSON, one event per line, flushed at once:
  *     kernel    --list: name, target, arguments
@@ -32,9 +32,9 @@
  *     reference path: the outputs were written there
  *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
  *               first_mismatch (coordinates), expected and actual (there)
- *     timed     repetitions_s (seconds of one call, for every repetition), iterations_per_repetition, warm_up_calls;
- *               beside another kernel also beside (its name), beside_s (its repetitions), beside_first (for every pair),
- *               beside_iterations_per_repetition; stopped_by ('precision', 'slower', 'time', 'repetitions' or 'gave_up')
+ *     timed     for every repetition repetitions_s (seconds of one call) and disturbed (another process took a core from
+ *               one of its threads); iterations_per_repetition, warm_up_calls; beside another kernel also beside (its
+ *               name), beside_s, beside_disturbed, beside_first (the order), beside_iterations_per_repetition; stopped_by ('precision', 'slower', 'time', 'repetitions' or 'gave_up')
  *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
  *     exit      code (with --events only)

@@ -57,6 +57,7 @@ struct timing_options {
     double precision; /* the standard error of the median to reach, as a share of the median */
     int min_repetitions;
     int max_repetitions;
+    double min_time_s; /* of repetitions, before they may be called precise or slower */
     double max_time_s;
     double give_up_over_s; /* 0: never */
     double min_repetition_s;

@@ -4,6 +4,10 @@
 
 #include "runner.h"
 
+#ifdef __linux__
+#include <sys/resource.h>
+#endif
+
 enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
 /* One of the kernels that are timed together. */
@@ -13,6 +17,7 @@ struct timed {
     int64_t iterations; /* calls in one repetition */
     double fastest_call_s;
     double *times_s;
+    bool *disturbed; /* repetitions in which other load took a core away from a thread */
 };
 
 struct timing {
@@ -20,9 +25,10 @@ struct timing {
     struct timed kernel;
     struct timed beside; /* without an invocation: the kernel is timed alone */
     bool *beside_first;  /* the order within each repetition */
-    double *values;      /* the kernel's times; beside another one its ratios to that one's */
+    double *values;      /* the kernel's times; beside another one its ratios to that one's; but for disturbed ones */
     double *scratch;
     int count;
+    int value_count;
     uint64_t random;
 };
 
@@ -85,7 +91,7 @@ static double median(double *values, int count) {
 /* Whether the estimated standard error of the median, 1.2533 · 1.4826 · MAD / sqrt(n) (the factors of normal noise), is
  * below the wanted share of the median. */
 static bool is_precise(const struct timing *timing) {
-    const int count = timing->count;
+    const int count = timing->value_count;
     double *scratch = timing->scratch;
     memcpy(scratch, timing->values, (size_t)count * sizeof *scratch);
     const double middle = median(scratch, count);
@@ -109,7 +115,7 @@ static double critical_t(int degrees) {
  * is nearly the logarithm of the ratio a/b, and as often above 0 as below for kernels that are equal. Looks are made ever
  * more rarely, so that all together are wrong about equal ones in a few of 100 races, however long. */
 static bool is_slower(const struct timing *timing) {
-    const int count = timing->count;
+    const int count = timing->value_count;
     if (!timing->beside.invocation || count < FIRST_LOOK || (count > 6 && count % (count / 4) != 0)) return false;
     double sum = 0, squares = 0;
     for (int i = 0; i < count; i++) {
@@ -124,8 +130,20 @@ static bool is_slower(const struct timing *timing) {
     return mean > 0 && mean * mean * count * (count - 1) > t * t * squares;
 }
 
-static double repetition_s(const struct timed *timed) {
-    return run_s(timed->invocation, timed->iterations) / (double)timed->iterations;
+/* How often a thread of this process lost its core while it had work to do. */
+static long involuntary_switches(void) {
+#ifdef __linux__
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+#else
+    return 0;
+#endif
+}
+
+static void time_repetition(struct timed *timed, int i) {
+    const long switches = involuntary_switches();
+    timed->times_s[i] = run_s(timed->invocation, timed->iterations) / (double)timed->iterations;
+    timed->disturbed[i] = involuntary_switches() != switches;
 }
 
 /* Times the kernel once, and the one beside it right before or after, as chance has it (xorshift). */
@@ -136,11 +154,11 @@ static void repeat_once(struct timing *timing) {
     timing->random ^= timing->random >> 7;
     timing->random ^= timing->random << 17;
     timing->beside_first[i] = paired && (timing->random >> 32 & 1);
-    if (timing->beside_first[i]) timing->beside.times_s[i] = repetition_s(&timing->beside);
-    timing->values[i] = timing->kernel.times_s[i] = repetition_s(&timing->kernel);
-    if (!paired) return;
-    if (!timing->beside_first[i]) timing->beside.times_s[i] = repetition_s(&timing->beside);
-    timing->values[i] /= timing->beside.times_s[i];
+    if (timing->beside_first[i]) time_repetition(&timing->beside, i);
+    time_repetition(&timing->kernel, i);
+    if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i);
+    if (timing->kernel.disturbed[i] || timing->beside.disturbed[i]) return;
+    timing->values[timing->value_count++] = timing->kernel.times_s[i] / (paired ? timing->beside.times_s[i] : 1);
 }
 
 static const char *repeat(struct timing *timing) {
@@ -148,12 +166,16 @@ static const char *repeat(struct timing *timing) {
     const int64_t start = now_ns();
     while (timing->count < options->max_repetitions) {
         repeat_once(timing);
-        const int count = timing->count;
-        if (is_slower(timing)) return "slower";
-        /* The check sorts, so with many repetitions it is not made after each. */
-        const bool check = count >= options->min_repetitions && (count < 64 || count % (count / 16) == 0);
-        if (check && is_precise(timing)) return "precision";
-        if ((double)(now_ns() - start) * 1e-9 >= options->max_time_s) return "time";
+        const int count = timing->value_count;
+        const double spent_s = (double)(now_ns() - start) * 1e-9;
+        const bool is_news = !timing->kernel.disturbed[timing->count - 1] && !timing->beside.disturbed[timing->count - 1];
+        if (spent_s >= options->min_time_s && is_news) {
+            if (is_slower(timing)) return "slower";
+            /* The check sorts, so with many repetitions it is not made after each. */
+            const bool check = count >= options->min_repetitions && (count < 64 || count % (count / 16) == 0);
+            if (check && is_precise(timing)) return "precision";
+        }
+        if (spent_s >= options->max_time_s) return "time";
     }
     return "repetitions";
 }
@@ -166,20 +188,26 @@ static void report_times(const char *key, const double *times_s, int count) {
     event_close(']');
 }
 
+static void report_marks(const char *key, const bool *marks, int count) {
+    event_open(key, '[');
+    for (int i = 0; i < count; i++) {
+        event_boolean(NULL, marks[i]);
+    }
+    event_close(']');
+}
+
 static void report(const struct timing *timing, const char *stopped_by) {
     event_begin("timed");
     report_times("repetitions_s", timing->kernel.times_s, timing->count);
+    report_marks("disturbed", timing->kernel.disturbed, timing->count);
     event_integer("iterations_per_repetition", timing->kernel.iterations);
     event_integer("warm_up_calls", timing->kernel.warm_up_calls);
     if (timing->beside.invocation) {
         event_string("beside", timing->beside.invocation->kernel->name);
         report_times("beside_s", timing->beside.times_s, timing->count);
+        report_marks("beside_disturbed", timing->beside.disturbed, timing->count);
+        report_marks("beside_first", timing->beside_first, timing->count);
         event_integer("beside_iterations_per_repetition", timing->beside.iterations);
-        event_open("beside_first", '[');
-        for (int i = 0; i < timing->count; i++) {
-            event_boolean(NULL, timing->beside_first[i]);
-        }
-        event_close(']');
     }
     event_string("stopped_by", stopped_by);
     event_end();
@@ -195,7 +223,7 @@ static bool gives_up(struct timing *timing) {
     if (kernel->times_s[0] <= limit_s && kernel->warm_up_calls == 1) {
         kernel->fastest_call_s = kernel->times_s[0];
         kernel->warm_up_calls++;
-        timing->count = 0;
+        timing->count = timing->value_count = 0;
         return false;
     }
     while (timing->count < REPETITIONS_WHEN_GIVEN_UP) {
@@ -210,17 +238,33 @@ static void *allocate(int count, size_t size_bytes) {
     return memory;
 }
 
+static struct timed allocate_timed(struct invocation *invocation, int count) {
+    return (struct timed){
+        .invocation = invocation,
+        .times_s = allocate(count, sizeof(double)),
+        .disturbed = allocate(count, sizeof(bool)),
+    };
+}
+
+static void free_timed(struct timed *timed) {
+    free(timed->times_s);
+    free(timed->disturbed);
+}
+
 void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
                  double first_call_s) {
-    /* A repetition is also needed by a kernel that is given up. */
+    /* A kernel that is given up has repetitions, too. */
     const int most =
         options->max_repetitions > REPETITIONS_WHEN_GIVEN_UP ? options->max_repetitions : REPETITIONS_WHEN_GIVEN_UP;
-    struct timing timing = {.options = options, .random = (uint64_t)now_ns() | 1};
-    timing.kernel = (struct timed){.invocation = invocation, .times_s = allocate(most, sizeof(double))};
-    timing.beside = (struct timed){.invocation = beside, .times_s = allocate(most, sizeof(double))};
-    timing.beside_first = allocate(most, sizeof(bool));
-    timing.values = allocate(most, sizeof(double));
-    timing.scratch = allocate(most, sizeof(double));
+    struct timing timing = {
+        .options = options,
+        .kernel = allocate_timed(invocation, most),
+        .beside = allocate_timed(beside, most),
+        .beside_first = allocate(most, sizeof(bool)),
+        .values = allocate(most, sizeof(double)),
+        .scratch = allocate(most, sizeof(double)),
+        .random = (uint64_t)now_ns() | 1,
+    };
     if (first_call_s < 0) {
         first_call_s = first_call(invocation);
     } else if (uses_device(invocation)) {
@@ -234,8 +278,8 @@ void time_kernel(struct invocation *invocation, struct invocation *beside, const
     const bool given_up = gives_up(&timing);
     if (!given_up) choose_iterations(&timing.kernel, options);
     report(&timing, given_up ? "gave_up" : repeat(&timing));
-    free(timing.kernel.times_s);
-    free(timing.beside.times_s);
+    free_timed(&timing.kernel);
+    free_timed(&timing.beside);
     free(timing.beside_first);
     free(timing.values);
     free(timing.scratch);

@@ -16,6 +16,7 @@ static struct runner_kernel kernels[2] = {{.name = "candidate"}, {.name = "yards
 static struct invocation candidate = {.kernel = &kernels[0]}, yardstick = {.kernel = &kernels[1]};
 static double ratio;
 static int repetitions, beside_first;
+static bool in_order;
 static const char *stopped_by;
 
 static double uniform(void) {
@@ -42,7 +43,11 @@ _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) {
 }
 
 void event_begin(const char *event) { (void)event; }
-void event_open(const char *key, char bracket) { (void)key, (void)bracket; }
+void event_open(const char *key, char bracket) {
+    (void)bracket;
+    in_order = strcmp(key, "beside_first") == 0;
+}
+
 void event_close(char bracket) { (void)bracket; }
 void event_end(void) {}
 void event_integer(const char *key, int64_t value) { (void)key, (void)value; }
@@ -50,8 +55,8 @@ void event_number(const char *key, double value) { (void)key, (void)value; }
 
 void event_boolean(const char *key, bool value) {
     (void)key;
-    repetitions++;
-    beside_first += value;
+    repetitions += in_order;
+    beside_first += in_order && value;
 }
 
 void event_string(const char *key, const char *value) {

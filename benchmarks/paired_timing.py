@@ -1,0 +1,173 @@
+"""What one timing of a schedule is worth: alone, and in alternation with a yardstick; on a quiet and on a loaded machine.
+
+    python -m benchmarks.paired_timing corner_detector --schedules 20 --output paired.json
+
+Random Adams2019 schedules of an example are linked into one executable. What each really takes is settled first, in
+turns: in each turn every schedule is timed beside the yardstick in a process of its own, in random order; the median of
+its ratios, for as many turns as are asked for. Then every schedule is timed once alone, as long as a run times one, and
+once beside the yardstick with the race on; first on the machine as it is, then with other load that keeps every core
+busy half of the time. Printed for each: Spearman's rank correlation of the recorded with the settled times, over all
+schedules and over the faster half; the settled time of the one that is recorded as the best, as a multiple of the best
+(what choosing by this number costs); the scatter of recorded about settled times (a robust standard deviation of the
+logarithm); seconds that a timing takes; and the share of them spent on schedules over 1.5 times slower than the best.
+
+Goals for the yardstick: a correlation of 0.98 quiet and 0.95 loaded, and half the time for what is hopeless.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.random_load import random_load
+from benchmarks.simulated_clock_ranking import Bench, build_schedules, spearman
+from sdk.settings import read_settings
+from targets.build.executable import Executable
+from targets.halide_install import find_halide_install
+from targets.process.content_cache import ContentCache
+from targets.process.limited_process import ProcessLimits, run_limited
+from targets.profile.loader import load_profile
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+HOPELESS = 1.5
+# As a run times schedules.
+_TIMING = ("--time", "--warm-up-s", "0.02", "--precision", "0.01", "--min-time-s", "0.1", "--max-time-s", "0.4", "--max-repetitions", "2000")
+_GIVE_UP_FACTOR = 4.0
+_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One way of timing, on a machine in one state.
+
+    Attributes:
+        times: schedule → what was recorded; seconds alone, a ratio beside the yardstick.
+        held_s: schedule → seconds that its process took.
+    """
+
+    load: str
+    way: str
+    times: Mapping[str, float]
+    held_s: Mapping[str, float]
+
+
+def main() -> int:
+    """Print a table for each pipeline, and write every number to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=["corner_detector"], metavar="PIPELINE", help="of the examples")
+    parser.add_argument("--schedules", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=15, help="that settle what each schedule takes")
+    parser.add_argument("--repeats", type=int, default=3, help="of what is compared")
+    parser.add_argument("--output", type=Path, help="a JSON file of all times")
+    arguments = parser.parse_args()
+    settings = read_settings()
+    halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
+    compiler = HostCppCompiler(halide, cache, settings.environment)
+    bench = Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
+    kept: dict[str, Any] = {}
+    for name in arguments.names:
+        with tempfile.TemporaryDirectory(prefix="sdk-paired-") as folder:
+            executable = build_schedules(bench, name, arguments.schedules, Path(folder), len(os.sched_getaffinity(0)))
+            yardstick = executable.kernels[0]
+            settled = settle(executable, yardstick, arguments.turns)
+            recorded = [
+                record(executable, yardstick, load, way, min(settled.values()))
+                for _ in range(arguments.repeats)
+                for load in ("quiet", "loaded")
+                for way in ("alone", "beside")
+            ]
+        kept[name] = {"settled": settled, "recorded": [asdict(one) for one in recorded]}
+        print_table(name, settled, recorded)
+        if arguments.output:
+            arguments.output.write_text(json.dumps(kept, indent=1))
+    return 0
+
+
+def settle(executable: Executable, yardstick: str, turns: int) -> dict[str, float]:
+    """What each schedule takes as a multiple of the yardstick's time: the median over the turns."""
+    chance = random.Random(0)
+    ratios: dict[str, list[float]] = {kernel: [] for kernel in executable.kernels}
+    for turn in range(turns):
+        print(f"settling, turn {turn + 1} of {turns}", end="\r", file=sys.stderr)
+        for kernel in chance.sample(executable.kernels, len(executable.kernels)):
+            timed, _ = time_once(executable, kernel, ("--beside", yardstick))
+            ratios[kernel].append(recorded_time(timed))
+    return {kernel: statistics.median(values) for kernel, values in ratios.items()}
+
+
+def record(executable: Executable, yardstick: str, load: str, way: str, best_ratio: float) -> Recorded:
+    """Time every schedule once."""
+    options: tuple[str, ...] = ("--beside", yardstick) if way == "beside" else ()
+    times, held_s = {}, {}
+    with random_load() if load == "loaded" else contextlib.nullcontext():
+        usual, _ = time_once(executable, yardstick, ())
+        give_up = repr(_GIVE_UP_FACTOR * best_ratio * recorded_time(usual))
+        for kernel in executable.kernels:
+            timed, held_s[kernel] = time_once(executable, kernel, (*options, "--give-up-over-s", give_up))
+            times[kernel] = recorded_time(timed)
+    return Recorded(load, way, times, held_s)
+
+
+def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tuple[dict[str, Any], float]:
+    """The runner's report, and the seconds that its process took.
+
+    Raises:
+        RuntimeError: the schedule does not run.
+    """
+    outcome = run_limited([str(executable.path), "--kernel", kernel, *_TIMING, *options], _LIMITS, environment={})
+    for line in outcome.log.splitlines():
+        event = json.loads(line) if line.startswith("{") else {}
+        if event.get("event") == "timed":
+            return event, outcome.duration_s
+    raise RuntimeError(f"{kernel} {outcome.describe()}: {outcome.log[-300:]}")
+
+
+def recorded_time(timed: Mapping[str, Any]) -> float:
+    """The median repetition; beside a yardstick the median ratio; of those that were not disturbed, if there are any."""
+    count = len(timed["repetitions_s"])
+    alone = [1.0] * count, [False] * count
+    besides_s, marks = (timed["beside_s"], timed["beside_disturbed"]) if "beside" in timed else alone
+    pairs = zip(timed["repetitions_s"], besides_s, timed["disturbed"], marks, strict=True)
+    values = [(time_s / beside_s, one or other) for time_s, beside_s, one, other in pairs]
+    return statistics.median([value for value, marked in values if not marked] or [value for value, _ in values])
+
+
+def print_table(name: str, settled: Mapping[str, float], recorded: Sequence[Recorded]) -> None:
+    """One line for each load and way, medians over the repeats."""
+    print(f"{name}: {len(settled)} schedules, the slowest {max(settled.values()) / min(settled.values()):.1f} times")
+    print(f"{'':16}{'rank':>6}{'half':>6}{'chosen':>8}{'scatter':>9}{'a timing':>10}{'hopeless':>10}")
+    kernels = list(settled)
+    true = np.array([settled[kernel] for kernel in kernels])
+    half = true <= np.median(true)
+    for load, way in dict.fromkeys((one.load, one.way) for one in recorded):
+        rows = []
+        for one in recorded:
+            if (one.load, one.way) != (load, way):
+                continue
+            times = np.array([one.times[kernel] for kernel in kernels])
+            held_s = np.array([one.held_s[kernel] for kernel in kernels])
+            logs = np.log(times / true)
+            scatter = 1.4826 * np.median(np.abs(logs - np.median(logs)))
+            chosen = true[times.argmin()] / true.min()
+            hopeless = held_s[true > HOPELESS * true.min()].sum() / held_s.sum()
+            rank = (spearman(true, times), spearman(true[half], times[half]))
+            rows.append((*rank, chosen, scatter, held_s.mean(), hopeless))
+        rank, rank_half, chosen, scatter, timing_s, hopeless = np.median(np.array(rows), axis=0)
+        figures = f"{rank:6.2f}{rank_half:6.2f}{chosen:7.2f}×{scatter:9.1%}{timing_s:8.2f} s{hopeless:10.0%}"
+        print(f"{load:8}{way:8}{figures}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
