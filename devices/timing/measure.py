@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
@@ -39,7 +42,18 @@ _SIMULATED_TIME_ARGUMENTS = (
     "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2 --max-time-s 1000000"
 ).split()
 # Times outside these are a fault of the report, whatever the kernel.
-_SHORTEST_S, _LONGEST_S = 1e-9, 1e6
+_Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
+
+
+class _Times(msgspec.Struct, frozen=True):
+    """What the runner's event `timed` says of each repetition."""
+
+    repetitions_s: Annotated[tuple[_Seconds, ...], msgspec.Meta(min_length=1)]
+    disturbed: tuple[bool, ...] = ()
+    beside: str = ""
+    beside_s: tuple[_Seconds, ...] = ()
+    beside_disturbed: tuple[bool, ...] = ()
+    beside_first: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,19 +157,22 @@ def measure_kernel(
     timed = next((event for event in events if event.get("event") == "timed"), None)
     if not outcome.succeeded or timed is None:
         return _failure(device, kernel, outcome, events)
-    repetitions_s = _repetitions(timed)
-    if repetitions_s is None:
+    times = _read_times(timed)
+    if times is None or times.beside != (_paired_with(settings, device.clock) or ""):
         message = f"The runner's report on {device.name} has no usable times."
         return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
+    is_simulated = device.clock is Clock.SIMULATED
     return Measurement(
         kernel=kernel,
         device=device.name,
         clock=device.clock,
         # Simulated times differ only by what the first of the calls found in the caches.
-        repetitions_s=(min(repetitions_s),) if device.clock is Clock.SIMULATED else repetitions_s,
+        repetitions_s=(min(times.repetitions_s),) if is_simulated else times.repetitions_s,
         stopped_by=_text(timed.get("stopped_by", "")),
         output_checked=reference is not None,
         canary_s=outcome.canary_s,
+        disturbed=() if is_simulated else times.disturbed,
+        beside=Beside(times.beside, times.beside_s, times.beside_disturbed, times.beside_first) if times.beside else None,
     )
 
 
@@ -211,13 +228,20 @@ def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
     values: dict[str, float] = {
         "--precision": settings.precision,
         "--warm-up-s": settings.warm_up_s,
+        "--min-time-s": settings.min_time_s,
         "--max-time-s": settings.max_time_s,
         "--min-repetitions": settings.min_repetitions,
         "--max-repetitions": settings.max_repetitions,
     }
     if settings.give_up_over_s is not None:
         values["--give-up-over-s"] = settings.give_up_over_s
-    return ["--time", *_options(values)]
+    beside = _paired_with(settings, clock)
+    return ["--time", *([] if beside is None else ["--beside", beside]), *_options(values)]
+
+
+def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:
+    """The kernel to time another one beside: without noise there is nothing that a pair would take out."""
+    return None if clock is Clock.SIMULATED else settings.beside
 
 
 def _text(value: object) -> str:
@@ -225,13 +249,16 @@ def _text(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _repetitions(timed: dict[str, Any]) -> tuple[float, ...] | None:
-    values = timed.get("repetitions_s")
-    if not isinstance(values, list) or not values:
+def _read_times(timed: dict[str, Any]) -> _Times | None:
+    """The times of a runner's report, which is not to be trusted; None if they are no times, or do not belong together."""
+    try:
+        times = msgspec.convert(timed, _Times)
+    except msgspec.ValidationError:
         return None
-    if not all(type(v) in (int, float) and _SHORTEST_S <= v <= _LONGEST_S for v in values):
-        return None
-    return tuple(float(v) for v in values)
+    count = len(times.repetitions_s)
+    pairs = (times.beside_s, times.beside_disturbed, times.beside_first)
+    fits = len(times.disturbed) in (0, count) and all(len(values) == (count if times.beside else 0) for values in pairs)
+    return times if fits and not any(math.isnan(s) for s in times.repetitions_s + times.beside_s) else None
 
 
 def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:

@@ -106,15 +106,21 @@ class MeasureSettings:
     Attributes:
         precision: repeating stops when the standard error of the median falls below this share of it.
         warm_up_s: duration of calls that do not count.
+        min_time_s: least time for the calls that count, unless a kernel is given up.
         max_time_s: most time for the calls that count.
         run_limit_s: the process is killed after this.
         give_up_over_s: a kernel whose first calls take longer is timed only twice; None never gives up.
+        beside: the kernel of the same executable that it is timed in alternation with, until their ratio is precise or
+            it is certainly the slower one; None times it alone. On a simulated clock, which has no noise, it has no
+            effect.
     """
 
     precision: float = 0.01
     warm_up_s: float = 0.02
+    min_time_s: float = 0.0
     min_repetitions: int = 5
     max_repetitions: int = 2000
     max_time_s: float = 0.3
     run_limit_s: float = 60.0
     give_up_over_s: float | None = None
+    beside: str | None = None

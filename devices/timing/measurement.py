@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,18 +28,38 @@ class MeasureFailureReason(Enum):
 
 
 @dataclass(frozen=True)
+class Beside:
+    """The kernel that another one was timed in alternation with.
+
+    Attributes:
+        kernel: its symbol.
+        repetitions_s: seconds of one call, for every repetition.
+        disturbed: for every repetition, whether another process took a core away meanwhile.
+        was_first: for every pair of repetitions, whether it ran before the other kernel.
+    """
+
+    kernel: str
+    repetitions_s: tuple[float, ...]
+    disturbed: tuple[bool, ...]
+    was_first: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
 class Measurement:
-    """The time of one schedule on one device.
+    """The time of one schedule on one device. Disturbed repetitions do not count, as long as there are others.
 
     Attributes:
         kernel: its symbol.
         device: the device's name.
         clock: what it was timed with.
         repetitions_s: seconds of one call, for every repetition.
-        stopped_by: why repeating ended: 'precision', 'time', 'repetitions' or 'gave_up'.
+        stopped_by: why repeating ended: 'precision', 'slower', 'time', 'repetitions' or 'gave_up'.
         output_checked: the output was compared with the reference's.
         canary_s: the canary's times right before and after; empty where the device has none.
-        factor: multiplied with it, its times compare with those of the run's first device.
+        factor: multiplied with it, its times are on the run's scale: they compare with those of the run's other
+            measurements, on whatever device and at whatever moment.
+        disturbed: for every repetition, whether another process took a core away meanwhile; empty if nobody looked.
+        beside: what it was timed in alternation with; None if it was timed alone.
     """
 
     kernel: str
@@ -48,27 +70,53 @@ class Measurement:
     output_checked: bool
     canary_s: tuple[float, ...] = ()
     factor: float = 1.0
+    disturbed: tuple[bool, ...] = ()
+    beside: Beside | None = None
+
+    @property
+    def undisturbed_s(self) -> tuple[float, ...]:
+        """The repetitions that count."""
+        return tuple(_undisturbed(self.repetitions_s, self.disturbed))
 
     @property
     def median_s(self) -> float:
         """Median of the repetitions."""
-        return statistics.median(self.repetitions_s)
+        return statistics.median(self.undisturbed_s)
 
     @property
     def comparable_median_s(self) -> float:
-        """The median on the scale of the run's first device."""
+        """The median on the run's scale."""
         return self.median_s * self.factor
+
+    @property
+    def log_ratios(self) -> tuple[float, ...]:
+        """Logarithms of its time over that of the kernel beside it, for every pair that counts; empty if timed alone."""
+        if self.beside is None:
+            return ()
+        other = self.beside
+        logs = [math.log(own_s / s) for own_s, s in zip(self.repetitions_s, other.repetitions_s, strict=True)]
+        marks = [one or two for one, two in zip(self.disturbed, other.disturbed, strict=False)]
+        return tuple(_undisturbed(logs, marks))
+
+    @property
+    def ratio(self) -> float | None:
+        """Its time as a multiple of the other kernel's: the median over the pairs; None if it was timed alone."""
+        return math.exp(statistics.median(self.log_ratios)) if self.beside is not None else None
 
     @property
     def minimum_s(self) -> float:
         """The fastest repetition."""
-        return min(self.repetitions_s)
+        return min(self.undisturbed_s)
 
     @property
     def spread_s(self) -> float:
         """The median distance from the median, scaled to a standard deviation of normal noise."""
         middle = self.median_s
-        return 1.4826 * statistics.median(abs(t - middle) for t in self.repetitions_s)
+        return 1.4826 * statistics.median(abs(t - middle) for t in self.undisturbed_s)
+
+
+def _undisturbed(values: Sequence[float], disturbed: Sequence[bool]) -> Sequence[float]:
+    return [value for value, mark in zip(values, disturbed, strict=False) if not mark] or values
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from devices.device import Clock, Device
 from devices.timing.measure import Session, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import RunOutcome
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
@@ -49,11 +49,14 @@ class ScriptedTransport:
 
 
 def measure(
-    output: str, exit_code: int = 0, timed_out: bool = False, stopped: bool = False
+    output: str, exit_code: int = 0, timed_out: bool = False, stopped: bool = False, beside: str | None = None
 ) -> Measurement | MeasureFailure:
     transport = ScriptedTransport(RunOutcome(exit_code, timed_out, stopped, output, 1.0))
     session = Session(DEVICE, transport, KernelInputs(), Tolerance())
-    return measure_kernel(session, "batch", "kernel", MeasureSettings(), "reference.raw")
+    result = measure_kernel(session, "batch", "kernel", MeasureSettings(beside=beside), "reference.raw")
+    ((_, arguments),) = transport.calls
+    assert ("--beside" in arguments) == (beside is not None)
+    return result
 
 
 def check_sane(result: Measurement | MeasureFailure) -> None:
@@ -126,6 +129,46 @@ def test_times_that_are_none_are_a_bad_report(values: str) -> None:
     result = measure(f'{{"event": "timed", "repetitions_s": {values}}}')
     assert isinstance(result, MeasureFailure)
     assert result.reason is MeasureFailureReason.BAD_REPORT
+
+
+PAIRS: dict[str, object] = {
+    "disturbed": [False, True, False],
+    "beside": "yardstick",
+    "beside_s": [2.0, 2.0, 4.0],
+    "beside_disturbed": [False, False, False],
+    "beside_first": [True, False, True],
+}
+
+
+def test_a_pair_is_kept_with_its_places() -> None:
+    result = measure(timed([1.0, 9.0, 1.0], **PAIRS), beside="yardstick")
+    assert isinstance(result, Measurement)
+    assert result.beside == Beside("yardstick", (2.0, 2.0, 4.0), (False, False, False), (True, False, True))
+    assert result.disturbed == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"beside_s": [2.0, 2.0]},
+        {"beside_s": [2.0, 2.0, 0.0]},
+        {"beside_first": [True]},
+        {"beside_disturbed": [0, 1, 0]},
+        {"disturbed": [True]},
+        {"beside": "another kernel"},
+        {"beside": 1},
+        {"beside": ""},
+    ],
+)
+def test_a_pair_that_does_not_fit_together_is_a_bad_report(change: dict[str, object]) -> None:
+    result = measure(timed([1.0, 9.0, 1.0], **PAIRS | change), beside="yardstick")
+    assert isinstance(result, MeasureFailure)
+    assert result.reason is MeasureFailureReason.BAD_REPORT
+
+
+def test_a_pair_where_none_was_asked_for_is_a_bad_report() -> None:
+    assert isinstance(measure(timed([1.0, 9.0, 1.0], **PAIRS)), MeasureFailure)
+    assert isinstance(measure(timed([1.0]), beside="yardstick"), MeasureFailure)
 
 
 @pytest.mark.parametrize("line", ['{"a":' * 100_000, "{" + "[" * 100_000, '{"event": "timed"', "{}" * 1000, "{\0}"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.device import Clock
-from devices.timing.measurement import Measurement
+from devices.timing.measurement import Beside, Measurement
 
 TIMES_S = st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40)
 
@@ -34,6 +34,40 @@ def test_one_outlier_moves_neither_median_nor_spread() -> None:
     calm = measurement([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0])
     disturbed = measurement([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1000.0])
     assert disturbed.median_s == calm.median_s and disturbed.spread_s <= 2 * calm.spread_s + 0.15
+
+
+def test_disturbed_repetitions_do_not_count_as_long_as_there_are_others() -> None:
+    times_s = (1.0, 9.0, 1.1, 9.0, 1.2)
+    some = Measurement("k", "pi", Clock.WALL, times_s, "time", True, disturbed=(False, True, False, True, False))
+    assert (some.median_s, some.minimum_s) == (1.1, 1.0)
+    assert some.repetitions_s == times_s
+    every = Measurement("k", "pi", Clock.WALL, times_s, "time", True, disturbed=(True,) * 5)
+    assert every.median_s == 1.2
+
+
+def paired(disturbed: tuple[bool, ...], beside_disturbed: tuple[bool, ...]) -> Measurement:
+    beside = Beside("y", (2.0, 2.0, 8.0), beside_disturbed, (True, False, True))
+    return Measurement("k", "pi", Clock.WALL, (1.0, 8.0, 16.0), "time", True, disturbed=disturbed, beside=beside)
+
+
+def test_the_ratio_is_that_of_the_pairs_that_count() -> None:
+    none = (False,) * 3
+    assert paired(none, none).ratio == pytest.approx(2.0)
+    assert paired((False, True, False), (False, False, True)).ratio == pytest.approx(0.5)
+    assert paired((True,) * 3, none).ratio == pytest.approx(2.0)
+    assert measurement([1.0]).ratio is None and measurement([1.0]).log_ratios == ()
+
+
+@given(st.lists(st.tuples(st.floats(1e-9, 1e6), st.floats(1e-9, 1e6)), min_size=1, max_size=40))
+def test_the_ratio_of_two_kernels_is_that_of_the_other_way_round_inverted(pairs: list[tuple[float, float]]) -> None:
+    def ratio(own_s: tuple[float, ...], other_s: tuple[float, ...]) -> float:
+        marks = (False,) * len(pairs)
+        made = Measurement("k", "pi", Clock.WALL, own_s, "", True, beside=Beside("y", other_s, marks, marks))
+        assert made.ratio is not None
+        return made.ratio
+
+    first_s, second_s = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    assert ratio(first_s, second_s) == pytest.approx(1 / ratio(second_s, first_s))
 
 
 def test_only_real_time_needs_no_label() -> None:
