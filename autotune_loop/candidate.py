@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -123,11 +126,36 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Yardstick:
+    """The schedule that others are timed beside, which tells their times from the moment at which they were timed.
+
+    The first is the reference. Each later one was the best schedule, timed beside the one before it, so that all times
+    of a run are multiples of the reference's.
+
+    Attributes:
+        time_ms: what it takes, on the run's scale.
+        log_error: standard error of the logarithm of that, along the chain of ratios from the reference.
+    """
+
+    kernel: KernelObject
+    time_ms: float
+    log_error: float = 0.0
+
+    def on_scale(self, measurement: Measurement) -> Measurement:
+        """A measurement beside this yardstick on the run's scale; one of a kernel that was timed alone as it is."""
+        ratio = measurement.ratio
+        if ratio is None:
+            return measurement
+        return replace(measurement, factor=self.time_ms * 1e-3 * ratio / measurement.median_s)
+
+
+@dataclass(frozen=True)
 class BuiltBatch:
     """A batch that is ready to be pushed.
 
     Attributes:
         candidates: those in the executable, the full beam search's first.
+        yardstick: what they are timed beside, in the same executable; None times each alone.
         executable: None when nothing could be built.
         exhausted: the searches found no new schedule.
         failed: candidates that could not be built.
@@ -143,6 +171,7 @@ class BuiltBatch:
     failed: int
     full_search_s: float | None
     stages_s: dict[str, float]
+    yardstick: Yardstick | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +183,7 @@ class Measured:
         clock: what the time was measured with.
         canary_s: times of the device's canary before and after.
         at_unix_s: when the time was recorded.
+        processes: how many processes the time is the mean of.
     """
 
     candidate: Candidate
@@ -163,6 +193,7 @@ class Measured:
     device: str = ""
     canary_s: tuple[float, ...] = ()
     at_unix_s: float = 0.0
+    processes: int = 1
 
     @classmethod
     def of(cls, candidate: Candidate, measurement: Measurement) -> Measured:
@@ -175,6 +206,11 @@ class Measured:
             device=measurement.device,
             canary_s=tuple(measurement.canary_s),
         )
+
+
+def mean_ms(times_ms: Iterable[float]) -> float:
+    """The time of a schedule from several processes: their geometric mean, since noise multiplies."""
+    return math.exp(statistics.fmean(map(math.log, times_ms)))
 
 
 @dataclass(frozen=True)

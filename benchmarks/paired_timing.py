@@ -1,4 +1,4 @@
-"""What one timing of a schedule is worth: alone, and in alternation with a yardstick; on a quiet and on a loaded machine.
+"""What one timing of a schedule is worth: alone and beside a yardstick, on a quiet and on a loaded machine.
 
     python -m benchmarks.paired_timing corner_detector --schedules 20 --output paired.json
 
@@ -43,7 +43,19 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HOPELESS = 1.5
 # As a run times schedules.
-_TIMING = ("--time", "--warm-up-s", "0.02", "--precision", "0.01", "--min-time-s", "0.1", "--max-time-s", "0.4", "--max-repetitions", "2000")
+_TIMING = (
+    "--time",
+    "--warm-up-s",
+    "0.02",
+    "--precision",
+    "0.01",
+    "--min-time-s",
+    "0.1",
+    "--max-time-s",
+    "0.4",
+    "--max-repetitions",
+    "2000",
+)
 _GIVE_UP_FACTOR = 4.0
 _LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
 
@@ -135,7 +147,7 @@ def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tu
 
 
 def recorded_time(timed: Mapping[str, Any]) -> float:
-    """The median repetition; beside a yardstick the median ratio; of those that were not disturbed, if there are any."""
+    """The median repetition, or ratio to the yardstick; of those that were not disturbed, if there are any."""
     count = len(timed["repetitions_s"])
     alone = [1.0] * count, [False] * count
     besides_s, marks = (timed["beside_s"], timed["beside_disturbed"]) if "beside" in timed else alone

@@ -30,6 +30,11 @@ class Clock(Enum):
         return self in (Clock.WALL, Clock.CYCLES)
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether other work on the machine, its heat or its frequency change the times."""
+        return self in (Clock.WALL, Clock.EMULATED)
+
+    @property
     def words(self) -> str:
         """The kind of time, for people."""
         if self is Clock.CYCLES:

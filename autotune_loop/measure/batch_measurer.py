@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import BuiltBatch, Measured
+from autotune_loop.candidate import BuiltBatch, Candidate, Measured
 from autotune_loop.events import Listener, SampleMeasured
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.measure.leader_race import LeaderRace
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.run_database import NOT_DONE, FailureLog
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, Measurement
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable
 
 # A schedule this many times slower than the best is timed only often enough to train on.
 _HOPELESS_FACTOR = 4.0
+# A schedule whose first time is over the best one by more than this factor is no leader.
+_CLOSE_FACTOR = 1.25
+# A schedule is not repeated once it is certainly slower than the best so far by this factor, which is what a single
+# time of the best may be wrong by.
+_LOST_FACTOR = 1.1
+# The race of the leaders takes at most this share of the time that the batch took, and has this long in any case.
+_RACE_SHARE, _SHORTEST_RACE_S = 0.3, 2.0
+_NOT_THE_SCHEDULE = (MeasureFailureReason.STOPPED, MeasureFailureReason.DEVICE)
+# In alternation with another kernel: so that no short disturbance decides.
+_LEAST_PAIRED_S = 0.05
 
-# Gets the seconds that it held the device, too.
-OnMeasured = Callable[[Measured, Measurement, float], None]
+# A measurement, and the seconds that it held the device.
+OnTimed = Callable[[Measurement, float], None]
+OnMeasured = Callable[[Measured], None]
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,34 @@ class TaskReference:
 
 
 @dataclass
+class _Batch:
+    """A batch that is being timed.
+
+    Attributes:
+        known_best_ms: the best time before it.
+        measured, failed: candidates so far.
+        best_ms: the best time so far, of this batch or before it.
+        leaders: symbol → those that may be the best, whose times are not final.
+    """
+
+    batch: BuiltBatch
+    executable: Executable
+    reference: TaskReference
+    known_best_ms: float
+    on_timed: OnTimed
+    on_measured: OnMeasured
+    measured: int = 0
+    failed: int = 0
+    leaders: dict[str, Measured] = field(default_factory=dict)
+    best_ms: float = field(init=False)
+    candidates: Mapping[str, Candidate] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best_ms = self.known_best_ms
+        self.candidates = {candidate.symbol: candidate for candidate in self.batch.candidates}
+
+
+@dataclass
 class BatchMeasurer:
     """Gives batches to the dispatcher and records the results.
 
@@ -55,49 +97,104 @@ class BatchMeasurer:
 
     def __post_init__(self) -> None:
         self._failures = FailureLog(self.store.database, self.listen)
-        self._best_s: dict[int, float] = {}
 
-    def measure(self, batch: BuiltBatch, reference: TaskReference, on_measured: OnMeasured) -> tuple[int, int]:
+    def measure(
+        self, batch: BuiltBatch, reference: TaskReference, best_ms: float, on_timed: OnTimed, on_measured: OnMeasured
+    ) -> tuple[int, int]:
         """Time the candidates of the batch; return how many were timed and how many failed.
 
-        Candidates that are not begun when the batch ends early are not counted.
+        Beside a yardstick, those that may be the best are then timed again. Candidates that are not begun when the
+        batch ends early are not counted.
+
+        Args:
+            best_ms: the best time of the argument set so far; infinite if there is none.
+            on_timed: called after each timing.
+            on_measured: called with each candidate, once its time is final.
         """
         if batch.executable is None:
             return 0, 0
-        by_symbol = {candidate.symbol: candidate for candidate in batch.candidates}
-        counts = {"measured": 0, "failed": 0}
+        work = _Batch(batch, batch.executable, reference, best_ms, on_timed, on_measured)
+        self.dispatcher.sense("before")
+        try:
+            started_s = time.monotonic()
+            self._run(work, list(work.candidates), "sample")
+            if work.leaders:
+                duration_s = max(_RACE_SHARE * (time.monotonic() - started_s), _SHORTEST_RACE_S)
+                self._race(work, time.monotonic() + duration_s)
+        finally:
+            # They have been timed, whatever ended the batch.
+            for measured in work.leaders.values():
+                self._keep(work, measured)
+        self.dispatcher.sense("after")
+        self.dispatcher.forget(batch.executable)
+        batch.executable.path.unlink(missing_ok=True)
+        return work.measured, work.failed
+
+    def _run(self, work: _Batch, symbols: Sequence[str], purpose: str) -> dict[str, Measured]:
+        """Time these candidates; return those that were."""
+        timed: dict[str, Measured] = {}
 
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
-            candidate = by_symbol[job.symbol]
-            if isinstance(result, Measurement):
-                counts["measured"] += 1
-                measured = Measured.of(candidate, result)
-                self._keep(measured, result, held_s, reference)
-                on_measured(measured, result, held_s)
-                self._tell(measured, sum(counts.values()), len(by_symbol))
-            else:
-                counts["failed"] += int(result.reason.value != NOT_DONE)
-                self._failures.candidate_failed(candidate, "measure", result.reason.value, result.message, result.log)
-                shutil.rmtree(self.store.objects / candidate.symbol, ignore_errors=True)
+            if isinstance(result, MeasureFailure):
+                self._failed(work, job.symbol, result)
+                return
+            result = result if work.batch.yardstick is None else work.batch.yardstick.on_scale(result)
+            self.store.database.add_measurement(result, purpose, held_s)
+            work.on_timed(result, held_s)
+            timed[job.symbol] = measured = Measured.of(work.candidates[job.symbol], result)
+            if purpose == "sample":
+                self._first_time(work, measured)
 
-        executable, task_index = batch.executable, batch.task_index
-        jobs = [MeasureJob(executable, symbol, task_index, reference.run, reference.tolerance) for symbol in by_symbol]
-        self.dispatcher.sense("before")
-        self.dispatcher.run(jobs, self._settings_now, finish, lambda: self.enough(counts["measured"]))
-        self.dispatcher.sense("after")
-        self.dispatcher.forget(executable)
-        executable.path.unlink(missing_ok=True)
-        return counts["measured"], counts["failed"]
+        reference, task_index = work.reference, work.batch.task_index
+        jobs = [
+            MeasureJob(work.executable, symbol, task_index, reference.run, reference.tolerance) for symbol in symbols
+        ]
+        self.dispatcher.run(jobs, lambda job: self._settings_now(work), finish, lambda: self.enough(work.measured))
+        return timed
 
-    def _settings_now(self, job: MeasureJob) -> MeasureSettings:
-        best_s = self._best_s.get(job.task_index)
-        return self.settings if best_s is None else replace(self.settings, give_up_over_s=_HOPELESS_FACTOR * best_s)
+    def _settings_now(self, work: _Batch) -> MeasureSettings:
+        settings = self.settings
+        if work.best_ms < math.inf:
+            settings = replace(settings, give_up_over_s=_HOPELESS_FACTOR * work.best_ms * 1e-3)
+        yardstick = work.batch.yardstick
+        if yardstick is None:
+            return settings
+        lost_over = _LOST_FACTOR * min(1.0, work.best_ms / yardstick.time_ms)
+        return replace(settings, beside=yardstick.kernel.name, lost_over=lost_over, min_time_s=_LEAST_PAIRED_S)
 
-    def _keep(self, measured: Measured, measurement: Measurement, held_s: float, reference: TaskReference) -> None:
-        self.store.database.add_measurement(measurement, "sample", held_s)
-        self.store.write_sample(self.store.training_sample(measured, reference.pipeline_id))
-        task_index = measured.candidate.task_index
-        self._best_s[task_index] = min(measurement.median_s, self._best_s.get(task_index, math.inf))
+    def _first_time(self, work: _Batch, measured: Measured) -> None:
+        work.measured += 1
+        work.best_ms = min(work.best_ms, measured.median_ms)
+        self._tell(measured, work.measured + work.failed, len(work.candidates))
+        if work.batch.yardstick is not None and measured.median_ms <= _CLOSE_FACTOR * work.best_ms:
+            work.leaders[measured.candidate.symbol] = measured
+        else:
+            self._keep(work, measured)
+
+    def _failed(self, work: _Batch, symbol: str, failure: MeasureFailure) -> None:
+        if symbol in work.leaders and failure.reason in _NOT_THE_SCHEDULE:
+            return  # it has a time already
+        candidate = work.candidates[symbol]
+        work.failed += int(failure.reason.value != NOT_DONE and symbol not in work.leaders)
+        work.leaders.pop(symbol, None)
+        self._failures.candidate_failed(candidate, "measure", failure.reason.value, failure.message, failure.log)
+        shutil.rmtree(self.store.objects / symbol, ignore_errors=True)
+
+    def _race(self, work: _Batch, until_s: float) -> None:
+        """Settle the times of those that may be the best, as long as there is time."""
+        first_ms = {symbol: measured.median_ms for symbol, measured in work.leaders.items()}
+        race = LeaderRace(first_ms, work.known_best_ms, work.batch.round_index)
+        while time.monotonic() < until_s and (turn := race.next_turn()) and not self.enough(work.measured):
+            timed = self._run(work, turn, "race")
+            for symbol in turn:
+                race.add(symbol, timed[symbol].median_ms if symbol in timed else None)
+        for symbol, (median_ms, processes) in race.settled().items():
+            if symbol in work.leaders:
+                work.leaders[symbol] = replace(work.leaders[symbol], median_ms=median_ms, processes=processes)
+
+    def _keep(self, work: _Batch, measured: Measured) -> None:
+        self.store.write_sample(self.store.training_sample(measured, work.reference.pipeline_id))
+        work.on_measured(measured)
 
     def _tell(self, measured: Measured, done: int, wanted: int) -> None:
         candidate = measured.candidate

@@ -34,7 +34,8 @@ class PlayOffReserve:
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
         """Record that timing a schedule held the device for `held_s`."""
-        calls_s = sum(measurement.repetitions_s)
+        beside_s = () if measurement.beside is None else measurement.beside.repetitions_s
+        calls_s = sum(measurement.repetitions_s) + sum(beside_s)
         if measurement.clock is Clock.SIMULATED:
             calls_s = held_s  # simulated seconds say nothing about the budget
         # The slowest of the contenders determines how long a turn takes.

@@ -16,9 +16,10 @@ from autotune_loop.store.read_database import (
     CalibrationRow,
     calibration_of,
     check_schema_version,
-    measured_of,
     positive,
     read_database,
+    settled,
+    timing_of,
 )
 from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_record import RunRecord, read_run_record
@@ -174,7 +175,7 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         folder=folder,
         record=record,
         start_unix_s=start_s,
-        samples=tuple(measured_of(folder / "samples", *row) for row in connection.execute(MEASURED_SQL)),
+        samples=tuple(settled(timing_of(folder / "samples", *row) for row in connection.execute(MEASURED_SQL))),
         verdicts=_verdicts(connection),
         trainings=_trainings(connection),
         scales=tuple(calibration_of(*row) for row in connection.execute(CALIBRATIONS_SQL)),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from autotune_loop.candidate import Yardstick
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Listener, Notice, SampleFailed
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from autotune_loop.store.run_store import RunStore
+from targets.build.executable import KernelObject
 from targets.errors import WeightsError
 
 
@@ -41,8 +43,17 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
                 warning=True,
             )
         )
+    _recover_yardsticks(store, states)
     _recover_histories(database, states)
     return max(0, database.next_round() - 1)
+
+
+def _recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
+    """Go on with the newest yardstick whose object is there; the reference is built anew and always is."""
+    for task_index, symbol, time_ms, log_error in store.database.yardsticks():
+        state, path = states[task_index], store.object_path(symbol)
+        if state.yardsticks and symbol != state.yardsticks[0].kernel.name and path.is_file():
+            state.use_yardstick(Yardstick(KernelObject(symbol, path), time_ms, log_error))
 
 
 def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import SearchedSchedule
+from autotune_loop.candidate import SearchedSchedule, Yardstick
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
@@ -147,8 +147,10 @@ class _Preparation:
                 state.reference = replace(state.reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
                     self._warn_of_vectors(built, trouble)
-                if result is not None and built.ships:
-                    self._let_compete(_REFERENCE, state, built, result)
+                if result is not None:
+                    self._use_as_yardstick(state, built.kernel, result)
+                    if built.ships:
+                        self._let_compete(_REFERENCE, state, built, result)
                 return built.is_plain
             if result.reason is not MeasureFailureReason.DEVICE or not self.stop.is_set():
                 check_reference_failure(result)
@@ -158,6 +160,17 @@ class _Preparation:
             trouble += f" {built.message}"
         self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
         return False
+
+    def _use_as_yardstick(self, state: TaskState, kernel: KernelObject, measurement: Measurement) -> None:
+        """The reference sets the run's scale for as long as the run folder lives, with the time that it first had."""
+        if not measurement.clock.is_noisy:
+            return
+        database = self.store.database
+        first_ms = [ms for task, name, ms, _ in database.yardsticks() if (task, name) == (self.index, kernel.name)]
+        yardstick = Yardstick(kernel, first_ms[0] if first_ms else measurement.comparable_median_s * 1e3)
+        if not first_ms:
+            database.add_yardstick(self.index, yardstick)
+        state.use_yardstick(yardstick)
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (

@@ -33,7 +33,6 @@ from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_store import RunStore
-from devices.timing.measurement import Measurement
 from targets.errors import GeneratorError, SdkError
 from targets.process.stop_signal import StopSignal
 
@@ -179,7 +178,14 @@ class Rounds:
         """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""
         learn_s = self._learn()
         waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
-        batch = builder.build(round_index, task_index, self.store.updated_weights, full_search=full, waiting=waiting)
+        batch = builder.build(
+            round_index,
+            task_index,
+            self.store.updated_weights,
+            lambda: self._states[task_index].yardstick,
+            full_search=full,
+            waiting=waiting,
+        )
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _learn(self) -> float:
@@ -222,10 +228,13 @@ class Rounds:
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
         started = time.monotonic()
-        measured, failed = measurer.measure(batch, state.reference, partial(self._measured, state))
+        measured, failed = measurer.measure(
+            batch, state.reference, state.best_ms, self._reserve.add_timing, partial(self._measured, state)
+        )
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
         state.add_batch(stages_s)
+        state.advance_yardstick(self.store)
         state.prune(self.store, PLAY_OFF_CONTENDERS)
         self._batches_done += 1
         self._newest_round = batch.round_index
@@ -250,8 +259,7 @@ class Rounds:
         state.publish_best(self.store, clock)
         self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
 
-    def _measured(self, state: TaskState, measured: Measured, measurement: Measurement, held_s: float) -> None:
-        self._reserve.add_timing(measurement, held_s)
+    def _measured(self, state: TaskState, measured: Measured) -> None:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
         if state.add(measured):
             self._publish_best(state)

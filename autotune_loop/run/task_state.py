@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import Measured
+from autotune_loop.candidate import Measured, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.measure.leader_race import PROCESS_NOISE, TURNS
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
@@ -24,6 +25,8 @@ from weights.network import Network
 
 # The one stage of a batch that is about the batches before it.
 LEARN_STAGE = "learn"
+# Each change of the yardstick adds an error to the run's scale: a little faster is not worth it.
+_FASTER = 0.9
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Timed:
     spread_ms: float
     is_default: bool
     device: str
+    processes: int = 1
 
     @property
     def name(self) -> str:
@@ -61,6 +65,8 @@ class TaskState:
         history: what each of its batches has brought.
         autoscheduler: which one searches.
         failures: schedules that failed before the first was timed; None once one is.
+        yardsticks: what candidates are timed beside: the current one last, the one before it, which a batch that is
+            being built may have, first; empty if each is timed alone.
     """
 
     task_index: int
@@ -73,6 +79,17 @@ class TaskState:
     history: TaskHistory = field(default_factory=TaskHistory)
     autoscheduler: str = Network.ADAMS2019.value
     failures: int | None = 0
+    yardsticks: tuple[Yardstick, ...] = ()
+
+    @property
+    def yardstick(self) -> Yardstick | None:
+        """What the candidates of the next batch are timed beside."""
+        return self.yardsticks[-1] if self.yardsticks else None
+
+    @property
+    def best_ms(self) -> float:
+        """The best time so far; infinite before the first."""
+        return self.timed[0].median_ms if self.timed else math.inf
 
     @property
     def default(self) -> Timed | None:
@@ -96,6 +113,7 @@ class TaskState:
                 measured.spread_ms,
                 candidate.is_default,
                 measured.device,
+                measured.processes,
             )
         )
 
@@ -108,15 +126,31 @@ class TaskState:
 
     def add_batch(self, stages_s: Mapping[str, float]) -> None:
         """Record a batch that has ended, with its stages' times; learning concerns the batches before it."""
-        best_ms = self.timed[0].median_ms if self.timed else math.inf
-        self.history.add(best_ms, sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE))
+        self.history.add(self.best_ms, sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE))
+
+    def use_yardstick(self, yardstick: Yardstick) -> None:
+        """Time candidates beside this schedule from now on."""
+        self.yardsticks = (*self.yardsticks[-1:], yardstick)
+
+    def advance_yardstick(self, store: RunStore) -> None:
+        """Make the best schedule the yardstick if it was timed well beside the present one, and is much faster."""
+        best, present = self.timed[0] if self.timed else None, self.yardstick
+        if best is None or present is None or best.processes < TURNS or best.median_ms > _FASTER * present.time_ms:
+            return
+        kernel = KernelObject(best.symbol, store.object_path(best.symbol))
+        if not kernel.object_path.is_file():
+            return
+        log_error = math.hypot(present.log_error, PROCESS_NOISE / math.sqrt(best.processes))
+        self.use_yardstick(Yardstick(kernel, best.median_ms, log_error))
+        store.database.add_yardstick(self.task_index, self.yardsticks[-1])
 
     def publish_best(self, store: RunStore, clock: str) -> None:
         """Write the header and the time of the best so far whose schedule file exists; nothing if there is none."""
         for timed in self.timed:
             schedule = store.schedule_path(store.samples / timed.sample)
             if schedule.is_file():
-                benchmark = f"{timed.median_ms:.6g} ms ({clock} time, median) for {timed.sample}\n"
+                timings = "one timing" if timed.processes == 1 else f"mean of {timed.processes} timings"
+                benchmark = f"{timed.median_ms:.6g} ms ({clock} time, {timings}) for {timed.sample}\n"
                 store.write_best(self.task_index, schedule, benchmark)
                 return
 
@@ -139,7 +173,7 @@ class TaskState:
 
     def prune(self, store: RunStore, count: int) -> None:
         """Delete the objects of all but the best and the default."""
-        kept = {timed.symbol for timed in self._kept(count)}
+        kept = {timed.symbol for timed in self._kept(count)} | {one.kernel.name for one in self.yardsticks}
         for timed in self.timed:
             if timed.symbol not in kept:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)

@@ -20,6 +20,7 @@ from autotune_loop.candidate import (
     SearchedSchedule,
     SearchFailure,
     SearchPoint,
+    Yardstick,
 )
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener, Notice
@@ -63,12 +64,20 @@ class BatchBuilder:
         self._pool_search = PoolSearch(self.executor, self.context, self._failures, self.listen, self.stop)
 
     def build(
-        self, round_index: int, task_index: int, weights_path: Path, *, full_search: bool, waiting: int = 1
+        self,
+        round_index: int,
+        task_index: int,
+        weights_path: Path,
+        yardstick_now: Callable[[], Yardstick | None],
+        *,
+        full_search: bool,
+        waiting: int = 1,
     ) -> BuiltBatch:
         """Sample, choose, build and link one batch.
 
         Args:
             weights_path: the cost model of this batch's searches.
+            yardstick_now: gives what its candidates are to be timed beside, when they are linked.
             full_search: whether the batch's first sample is a full beam search.
             waiting: number of tasks without a batch so far, which share the time left; at least 1.
 
@@ -93,7 +102,8 @@ class BatchBuilder:
             built = self._build_all(work, chosen, self.deadline.share(_BUILD_SHARE / waiting))
             first = self._await_full(work, full, guide) if full is not None else []
         with _timed(work, "link"):
-            executable = self._link(work, first + built)
+            yardstick = yardstick_now()
+            executable = self._link(work, first + built, yardstick)
         was_full = bool(first) and first[0].candidate.point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
@@ -104,6 +114,7 @@ class BatchBuilder:
             failed=work.failed,
             full_search_s=first[0].candidate.search_s if was_full else None,
             stages_s=work.stages_s,
+            yardstick=yardstick,
         )
 
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
@@ -195,11 +206,11 @@ class BatchBuilder:
                 built.append(self.store.keep_build(candidate, result))
             self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
 
-    def _link(self, work: BatchInProgress, built: list[Built]) -> Executable | None:
+    def _link(self, work: BatchInProgress, built: list[Built], yardstick: Yardstick | None) -> Executable | None:
         if not built or self.stop.is_set():
             return None
         name = f"batch_{work.round_index}_{work.task_index}"
-        kernels = tuple(one.kernel for one in built)
+        kernels = (*(one.kernel for one in built), *([] if yardstick is None else [yardstick.kernel]))
         folder = self.context.workspace.work_folder / "executables"
         return self.executor.submit(Link(folder, name, kernels)).result()
 

@@ -6,21 +6,21 @@ import contextlib
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, sample_name
+from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, mean_ms, sample_name
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 MEASURED_SQL = (
-    "SELECT c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed,"
+    "SELECT m.purpose, c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed,"
     " c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-    " WHERE m.purpose = 'sample' ORDER BY m.rowid"
+    " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
 )
 CALIBRATIONS_SQL = (
     "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms FROM calibrations ORDER BY rowid"
@@ -98,8 +98,26 @@ def check_schema_version(path: Path, version: int) -> None:
         )
 
 
-def measured_of(samples: Path, *row: Any) -> Measured:
-    """The measured candidate of a row of `MEASURED_SQL`.
+def settled(timings: Iterable[tuple[str, Measured]]) -> list[Measured]:
+    """Every measured candidate, in the order of timing; a leader has the time that its race has settled.
+
+    Args:
+        timings: see `timing_of`.
+    """
+    found: dict[str, Measured] = {}
+    raced_ms: dict[str, list[float]] = {}
+    for purpose, one in timings:
+        if purpose == "race":
+            raced_ms.setdefault(one.candidate.symbol, []).append(one.median_ms)
+        else:
+            found[one.candidate.symbol] = one
+    for symbol, times_ms in raced_ms.items():
+        found[symbol] = replace(found[symbol], median_ms=mean_ms(times_ms), processes=len(times_ms))
+    return list(found.values())
+
+
+def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
+    """The purpose and the candidate of a row of `MEASURED_SQL`.
 
     Args:
         samples: the run's samples/ folder.
@@ -115,7 +133,7 @@ def measured_of(samples: Path, *row: Any) -> Measured:
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
     point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
     predicted = None if predicted_ms is None else float(predicted_ms)
-    return Measured(
+    return purpose, Measured(
         Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted),
         median_ms=positive(median_ms) * positive(factor),
         spread_ms=float(spread_ms) * float(factor),

@@ -9,11 +9,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import Candidate, Measured, SearchFailure
+from autotune_loop.candidate import Candidate, Measured, SearchFailure, Yardstick
 from autotune_loop.events import Listener, SampleFailed
 from autotune_loop.store.board_factor import BoardFactor
 from autotune_loop.store.read_database import (
@@ -23,7 +24,9 @@ from autotune_loop.store.read_database import (
     CalibrationRow,
     calibration_of,
     check_schema_version,
-    measured_of,
+    positive,
+    settled,
+    timing_of,
 )
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import RunFolderError
@@ -47,7 +50,11 @@ CREATE TABLE IF NOT EXISTS measurements (
     symbol TEXT NOT NULL, purpose TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL,
     median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
     stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
-    factor REAL NOT NULL, canary_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
+    factor REAL NOT NULL, canary_s TEXT NOT NULL, disturbed TEXT NOT NULL, beside TEXT NOT NULL,
+    at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS yardsticks (
+    task INTEGER NOT NULL, symbol TEXT NOT NULL, time_ms REAL NOT NULL, log_error REAL NOT NULL,
+    at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
     symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
     round INTEGER NOT NULL, task INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
@@ -169,7 +176,7 @@ class RunDatabase:
         self._add("builds", symbol, build_s, object_bytes)
 
     def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
-        """A kernel was timed; `purpose` is 'sample', 'play-off' or 'reference'."""
+        """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), 'play-off' or 'reference'."""
         self._add(
             "measurements",
             measurement.kernel,
@@ -185,6 +192,19 @@ class RunDatabase:
             device_held_s,
             measurement.factor,
             json.dumps(measurement.canary_s),
+            json.dumps(measurement.disturbed),
+            "" if measurement.beside is None else json.dumps(asdict(measurement.beside)),
+        )
+
+    def add_yardstick(self, task_index: int, yardstick: Yardstick) -> None:
+        """Candidates are timed beside this schedule from now on."""
+        self._add("yardsticks", task_index, yardstick.kernel.name, yardstick.time_ms, yardstick.log_error)
+
+    def yardsticks(self) -> list[tuple[int, str, float, float]]:
+        """Argument set, symbol, time in milliseconds and error of every yardstick, oldest first; see `Yardstick`."""
+        return self._rows(
+            "SELECT task, symbol, time_ms, log_error FROM yardsticks ORDER BY rowid",
+            convert=lambda task, symbol, time_ms, error: (int(task), str(symbol), positive(time_ms), float(error)),
         )
 
     def add_failure(
@@ -245,7 +265,7 @@ class RunDatabase:
 
     def measured(self) -> list[Measured]:
         """Every measured candidate, in the order of timing."""
-        return self._rows(MEASURED_SQL, convert=partial(measured_of, self._path.parent / "samples"))
+        return settled(self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples")))
 
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of the candidates with neither a time nor a failure."""

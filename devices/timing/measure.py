@@ -172,7 +172,9 @@ def measure_kernel(
         output_checked=reference is not None,
         canary_s=outcome.canary_s,
         disturbed=() if is_simulated else times.disturbed,
-        beside=Beside(times.beside, times.beside_s, times.beside_disturbed, times.beside_first) if times.beside else None,
+        beside=Beside(times.beside, times.beside_s, times.beside_disturbed, times.beside_first)
+        if times.beside
+        else None,
     )
 
 
@@ -236,12 +238,13 @@ def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
     if settings.give_up_over_s is not None:
         values["--give-up-over-s"] = settings.give_up_over_s
     beside = _paired_with(settings, clock)
-    return ["--time", *([] if beside is None else ["--beside", beside]), *_options(values)]
+    paired = [] if beside is None else ["--beside", beside, "--lost-over", repr(settings.lost_over)]
+    return ["--time", *paired, *_options(values)]
 
 
 def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:
     """The kernel to time another one beside: without noise there is nothing that a pair would take out."""
-    return None if clock is Clock.SIMULATED else settings.beside
+    return settings.beside if clock.is_noisy else None
 
 
 def _text(value: object) -> str:
@@ -250,7 +253,7 @@ def _text(value: object) -> str:
 
 
 def _read_times(timed: dict[str, Any]) -> _Times | None:
-    """The times of a runner's report, which is not to be trusted; None if they are no times, or do not belong together."""
+    """The times of a runner's report, which is not to be trusted; None if it is not consistent."""
     try:
         times = msgspec.convert(timed, _Times)
     except msgspec.ValidationError:

@@ -110,9 +110,8 @@ class MeasureSettings:
         max_time_s: most time for the calls that count.
         run_limit_s: the process is killed after this.
         give_up_over_s: a kernel whose first calls take longer is timed only twice; None never gives up.
-        beside: the kernel of the same executable that it is timed in alternation with, until their ratio is precise or
-            it is certainly the slower one; None times it alone. On a simulated clock, which has no noise, it has no
-            effect.
+        beside: the kernel of the same executable that it is timed in alternation with, until their ratio is precise, or
+            certainly over `lost_over`; None times it alone. On a clock without noise it has no effect.
     """
 
     precision: float = 0.01
@@ -124,3 +123,4 @@ class MeasureSettings:
     run_limit_s: float = 60.0
     give_up_over_s: float | None = None
     beside: str | None = None
+    lost_over: float = 1.0

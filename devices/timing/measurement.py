@@ -90,7 +90,7 @@ class Measurement:
 
     @property
     def log_ratios(self) -> tuple[float, ...]:
-        """Logarithms of its time over that of the kernel beside it, for every pair that counts; empty if timed alone."""
+        """Logarithms of its time over that of the kernel beside it, for pairs that count; empty if timed alone."""
         if self.beside is None:
             return ()
         other = self.beside
@@ -101,7 +101,8 @@ class Measurement:
     @property
     def ratio(self) -> float | None:
         """Its time as a multiple of the other kernel's: the median over the pairs; None if it was timed alone."""
-        return math.exp(statistics.median(self.log_ratios)) if self.beside is not None else None
+        logs = self.log_ratios
+        return math.exp(statistics.median(logs)) if logs else None
 
     @property
     def minimum_s(self) -> float:

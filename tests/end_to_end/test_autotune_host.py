@@ -220,11 +220,11 @@ def test_failures_at_first_are_no_end_until_they_are_many(
     batches: list[int] = []
     measure = BatchMeasurer.measure
 
-    def fail_first(self: BatchMeasurer, batch: Any, reference: Any, on_measured: Any) -> tuple[int, int]:
+    def fail_first(self: BatchMeasurer, batch: Any, *others: Any) -> tuple[int, int]:
         batches.append(len(batch.candidates))
         if len(batches) <= failing:
             return 0, len(batch.candidates)
-        return measure(self, batch, reference, on_measured)
+        return measure(self, batch, *others)
 
     monkeypatch.setattr(BatchMeasurer, "measure", fail_first)
     arguments = {"parameters": SMALL, "rounds": rounds, "run_folder": tmp_path / "run"}

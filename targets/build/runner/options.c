@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-enum option_kind { FLAG, TEXT, FILE_NAME, EVENTS, NAME_VALUE, COUNT, SEED, SHARE, SECONDS };
+enum option_kind { FLAG, TEXT, FILE_NAME, EVENTS, NAME_VALUE, COUNT, SEED, SHARE, SECONDS, RATIO };
 
 struct option {
     const char *name;
@@ -97,6 +97,9 @@ static void store(const struct option *option, const char *text, const char *fol
     case SECONDS:
         *(double *)option->target = parse_number(option->name, text, 0, 1e6, "a number of seconds up to 1000000");
         break;
+    case RATIO:
+        *(double *)option->target = parse_number(option->name, text, 1e-6, 1e6, "a number from 0.000001 to 1000000");
+        break;
     }
 }
 
@@ -111,6 +114,7 @@ static void set_defaults(struct options *options) {
         .max_time_s = 10,
         .give_up_over_s = 0,
         .min_repetition_s = 0.0005,
+        .lost_over = 1,
     };
 }
 
@@ -177,6 +181,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--max-time-s", SECONDS, &timing->max_time_s},
         {"--give-up-over-s", SECONDS, &timing->give_up_over_s},
         {"--min-repetition-s", SECONDS, &timing->min_repetition_s},
+        {"--lost-over", RATIO, &timing->lost_over},
     };
     const size_t count = sizeof table / sizeof table[0];
     for (int i = first_argument(argc, argv); i < argc; i++) {

@@ -5,7 +5,7 @@
  *            [--size ARG=E0xE1x…[@M0xM1x…]] [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
- *            [--time [--beside NAME] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
+ *            [--time [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
  *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
  * --folder comes first: the files of the options after it, and those of --input, are in that folder. --events FILE gets
@@ -18,8 +18,8 @@
  * cores would need: for clocks that can follow only one thread.
  *
  * Beside another kernel each repetition is a pair, one of each in random order, and it is the ratio of the two that is to
- * be precise. A kernel that is slower, by Student's test on at least three ratios with an error of 0.5 % a look, is not
- * repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
+ * be precise. A kernel whose ratio is over R (by default 1: it is slower) by Student's test on at least three ratios,
+ * with an error of 0.5 % a look, is not repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
  *
  * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000
  * repetitions, 0 to 10 s, never giving up (0), repetitions of 0.0005 s.

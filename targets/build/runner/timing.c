@@ -111,15 +111,17 @@ static double critical_t(int degrees) {
     return table[degrees - 2 < last ? degrees - 2 : last];
 }
 
-/* Whether the kernel has lost the race: it is slower than the one beside it, by Student's test on 2(a - b)/(a + b), which
- * is nearly the logarithm of the ratio a/b, and as often above 0 as below for kernels that are equal. Looks are made ever
- * more rarely, so that all together are wrong about equal ones in a few of 100 races, however long. */
+/* Whether the kernel has lost the race: it is slower than the one beside it, times `lost_over`, by Student's test on
+ * 2(a - b)/(a + b), which is nearly the logarithm of the ratio a/b, and as often above 0 as below for kernels that are
+ * equal. Looks are made ever more rarely, so that all together are wrong about equal ones in a few of 100 races, however
+ * long. */
 static bool is_slower(const struct timing *timing) {
     const int count = timing->value_count;
     if (!timing->beside.invocation || count < FIRST_LOOK || (count > 6 && count % (count / 4) != 0)) return false;
     double sum = 0, squares = 0;
     for (int i = 0; i < count; i++) {
-        timing->scratch[i] = 2 * (timing->values[i] - 1) / (timing->values[i] + 1);
+        const double ratio = timing->values[i] / timing->options->lost_over;
+        timing->scratch[i] = 2 * (ratio - 1) / (ratio + 1);
         sum += timing->scratch[i];
     }
     const double mean = sum / count;

@@ -15,7 +15,7 @@ from tests.unit.targets.conftest import Runner
 pytestmark = pytest.mark.toolchain
 
 RACES = 1000
-FEW = ("--warm-up-s", "0", "--min-repetition-s", "0", "--precision", "0", "--max-repetitions", "6", "--max-time-s", "99")
+FEW = "--warm-up-s 0 --min-repetition-s 0 --precision 0 --max-repetitions 6 --max-time-s 99".split()
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def scripted_race(halide: HalideInstall, tmp_path_factory: pytest.TempPathFactor
     return program
 
 
-def races(program: Path, ratio: float, noise: float) -> list[tuple[str, int, int]]:
+def races(program: Path, ratio: float, noise: float, lost_over: float = 1.0) -> list[tuple[str, int, int]]:
     """What each race was stopped by, its repetitions, and those with the yardstick first."""
-    command = [str(program), str(ratio), str(noise), str(RACES), "1"]
+    command = [str(program), str(ratio), str(noise), str(RACES), "1", str(lost_over)]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     return [(words[0], int(words[1]), int(words[2])) for words in map(str.split, lines)]
 
@@ -51,6 +51,14 @@ def test_twice_as_slow_ones_stop_after_a_few_repetitions(scripted_race: Path, no
     result = races(scripted_race, 2.0, noise)
     assert sum(stopped_by == "slower" for stopped_by, _, _ in result) >= 0.99 * RACES
     assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+
+
+def test_a_race_may_be_against_a_multiple_of_the_other_kernel(scripted_race: Path) -> None:
+    """A yardstick that is twice as slow as the best: what is half as fast as the best is as fast as the yardstick."""
+    slower = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, 0.12, lost_over=0.5))
+    assert slower["slower"] >= 0.99 * RACES
+    equal = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.5, 0.12, lost_over=0.5))
+    assert equal["slower"] <= RACES / 20
 
 
 def test_the_order_is_random(scripted_race: Path) -> None:
