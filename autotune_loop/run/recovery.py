@@ -43,12 +43,12 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
                 warning=True,
             )
         )
-    _recover_yardsticks(store, states)
+    recover_yardsticks(store, states)
     _recover_histories(database, states)
     return max(0, database.next_round() - 1)
 
 
-def _recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
+def recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
     """Go on with the newest yardstick whose object is there; the reference is built anew and always is."""
     for task_index, symbol, time_ms, log_error in store.database.yardsticks():
         state, path = states[task_index], store.object_path(symbol)

@@ -17,8 +17,8 @@ from targets.errors import RunFolderError
 
 SCHEMA_VERSION = 5
 MEASURED_SQL = (
-    "SELECT m.purpose, c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed,"
-    " c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
+    "SELECT m.purpose, c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin,"
+    " c.seed, c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
 )

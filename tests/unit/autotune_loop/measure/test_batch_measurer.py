@@ -1,0 +1,236 @@
+"""A batch on scripted devices whose speed changes from moment to moment, as a shared machine's does."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
+from autotune_loop.events import Event
+from autotune_loop.execute.device_session import Timing
+from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, Sense
+from autotune_loop.execute.task import Task
+from autotune_loop.measure import batch_measurer
+from autotune_loop.measure.batch_measurer import BatchMeasurer, TaskReference
+from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.store.featurization import Featurization, format_featurization
+from autotune_loop.store.run_store import RunStore
+from devices.device import Clock
+from devices.timing.measure_settings import MeasureSettings, Tolerance
+from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from targets.build.executable import Executable, KernelObject
+from tests.contract.writing_process import RECORD, candidate
+from tests.scripted_executor import ScriptedExecutor
+
+YARDSTICK = Yardstick(KernelObject("yardstick", Path("yardstick.o")), 10.0)
+FEATURES = format_featurization(Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32)))
+FASTEST_MS, SLOWEST_MS = 4.0, 16.0
+
+
+@dataclass
+class Machine:
+    """A device that computes at another speed in every process.
+
+    Attributes:
+        true_ms: what each schedule really takes.
+        failing: symbol → why it fails, from so many timings of it on.
+        asked: the settings and the symbol of every timing.
+    """
+
+    true_ms: dict[str, float]
+    speed: Callable[[], float] = lambda: 1.0
+    failing: dict[str, tuple[int, MeasureFailureReason]] = field(default_factory=dict)
+    asked: list[tuple[str, MeasureSettings]] = field(default_factory=list)
+
+    def answer(self, task: Task[Any]) -> object:
+        if isinstance(task, Measure):
+            return self._measure(task.symbol, task.settings)
+        assert isinstance(task, OpenDevice | Sense | Forget)
+        return "boot" if isinstance(task, OpenDevice) else None
+
+    def _measure(self, symbol: str, settings: MeasureSettings) -> Timing:
+        before = self.times_asked(symbol)
+        self.asked.append((symbol, settings))
+        after, reason = self.failing.get(symbol, (10**9, MeasureFailureReason.CRASHED))
+        if before >= after:
+            return Timing(MeasureFailure(symbol, "pi", reason, "It failed.", ""), 0.0)
+        speed = self.speed()
+        own_s, marks = (self.true_ms[symbol] * speed * 1e-3,) * 3, (False,) * 3
+        beside = None
+        if settings.beside is not None:
+            beside = Beside(settings.beside, (self.true_ms[settings.beside] * speed * 1e-3,) * 3, marks, marks)
+        return Timing(Measurement(symbol, "pi", Clock.WALL, own_s, "time", True, disturbed=marks, beside=beside), 0.1)
+
+    def times_asked(self, symbol: str) -> int:
+        return sum(1 for name, _ in self.asked if name == symbol)
+
+
+@dataclass
+class Outcome:
+    measured: list[Measured]
+    timed: list[Measurement]
+    counts: tuple[int, int]
+    events: list[Event]
+
+    def time_ms(self, symbol: str) -> float:
+        return next(one.median_ms for one in self.measured if one.candidate.symbol == symbol)
+
+
+@pytest.fixture(autouse=True)
+def _patient_races(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine that tests this, the race has the time that it needs."""
+    monkeypatch.setattr(batch_measurer, "_SHORTEST_RACE_S", 600.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
+    yield made
+    made.close()
+
+
+def candidates(store: RunStore, count: int) -> list[Candidate]:
+    made = []
+    for index in range(count):
+        one = candidate(store.candidate_folder(0, 0, index), 0, index)
+        store.database.add_candidate(one)
+        folder = store.candidate_folder(0, 0, index)
+        folder.mkdir(parents=True)
+        store.featurization_path(folder).write_bytes(FEATURES)
+        made.append(one)
+    return made
+
+
+def measure(
+    store: RunStore,
+    machine: Machine,
+    batch: list[Candidate],
+    *,
+    yardstick: Yardstick | None = YARDSTICK,
+    best_ms: float = math.inf,
+    enough: Callable[[int], bool] = lambda measured: False,
+) -> Outcome:
+    executor = ScriptedExecutor(machine.answer)
+    events: list[Event] = []
+    dispatcher = Dispatcher(
+        executor, ["pi"], store.database, events.append, patience_s=5.0, report_health=lambda name, trouble: None
+    )
+    dispatcher.open(lambda: False)
+    executable = Executable(store.folder / "batch", (), "")
+    built = BuiltBatch(0, 0, tuple(batch), executable, False, 0, None, {}, yardstick)
+    measurer = BatchMeasurer(dispatcher, store, MeasureSettings(), events.append, enough)
+    found = Outcome([], [], (0, 0), events)
+    found.counts = measurer.measure(
+        built,
+        TaskReference(None, Tolerance(), 1),
+        best_ms,
+        lambda measurement, held_s: found.timed.append(measurement),
+        found.measured.append,
+    )
+    executor.close()
+    return found
+
+
+def true_times(batch: list[Candidate]) -> dict[str, float]:
+    step = (SLOWEST_MS / FASTEST_MS) ** (1 / max(1, len(batch) - 1))
+    times_ms = {one.symbol: FASTEST_MS * step**index for index, one in enumerate(batch)}
+    return {"yardstick": YARDSTICK.time_ms, **times_ms}
+
+
+def test_times_are_multiples_of_the_yardsticks_whatever_the_machine_does(store: RunStore) -> None:
+    batch, chance = candidates(store, 12), random.Random(0)
+    machine = Machine(true_times(batch), speed=lambda: chance.uniform(0.5, 3.0))
+    outcome = measure(store, machine, batch)
+    for one in batch:
+        assert outcome.time_ms(one.symbol) == pytest.approx(machine.true_ms[one.symbol])
+    assert {settings.beside for _, settings in machine.asked} == {"yardstick"}
+    assert [m.candidate.symbol for m in store.database.measured()] == [one.symbol for one in batch]
+    for recorded in store.database.measured():
+        assert recorded.median_ms == pytest.approx(machine.true_ms[recorded.candidate.symbol])
+
+
+def test_without_a_yardstick_each_is_timed_alone_and_once(store: RunStore) -> None:
+    batch = candidates(store, 6)
+    machine = Machine(true_times(batch))
+    outcome = measure(store, machine, batch, yardstick=None)
+    assert outcome.counts == (6, 0)
+    assert {settings.beside for _, settings in machine.asked} == {None}
+    assert all(machine.times_asked(one.symbol) == 1 for one in batch)
+    assert all(one.processes == 1 for one in outcome.measured)
+
+
+def test_the_leaders_are_timed_again_and_the_hopeless_are_not(store: RunStore) -> None:
+    batch = candidates(store, 12)
+    machine = Machine(true_times(batch))
+    outcome = measure(store, machine, batch)
+    processes = {one.candidate.symbol: one.processes for one in outcome.measured}
+    assert processes[batch[0].symbol] == 3
+    assert processes[batch[-1].symbol] == 1
+    assert machine.times_asked(batch[0].symbol) == 4, "once as a sample, three times in the race"
+    assert len(outcome.timed) == len(machine.asked)
+    resumed = {one.candidate.symbol: one.processes for one in store.database.measured()}
+    assert resumed == processes
+
+
+def test_the_race_is_against_the_best_so_far_not_only_the_yardstick(store: RunStore) -> None:
+    batch = candidates(store, 4)
+    machine = Machine(true_times(batch))
+    measure(store, machine, batch, best_ms=5.0)
+    first = machine.asked[0][1]
+    assert first.lost_over == pytest.approx(1.1 * 5.0 / YARDSTICK.time_ms)
+    assert machine.asked[-1][1].lost_over == pytest.approx(1.1 * FASTEST_MS / YARDSTICK.time_ms)
+
+
+def test_a_leader_that_crashes_in_the_race_has_no_time(store: RunStore) -> None:
+    batch = candidates(store, 3)
+    machine = Machine(true_times(batch), failing={batch[0].symbol: (1, MeasureFailureReason.CRASHED)})
+    outcome = measure(store, machine, batch)
+    assert batch[0].symbol not in {one.candidate.symbol for one in outcome.measured}
+    assert store.database.failure_counts() == {"measure: crashed": 1}
+
+
+def test_a_leader_whose_race_is_stopped_keeps_its_first_time(store: RunStore) -> None:
+    batch = candidates(store, 3)
+    machine = Machine(true_times(batch), failing={batch[0].symbol: (1, MeasureFailureReason.STOPPED)})
+    outcome = measure(store, machine, batch)
+    assert outcome.time_ms(batch[0].symbol) == pytest.approx(FASTEST_MS)
+    assert store.database.failure_counts() == {}
+
+
+def test_when_time_is_up_the_leaders_are_kept_as_they_were_timed(store: RunStore) -> None:
+    batch = candidates(store, 5)
+    outcome = measure(store, Machine(true_times(batch)), batch, enough=lambda measured: measured >= 5)
+    assert outcome.counts == (5, 0)
+    assert {one.processes for one in outcome.measured} == {1}
+    assert len(outcome.measured) == 5
+
+
+def test_an_interrupt_loses_no_time(store: RunStore) -> None:
+    batch = candidates(store, 5)
+
+    def interrupted(measured: int) -> bool:
+        if measured == 4:
+            raise KeyboardInterrupt
+        return False
+
+    kept: list[Measured] = []
+    machine = Machine(true_times(batch))
+    executor = ScriptedExecutor(machine.answer)
+    dispatcher = Dispatcher(
+        executor, ["pi"], store.database, lambda event: None, patience_s=5.0, report_health=lambda name, trouble: None
+    )
+    dispatcher.open(lambda: False)
+    measurer = BatchMeasurer(dispatcher, store, MeasureSettings(), lambda event: None, interrupted)
+    built = BuiltBatch(0, 0, tuple(batch), Executable(store.folder / "b", (), ""), False, 0, None, {}, YARDSTICK)
+    with pytest.raises(KeyboardInterrupt):
+        measurer.measure(built, TaskReference(None, Tolerance(), 1), math.inf, lambda m, held_s: None, kept.append)
+    executor.close()
+    assert {one.candidate.symbol for one in kept} == {one.candidate.symbol for one in store.database.measured()}
+    assert len(kept) == 4

@@ -1,0 +1,99 @@
+"""The best schedule becomes the yardstick, and a resumed run goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.candidate import Yardstick
+from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.run.recovery import recover_yardsticks
+from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.store.run_store import RunStore
+from devices.timing.measure_settings import Tolerance
+from targets.build.executable import KernelObject
+from tests.contract.writing_process import RECORD
+from tests.run_specs import make_task
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
+    yield made
+    made.close()
+
+
+def new_state(store: RunStore) -> TaskState:
+    """As it is once the reference is timed: 10 ms."""
+    state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1))
+    reference = Yardstick(KernelObject("reference", Path("reference.o")), 10.0)
+    if not store.database.yardsticks():
+        store.database.add_yardstick(0, reference)
+    state.use_yardstick(reference)
+    return state
+
+
+def time_schedule(store: RunStore, state: TaskState, symbol: str, median_ms: float, processes: int = 3) -> None:
+    path = store.object_path(symbol)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"object")
+    state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, False, "pi", processes))
+
+
+def test_a_much_faster_schedule_becomes_the_yardstick(store: RunStore) -> None:
+    state = new_state(store)
+    time_schedule(store, state, "fast", 5.0)
+    state.advance_yardstick(store)
+    assert state.yardstick is not None
+    assert (state.yardstick.kernel.name, state.yardstick.time_ms) == ("fast", 5.0)
+    time_schedule(store, state, "faster", 3.0)
+    state.advance_yardstick(store)
+    assert [one.kernel.name for one in state.yardsticks] == ["fast", "faster"]
+    assert 0 < state.yardsticks[0].log_error < state.yardsticks[1].log_error < 0.1
+
+
+@pytest.mark.parametrize(("median_ms", "processes"), [(9.5, 3), (5.0, 1)], ids=["little gain", "timed once"])
+def test_one_that_is_little_faster_or_was_timed_once_does_not(
+    store: RunStore, median_ms: float, processes: int
+) -> None:
+    state = new_state(store)
+    time_schedule(store, state, "fast", median_ms, processes)
+    state.advance_yardstick(store)
+    assert [one.kernel.name for one in state.yardsticks] == ["reference"]
+
+
+def test_the_object_of_a_yardstick_is_kept(store: RunStore) -> None:
+    """A batch that is being built may still be linked with the one before."""
+    state = new_state(store)
+    for symbol, median_ms in {"first": 8.0, "second": 6.0, "third": 4.0, "fourth": 3.0, "fifth": 2.0}.items():
+        time_schedule(store, state, symbol, median_ms)
+        state.advance_yardstick(store)
+    for number in range(6):
+        time_schedule(store, state, f"equal_{number}", 1.95 - number / 100)
+    state.prune(store, 4)
+    there = {
+        symbol for symbol in ("first", "second", "third", "fourth", "fifth") if store.object_path(symbol).is_file()
+    }
+    assert there == {"fourth", "fifth"}
+
+
+def test_a_resumed_run_goes_on_with_the_newest_whose_object_is_there(store: RunStore) -> None:
+    state = new_state(store)
+    for symbol, median_ms in {"first": 8.0, "second": 6.0, "third": 4.0}.items():
+        time_schedule(store, state, symbol, median_ms)
+        state.advance_yardstick(store)
+    store.object_path("third").unlink()
+    resumed = new_state(store)
+    recover_yardsticks(store, [resumed])
+    assert resumed.yardstick is not None
+    assert (resumed.yardstick.kernel.name, resumed.yardstick.time_ms) == ("second", 6.0)
+
+
+def test_without_noise_there_is_no_yardstick(store: RunStore) -> None:
+    state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1))
+    time_schedule(store, state, "fast", 5.0)
+    state.advance_yardstick(store)
+    recover_yardsticks(store, [state])
+    assert state.yardstick is None
