@@ -24,10 +24,12 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 def check_run_folder(result: TuneResult, name: str, clock: str, network: Network = Network.ADAMS2019) -> None:
     """Halide's layout, complete; every measurement has its sample; nothing else is left."""
     folder = result.run_folder
+    # A leader's time is the geometric mean of the processes of its race.
     timed = rows(
         folder,
-        "SELECT c.round, c.task, c.sample, m.median_ms * m.factor, m.clock, m.output_checked FROM measurements m"
-        " JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
+        "SELECT c.round, c.task, c.sample, coalesce((SELECT exp(avg(ln(r.median_ms * r.factor))) FROM measurements r"
+        " WHERE r.symbol = m.symbol AND r.purpose = 'race'), m.median_ms * m.factor), m.clock, m.output_checked"
+        " FROM measurements m JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
     )
     assert len(timed) == result.totals.samples_timed > 0
     samples = {path.relative_to(folder / "samples") for path in (folder / "samples").rglob("*.sample")}

@@ -15,7 +15,6 @@ import pytest
 from autotune_loop.events import BatchDone, Event, event_to_dict
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.options import SearchOptions
 from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.store.run_record import read_run_record
 from sdk import resume
@@ -292,8 +291,7 @@ def test_two_generators_share_a_run_and_an_incumbent_must_be_beaten(
         GeneratorSpec(str(examples / "matrix_product.py"), ("rows=32", "columns=32", "depth=32"), ((),), "product"),
     ]
     run = tmp_path / "run"
-    few = SearchOptions(batch_size=3, pool_factor=1.0, seed=3)
-    options = {"incumbents": {"separable_filter": incumbent}, "run_folder": run, "search": few}
+    options = {"incumbents": {"separable_filter": incumbent}, "run_folder": run, "batch_size": 3, "seed": 3}
     stop = StopSignal()
 
     def stop_once_both_have_had_a_batch(event: Event) -> None:
