@@ -17,7 +17,7 @@ from targets.values.options import differing_options, value_at, words_of
 from targets.values.records import Source, plain, record, toml_text
 
 FILE_NAME = "run.toml"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 

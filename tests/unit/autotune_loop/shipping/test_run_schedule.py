@@ -154,8 +154,8 @@ def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
         ("run.toml", None, "is not a run folder"),
         ("run.toml", "[identity", "run.toml is damaged"),
         ("run.toml", "[identity]\n[settings]\n", "an earlier version of the SDK"),
-        ("run.toml", "schema_version = 2\n", "the key 'spec.tasks' is missing"),
-        ("run.toml", "schema_version = 3\n", "a later version of the SDK"),
+        ("run.toml", "schema_version = 3\n", "the key 'spec.tasks' is missing"),
+        ("run.toml", "schema_version = 4\n", "a later version of the SDK"),
         (
             "run.toml",
             ("halide_target", '"x86-64-linux-mmx9"'),
