@@ -16,7 +16,6 @@ import pytest
 from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.objective import Objective, ObjectiveKind
 from autotune_loop.store import board_factor
 from devices.health import canary as canary_watch
 from sdk.settings import Settings
@@ -89,7 +88,7 @@ def test_several_devices_share_a_run(tune: Tune, lab: Lab, examples: Path, tmp_p
         device=["one", "two", "phone"],
         inventory=lab.inventory,
         parameters=SMALL,
-        objective=Objective(ObjectiveKind.WORST),
+        objective="worst",
         rounds=1,
         run_folder=tmp_path / "run",
         settings=lab.settings,
