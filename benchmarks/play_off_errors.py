@@ -25,7 +25,7 @@ from scipy.stats import beta
 
 from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
 from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.times import ProcessTime
+from autotune_loop.play_off.times import ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import CONFIDENCE, Verdict
 from autotune_loop.specification.objective import Objective
 from autotune_loop.specification.workspace import Workspace
@@ -82,11 +82,11 @@ def main() -> int:
     arguments = parser.parse_args()
     started_s = time.monotonic()
     with opened_bench(arguments.gain) as (bench, device):
-        small, large = bench.built.symbols
+        small, twin, large = bench.built.symbols
         equal, better = [], []
         for trial in range(arguments.trials):
             seed = arguments.seed + trial
-            equal.append(play_off(bench, device, {"stays": small, "challenges": small}, seed))
+            equal.append(play_off(bench, device, {"stays": small, "challenges": twin}, seed))
             better.append(play_off(bench, device, {"stays": large, "challenges": small}, seed))
             if not arguments.json and sys.stderr.isatty():
                 print(f"\r{trial + 1} of {arguments.trials}", end="", file=sys.stderr)
@@ -126,10 +126,10 @@ def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], see
     def time_turn(order: Sequence[str]) -> Turn:
         times = {}
         for name in order:
-            result = bench.measure(device, symbols[name])
+            result = bench.measure(device, symbols[name], turn_settings(SETTINGS, symbols[name], symbols["stays"]))
             if not isinstance(result, Measurement):
                 raise SystemExit(result.message)
-            times[name] = ProcessTime.of(result)
+            times[name] = ProcessTime.of(result, symbols["stays"])
         return Turn({device.name: times})
 
     contenders = {name: name for name in symbols}
@@ -139,7 +139,7 @@ def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], see
 
 @contextlib.contextmanager
 def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
-    """Both kernels in one executable on this machine, single-threaded as their own schedule is."""
+    """The kernels, one of them twice, in one executable on this machine, single-threaded as their own schedule is."""
     settings = read_settings()
     tools = open_workbench(settings)
     profile = load_profile("host", settings.profile_folder)
@@ -154,7 +154,7 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
         recipe = KernelRecipe(program, reference.name, reference.name, {}, profile, own)
         folder = Path(text)
         kernels = []
-        for name, rows in (("small", ROWS), ("large", round(ROWS * (1 + gain)))):
+        for name, rows in (("small", ROWS), ("twin", ROWS), ("large", round(ROWS * (1 + gain)))):
             parameters = {"width": str(COLUMNS), "height": str(rows)}
             kernels.append(build_kernel(replace(recipe, parameters=parameters, function_name=name), folder))
         executable = link_executable(kernels, profile.halide_target, build_tools, folder / "bench")
@@ -165,7 +165,7 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
         def open_transport(opened: Device) -> Transport:
             return device_transport(opened, profile, folder / "device", settings.environment, cores, None, tools.cache)
 
-        built = BuiltKernels(executable, ("small", "large"), Tolerance(), None)
+        built = BuiltKernels(executable, ("small", "twin", "large"), Tolerance(), None)
         with contextlib.closing(KernelBench(plan, built, open_transport, None, lambda step: None)) as bench:
             yield bench, device
 

@@ -109,8 +109,10 @@ class KernelBench:
         self._device_sessions: dict[str, DeviceSession] = {}
         self._references: dict[str, ReferenceRun | None] = {}
 
-    def measure(self, device: Device, symbol: str) -> Measurement | MeasureFailure:
-        """Check and time one kernel in a fresh process, again if the device fails.
+    def measure(
+        self, device: Device, symbol: str, settings: MeasureSettings | None = None
+    ) -> Measurement | MeasureFailure:
+        """Check and time one kernel in a fresh process, again if the device fails; as the plan says without settings.
 
         Raises:
             DeviceError: the device cannot be used.
@@ -119,7 +121,7 @@ class KernelBench:
         with self.turns.measuring() if self.turns else contextlib.nullcontext():
             device_session = self._device_session(device)
             reference = self._references[device.name]
-            built, settings = self.built, self.plan.settings
+            built, settings = self.built, settings or self.plan.settings
             for _ in range(_TRIES):
                 timing = device_session.measure(
                     built.executable, symbol, settings, reference, built.tolerance, StopSignal()

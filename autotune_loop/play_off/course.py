@@ -142,7 +142,7 @@ class PlayOffCourse:
         base = times[self.baseline if self.baseline in self._alive else self._alive[0]]
 
         def score(name: str) -> float:
-            return self.objective.score({d: times[name][d].compared_s / base[d].compared_s for d in devices})
+            return self.objective.score({d: times[name][d].compared / base[d].compared for d in devices})
 
         return sorted(self._alive, key=score)
 
@@ -212,6 +212,4 @@ def _reason(compared: Comparison) -> VerdictReason:
 
 
 def _log_ratios(turns: Turns, challenger: str, baseline: str, devices: Sequence[str]) -> list[dict[str, float]]:
-    return [
-        {d: math.log(turn[d][challenger].quartile_s / turn[d][baseline].quartile_s) for d in devices} for turn in turns
-    ]
+    return [{d: math.log(turn[d][challenger].compared / turn[d][baseline].compared) for d in devices} for turn in turns]

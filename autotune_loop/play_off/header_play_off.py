@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from autotune_loop.deadline import Deadline
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime
+from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.specification.objective import Objective
 from devices.timing.measurement import MeasureFailureReason, Measurement
@@ -99,13 +99,14 @@ class _Timer:
     def __call__(self, order: Sequence[str]) -> Turn:
         times: dict[str, dict[str, ProcessTime]] = {}
         failed: set[str] = set()
+        baseline = self.bench.built.symbols[0]
         for device in self.bench.plan.devices:
             times[device.name] = {}
             for name in order:
-                result = self.bench.measure(device, name)
+                result = self.bench.measure(device, name, turn_settings(self.bench.plan.settings, name, baseline))
                 if isinstance(result, Measurement):
                     self.clock = result.clock.value
-                    times[device.name][name] = ProcessTime.of(result)
+                    times[device.name][name] = ProcessTime.of(result, baseline)
                 elif result.reason is MeasureFailureReason.DEVICE:
                     del times[device.name]
                     self.lost_devices.setdefault(device.name, result.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, PlayOff
@@ -13,7 +14,7 @@ from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
-from autotune_loop.play_off.times import ProcessTime
+from autotune_loop.play_off.times import ProcessTime, turn_settings
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
@@ -63,9 +64,6 @@ class RunPlayOff:
         everywhere = self.dispatcher.taking_part
         devices = list(everywhere)
 
-        def time_turn(order: Sequence[str]) -> Turn:
-            return self._turn(executable, order, devices, reference, task_index)
-
         result = PlayOffCourse(
             contenders=entries.labels,
             baseline=entries.baseline,
@@ -73,7 +71,7 @@ class RunPlayOff:
             objective=self.options.play_off.objective,
             most_turns=self.options.play_off.turns,
             seed=self.options.search.seed,
-            time_turn=time_turn,
+            time_turn=partial(self._turn, executable, entries.baseline, devices, reference, task_index),
             time_left_s=lambda: self.deadline.left_s,
             devices=everywhere,
             tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
@@ -84,10 +82,11 @@ class RunPlayOff:
     def _turn(
         self,
         executable: Executable,
-        order: Sequence[str],
+        baseline: str | None,
         devices: list[str],
         reference: TaskReference,
         task_index: int,
+        order: Sequence[str],
     ) -> Turn:
         """Do one turn; a device that fails for good is removed from `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
@@ -96,7 +95,7 @@ class RunPlayOff:
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             if isinstance(result, Measurement):
                 self.store.database.add_measurement(result, "play-off", held_s)
-                times.get(result.device, {})[job.symbol] = ProcessTime.of(result)
+                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, baseline)
             elif result.reason is MeasureFailureReason.DEVICE:
                 times.pop(job.device or "", None)
             elif not self.stop.is_set():
@@ -110,6 +109,8 @@ class RunPlayOff:
             for device in devices
             for symbol in order
         ]
-        undone = self.dispatcher.run(jobs, lambda job: self.settings, finish, enough)
+        undone = self.dispatcher.run(
+            jobs, lambda job: turn_settings(self.settings, job.symbol, baseline), finish, enough
+        )
         devices[:] = list(times)
         return Turn(times, frozenset(failed), stopped=bool(undone) or self.stop.is_set() or not devices)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import Measurement
 
 # The standard deviation of normal noise over its median absolute deviation.
 _NORMAL_SCALE = 1.4826
+# The largest ratio that the runner takes.
+_NEVER_LOST = 1e6
 
 
 @dataclass(frozen=True)
@@ -18,17 +21,22 @@ class ProcessTime:
 
     Attributes:
         median_s: of its calls; shown to users.
-        quartile_s: a quarter of its calls were faster. Contenders are compared by it: other load only slows calls, so
-            it is less disturbed than the median.
+        compared: what contenders are compared by: the time as a multiple of the baseline's in the same process, and 1
+            for the baseline itself. Without a baseline, or noise, the seconds that a quarter of the calls were below:
+            other load only slows calls, so they are less disturbed than the median.
     """
 
     median_s: float
-    quartile_s: float
+    compared: float
 
     @classmethod
-    def of(cls, measurement: Measurement) -> ProcessTime:
-        """The time of a measurement."""
-        calls_s = sorted(measurement.repetitions_s)
+    def of(cls, measurement: Measurement, baseline: str | None) -> ProcessTime:
+        """The time of a measurement, made with the settings of `turn_settings`."""
+        if measurement.ratio is not None:
+            return cls(measurement.median_s, measurement.ratio)
+        if measurement.kernel == baseline and measurement.clock.is_noisy:
+            return cls(measurement.median_s, 1.0)
+        calls_s = sorted(measurement.undisturbed_s)
         return cls(measurement.median_s, calls_s[(len(calls_s) - 1) // 4])
 
 
@@ -48,9 +56,9 @@ class DeviceTimes:
         return tuple(process.median_s for process in self.processes)
 
     @property
-    def compared_s(self) -> float:
-        """The time that contenders are ranked by."""
-        return statistics.median(process.quartile_s for process in self.processes)
+    def compared(self) -> float:
+        """What contenders are ranked by."""
+        return statistics.median(process.compared for process in self.processes)
 
     @property
     def median_ms(self) -> float:
@@ -67,6 +75,13 @@ class DeviceTimes:
     def range_ms(self) -> tuple[float, float]:
         """The fastest and the slowest process; expect later ones between them."""
         return min(self.turns_s) * 1e3, max(self.turns_s) * 1e3
+
+
+def turn_settings(settings: MeasureSettings, kernel: str, baseline: str | None) -> MeasureSettings:
+    """How a contender is timed: beside the baseline, and to the end even if it is slower."""
+    if baseline is None or kernel == baseline:
+        return settings
+    return replace(settings, beside=baseline, lost_over=_NEVER_LOST)
 
 
 # For each turn, device → contender → its time, without failures.

@@ -15,11 +15,12 @@ from autotune_loop.play_off.course import (
     PlayOffResult,
     Turn,
 )
-from autotune_loop.play_off.times import ProcessTime
+from autotune_loop.play_off.times import ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from devices.device import Clock
-from devices.timing.measurement import Measurement
+from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measurement import Beside, Measurement
 
 Board = Mapping[str, float]
 
@@ -201,7 +202,30 @@ def test_a_board_that_leaves_does_not_count_and_is_named(turn: int) -> None:
     assert not held(bench, ("default", "a"), objective=Objective(ObjectiveKind.WORST)).verdict.is_decided
 
 
-def test_a_process_is_compared_by_its_quicker_calls_and_told_by_its_median() -> None:
+def test_without_a_baseline_a_process_is_compared_by_its_quicker_calls_and_told_by_its_median() -> None:
     measurement = Measurement("k", "pi", Clock.WALL, (1.0, 9.0, 1.1, 9.0, 9.0), "time", True)
-    assert ProcessTime.of(measurement) == ProcessTime(median_s=9.0, quartile_s=1.1)
-    assert ProcessTime.of(Measurement("k", "pi", Clock.WALL, (2.0,), "time", True)) == ProcessTime(2.0, 2.0)
+    assert ProcessTime.of(measurement, None) == ProcessTime(median_s=9.0, compared=1.1)
+    assert ProcessTime.of(Measurement("k", "pi", Clock.WALL, (2.0,), "time", True), None) == ProcessTime(2.0, 2.0)
+
+
+def test_beside_the_baseline_it_is_compared_by_the_ratio() -> None:
+    marks = (False, False, False)
+    beside = Beside("default", (2.0, 20.0, 2.0), marks, marks)
+    measurement = Measurement("k", "pi", Clock.WALL, (1.0, 10.0, 1.0), "time", True, disturbed=marks, beside=beside)
+    assert ProcessTime.of(measurement, "default") == ProcessTime(median_s=1.0, compared=0.5)
+    default = Measurement("default", "pi", Clock.WALL, (3.0,), "time", True)
+    assert ProcessTime.of(default, "default") == ProcessTime(median_s=3.0, compared=1.0)
+
+
+def test_on_a_clock_without_noise_each_is_timed_alone() -> None:
+    for name in ("default", "k"):
+        simulated = Measurement(name, "qemu", Clock.SIMULATED, (2.0,), "repetitions", True)
+        assert ProcessTime.of(simulated, "default") == ProcessTime(2.0, 2.0)
+
+
+def test_contenders_are_timed_beside_the_baseline_to_the_end() -> None:
+    settings = MeasureSettings()
+    assert turn_settings(settings, "default", "default") == settings
+    assert turn_settings(settings, "k", None) == settings
+    paired = turn_settings(settings, "k", "default")
+    assert (paired.beside, paired.lost_over) == ("default", 1e6)
