@@ -139,5 +139,6 @@ def test_floats_are_refused_before_the_search(version: str, tune: Tune, examples
             parameters=["rows=32", "columns=64", "depth=16"],
             run_folder=tmp_path / "run",
         )
-    assert "matrix_product computes" in caught.value.message and "floating point" in caught.value.message
+    assert "matrix_product" in caught.value.message and "comput" in caught.value.message
+    assert {"v66": "floating point", "v68": "vectors of floats"}[version] in caught.value.message
     assert "fixed point" in caught.value.next_step and "\n" not in str(caught.value)
