@@ -198,5 +198,6 @@ void parse_options(int argc, char **argv, struct options *options) {
             fail(EXIT_USAGE, "usage", "%s needs a value.", found->name);
         }
     }
+    timing->is_simulated = options->simulated_cores > 0;
     check_together(options);
 }

@@ -61,7 +61,8 @@ struct timing_options {
     double max_time_s;
     double give_up_over_s; /* 0: never */
     double min_repetition_s;
-    double lost_over; /* the ratio to the kernel beside it over which it has lost */
+    bool is_simulated; /* no other process disturbs the clock */
+    double lost_over;  /* the ratio to the kernel beside it over which it has lost */
 };
 
 struct options {

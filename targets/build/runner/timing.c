@@ -142,10 +142,10 @@ static long involuntary_switches(void) {
 #endif
 }
 
-static void time_repetition(struct timed *timed, int i) {
-    const long switches = involuntary_switches();
+static void time_repetition(struct timed *timed, int i, bool is_simulated) {
+    const long switches = is_simulated ? 0 : involuntary_switches();
     timed->times_s[i] = run_s(timed->invocation, timed->iterations) / (double)timed->iterations;
-    timed->disturbed[i] = involuntary_switches() != switches;
+    timed->disturbed[i] = !is_simulated && involuntary_switches() != switches;
 }
 
 /* Times the kernel once, and the one beside it right before or after, as chance has it (xorshift). */
@@ -156,9 +156,10 @@ static void repeat_once(struct timing *timing) {
     timing->random ^= timing->random >> 7;
     timing->random ^= timing->random << 17;
     timing->beside_first[i] = paired && (timing->random >> 32 & 1);
-    if (timing->beside_first[i]) time_repetition(&timing->beside, i);
-    time_repetition(&timing->kernel, i);
-    if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i);
+    const bool is_simulated = timing->options->is_simulated;
+    if (timing->beside_first[i]) time_repetition(&timing->beside, i, is_simulated);
+    time_repetition(&timing->kernel, i, is_simulated);
+    if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i, is_simulated);
     if (timing->kernel.disturbed[i] || timing->beside.disturbed[i]) return;
     timing->values[timing->value_count++] = timing->kernel.times_s[i] / (paired ? timing->beside.times_s[i] : 1);
 }
