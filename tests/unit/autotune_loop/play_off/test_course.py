@@ -125,7 +125,7 @@ def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it(
     assert len(result.times["default"]["pi"].turns_s) == result.verdict.turns
 
 
-def test_a_challenger_that_fails_makes_way_and_a_stayer_that_fails_is_not_missed() -> None:
+def test_a_challenger_that_fails_makes_way_and_a_baseline_that_fails_is_not_missed() -> None:
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
     bench.failing = {CHOOSING_TURNS + 2: "a"}
     result = held(bench)
