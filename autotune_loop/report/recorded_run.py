@@ -84,7 +84,7 @@ class TaskSamples:
 
     @property
     def speed_up(self) -> float | None:
-        """Default over best, both timed once."""
+        """Default over best, as they were timed before the play-off."""
         return None if self.default is None else self.default.median_ms / self.best.median_ms
 
 

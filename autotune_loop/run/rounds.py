@@ -74,14 +74,13 @@ class Rounds:
                 outcome = self._rounds()
             except KeyboardInterrupt:
                 self.stop.set()
-            if self.stop.is_set():
-                outcome = Outcome.INTERRUPTED
             try:
                 tuned = [self._decide(state) for state in self._states]
             except KeyboardInterrupt:
                 self.stop.set()
-                outcome = Outcome.INTERRUPTED
                 tuned = [self._decide(state) for state in self._states]
+            if self.stop.is_set():  # in the rounds or in a play-off
+                outcome = Outcome.INTERRUPTED
             try:
                 self._learn()  # last: the winner matters more than the weights for the next run
             except KeyboardInterrupt:

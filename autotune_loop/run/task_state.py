@@ -227,7 +227,7 @@ class TaskState:
         )
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
-        """The best so far, timed once; an incumbent stays, because no play-off was won against it."""
+        """The best so far; an incumbent stays, because no play-off was won against it."""
         tuned = replace(self._untimed(), default=_time_of(self.default), verdict=verdict)
         if self.incumbent is not None:
             benchmark = f"not timed ({clock} time): no schedule has won a play-off against the incumbent\n"

@@ -71,7 +71,7 @@ def provenance_comment(facts: Provenance) -> list[str]:
     """Lines for the top of a file."""
     default = "has no time"
     if facts["default_ms"] is not None:
-        how = "in turns with it" if facts["confirmed"] else "each was timed once"
+        how = "in turns with it" if facts["confirmed"] else "not in turns with it"
         default = f"{facts['default_ms']:.4g} ms +- {facts['default_spread_ms']:.2g}, {how}"
     tuned = f"{facts['tuned_ms']:.4g} ms +- {facts['tuned_spread_ms']:.2g}, median and spread"
     between = f"processes took {facts['tuned_low_ms']:.4g} to {facts['tuned_high_ms']:.4g} ms"

@@ -140,7 +140,7 @@ def _print_tables(run: RecordedRun) -> None:
         best = time_text(task.best.median_ms, label)
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(f"set {task.task_index + 1}: default {default}; best {best}{gain}, timed once")
+        console.print(f"set {task.task_index + 1}: default {default}; best {best}{gain}, before the play-off")
         console.print(f"       {count_text(len(task.samples), 'schedule')} timed{correlation}", style="dim")
     for verdict in run.verdicts:
         console.print(f"set {verdict.task_index + 1}: {verdict.message}")

@@ -39,7 +39,7 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class Standing:
-    """The default and the best so far of one argument set, each timed once."""
+    """The default and the best so far of one argument set."""
 
     default_ms: float | None = None
     best_ms: float | None = None

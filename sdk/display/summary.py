@@ -65,7 +65,7 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     if tuned.header is None or (tuned.tuned is None and tuned.sample != "incumbent"):
         yield _row("tuned", "nothing was timed", "bold red")
         return
-    unconfirmed = "" if tuned.confirmed else "; unconfirmed: timed once, not again beside the default"
+    unconfirmed = "" if tuned.confirmed else "; unconfirmed: no play-off has decided"
     if tuned.sample in ("default", "incumbent") or tuned.tuned is None:
         yield _row("tuned", f"the {tuned.sample} stays: nothing is faster with confidence{unconfirmed}", "bold yellow")
     else:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import BatchDone, Event, event_to_dict
+from autotune_loop.events import BatchDone, Event, PlayOff, event_to_dict
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.run.result import Outcome, TuneResult
 from autotune_loop.specification.tuning_task import published_names
@@ -156,6 +156,23 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_goes_on(
     assert after[: len(before)] == before and len(after) > len(before)
     assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed
     check_run_folder(resumed, "separable_filter", "wall")
+
+
+def test_a_run_that_is_stopped_in_its_play_off_is_interrupted_and_confirmed_when_it_goes_on(
+    tune: Tune, examples: Path, tmp_path: Path
+) -> None:
+    stop = StopSignal()
+    folder, generator = tmp_path / "run", str(examples / "separable_filter.py")
+
+    def listen(event: Event) -> None:
+        if isinstance(event, PlayOff):
+            stop.set()
+
+    stopped = tune(generator, parameters=SMALL, run_folder=folder, rounds=1, stop=stop, listen=listen)
+    assert stopped.outcome is Outcome.INTERRUPTED
+    assert not stopped.best.confirmed and stopped.best.header is not None
+    resumed = tune(generator, parameters=SMALL, run_folder=folder, resume=True)
+    assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed
 
 
 def test_however_short_the_budget_a_batch_is_timed(tune: Tune, examples: Path, tmp_path: Path) -> None:

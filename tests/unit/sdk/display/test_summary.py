@@ -72,7 +72,7 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
             replace(TUNED, sample="default", tuned=ScheduleTime(8.0, 0.02)),
             "the default stays: nothing is faster with confidence\n",
         ),
-        (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: timed once"),
+        (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: no play-off"),
         (
             replace(TUNED, sample="incumbent", tuned=None, confirmed=False),
             "the incumbent stays: nothing is faster with confidence; unconfirmed",
