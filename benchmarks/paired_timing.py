@@ -43,19 +43,8 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HOPELESS = 1.5
 # As a run times schedules.
-_TIMING = (
-    "--time",
-    "--warm-up-s",
-    "0.02",
-    "--precision",
-    "0.01",
-    "--min-time-s",
-    "0.1",
-    "--max-time-s",
-    "0.4",
-    "--max-repetitions",
-    "2000",
-)
+_TIMING = "--time --warm-up-s 0.02 --precision 0.01 --max-time-s 0.3 --max-repetitions 2000".split()
+_LEAST_PAIRED_S, _LOST_FACTOR = 0.05, 1.1
 _GIVE_UP_FACTOR = 4.0
 _LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
 
@@ -121,7 +110,10 @@ def settle(executable: Executable, yardstick: str, turns: int) -> dict[str, floa
 
 def record(executable: Executable, yardstick: str, load: str, way: str, best_ratio: float) -> Recorded:
     """Time every schedule once."""
-    options: tuple[str, ...] = ("--beside", yardstick) if way == "beside" else ()
+    options: tuple[str, ...] = ()
+    if way == "beside":
+        lost_over = _LOST_FACTOR * min(1.0, best_ratio)
+        options = ("--beside", yardstick, "--lost-over", repr(lost_over), "--min-time-s", repr(_LEAST_PAIRED_S))
     times, held_s = {}, {}
     with random_load() if load == "loaded" else contextlib.nullcontext():
         usual, _ = time_once(executable, yardstick, ())
