@@ -32,14 +32,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.random_load import random_load
-from benchmarks.simulated_clock_ranking import Bench, build_schedules, spearman
-from sdk.settings import read_settings
+from benchmarks.simulated_clock_ranking import build_schedules, open_bench, spearman
+from devices.device import Clock
+from devices.timing.measurement import Beside, Measurement
 from targets.build.executable import Executable
-from targets.halide_install import find_halide_install
-from targets.process.content_cache import ContentCache
 from targets.process.limited_process import ProcessLimits, run_limited
-from targets.profile.loader import load_profile
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HOPELESS = 1.5
 # As a run times schedules.
@@ -73,10 +70,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="of what is compared")
     parser.add_argument("--output", type=Path, help="a JSON file of all times")
     arguments = parser.parse_args()
-    settings = read_settings()
-    halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
-    compiler = HostCppCompiler(halide, cache, settings.environment)
-    bench = Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
+    bench = open_bench()
     kept: dict[str, Any] = {}
     for name in arguments.names:
         with tempfile.TemporaryDirectory(prefix="sdk-paired-") as folder:
@@ -124,8 +118,8 @@ def record(executable: Executable, yardstick: str, load: str, way: str, best_rat
     return Recorded(load, way, times, held_s)
 
 
-def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tuple[dict[str, Any], float]:
-    """The runner's report, and the seconds that its process took.
+def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tuple[Measurement, float]:
+    """The schedule's times, and the seconds that its process took.
 
     Raises:
         RuntimeError: the schedule does not run.
@@ -134,18 +128,21 @@ def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tu
     for line in outcome.log.splitlines():
         event = json.loads(line) if line.startswith("{") else {}
         if event.get("event") == "timed":
-            return event, outcome.duration_s
+            return read_timed(kernel, event), outcome.duration_s
     raise RuntimeError(f"{kernel} {outcome.describe()}: {outcome.log[-300:]}")
 
 
-def recorded_time(timed: Mapping[str, Any]) -> float:
-    """The median repetition, or ratio to the yardstick; of those that were not disturbed, if there are any."""
-    count = len(timed["repetitions_s"])
-    alone = [1.0] * count, [False] * count
-    besides_s, marks = (timed["beside_s"], timed["beside_disturbed"]) if "beside" in timed else alone
-    pairs = zip(timed["repetitions_s"], besides_s, timed["disturbed"], marks, strict=True)
-    values = [(time_s / beside_s, one or other) for time_s, beside_s, one, other in pairs]
-    return statistics.median([value for value, marked in values if not marked] or [value for value, _ in values])
+def read_timed(kernel: str, timed: Mapping[str, Any]) -> Measurement:
+    """The runner's event `timed` as a run keeps it."""
+    marks = (tuple(timed[key]) for key in ("beside_s", "beside_disturbed", "beside_first") if key in timed)
+    beside = Beside(timed["beside"], *marks) if "beside" in timed else None
+    times_s, disturbed = tuple(timed["repetitions_s"]), tuple(timed["disturbed"])
+    return Measurement(kernel, "local", Clock.WALL, times_s, "", False, disturbed=disturbed, beside=beside)
+
+
+def recorded_time(measurement: Measurement) -> float:
+    """The ratio to the yardstick; alone the median in seconds."""
+    return measurement.median_s if measurement.ratio is None else measurement.ratio
 
 
 def print_table(name: str, settled: Mapping[str, float], recorded: Sequence[Recorded]) -> None:

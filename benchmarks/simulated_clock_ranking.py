@@ -137,11 +137,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12, help="of native times, 4 or more")
     parser.add_argument("--output", type=Path, help="a JSON file of all times")
     arguments = parser.parse_args()
-    settings = read_settings()
-    halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
-    compiler = HostCppCompiler(halide, cache, settings.environment)
-    bench = Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
-    check_emulator(EMULATOR[0], settings.environment)
+    bench = open_bench()
+    check_emulator(EMULATOR[0], bench.environment)
     measured: dict[str, list[ScheduleTimes]] = {}
     print(
         f"{'pipeline':20}{'schedules':>10}{'native itself':>14}"
@@ -157,6 +154,14 @@ def main() -> int:
             times = {name: [asdict(times) for times in rows] for name, rows in measured.items()}
             arguments.output.write_text(json.dumps(times, indent=1))
     return 0
+
+
+def open_bench() -> Bench:
+    """The tools of this machine."""
+    settings = read_settings()
+    halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
+    compiler = HostCppCompiler(halide, cache, settings.environment)
+    return Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
 
 
 def build_schedules(bench: Bench, name: str, count: int, folder: Path, cores: int = 1) -> Executable:
