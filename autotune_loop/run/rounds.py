@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from autotune_loop.candidate import BuiltBatch, Measured
@@ -59,12 +59,12 @@ class Rounds:
     deadline: Deadline
     listen: Listener
     stop: StopSignal
-    _builder_stop: StopSignal = field(default_factory=StopSignal)
-    _states: list[TaskState] = field(default_factory=list)
-    _batches_done: int = 0
-    _newest_round: int = 0
 
     def __post_init__(self) -> None:
+        self._builder_stop = StopSignal()
+        self._states: list[TaskState] = []
+        self._batches_done = 0
+        self._newest_round = 0
         self._reserve = PlayOffReserve(self.prepared.clock)
 
     def run(self, started_s: float) -> TuneResult:
