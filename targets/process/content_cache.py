@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from targets.errors import ToolchainError, os_error_as
+from targets.process.file_lock import file_lock
 
 
 class ContentCache:
@@ -66,16 +66,13 @@ class ContentCache:
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with _writing(self.root):
-            locks = self.root / "locks"
-            locks.mkdir(parents=True, exist_ok=True)
-            # Lock files stay: if one were removed while a process waits for it, two could build.
-            descriptor = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with ExitStack() as held:
+            with _writing(self.root):
+                locks = self.root / "locks"
+                locks.mkdir(parents=True, exist_ok=True)
+                # Lock files stay: if one were removed while a process waits for it, two could build.
+                held.enter_context(file_lock(locks / name))
             yield
-        finally:
-            os.close(descriptor)
 
 
 def file_sha256(path: Path) -> str:
