@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
-from autotune_loop.play_off.verdict import Comparison, Verdict, VerdictReason, compare_turns, decided_message, sentence
+from autotune_loop.play_off.verdict import (
+    LEAST_GAIN,
+    Comparison,
+    Verdict,
+    VerdictReason,
+    compare_turns,
+    decided_message,
+    sentence,
+)
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 # Fewest and most turns that choose the challenger.
@@ -207,7 +215,7 @@ def _reason(compared: Comparison) -> VerdictReason:
         return VerdictReason.FASTER
     if compared.is_faster:
         return VerdictReason.SLOWER_ON_A_DEVICE
-    is_none = compared.estimate.ratio >= 1 or compared.estimate.high < 1  # or its gain is certainly too small
+    is_none = compared.estimate.ratio >= 1 or compared.estimate.low > 1 - LEAST_GAIN
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 

@@ -21,8 +21,9 @@ from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKin
 CONFIDENCE = 0.95
 # A gain that is certainly smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
-# A smaller gain does not count, however certain: without noise, any gain would be certain.
-_LEAST_GAIN = 0.001
+# A smaller gain does not count, however certain: two copies of one kernel can differ by this much, because the linker
+# put them at different addresses, and without noise any gain would be certain.
+LEAST_GAIN = 0.005
 # The error on one side of the interval at one look.
 _TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
 
@@ -147,7 +148,7 @@ def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) ->
     if objective.kind is ObjectiveKind.WORST:
         limit = 1 + objective.worst_tolerance
         slower = tuple(device for device, ratio in by_device.items() if ratio.high > limit)
-    is_faster = estimate.high < 1 - _LEAST_GAIN
+    is_faster = estimate.high < 1 - LEAST_GAIN
     no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or estimate.low > 1 - _SMALLEST_GAIN
     surely_slower = any(by_device[device].low > 1 + objective.worst_tolerance for device in slower)
     return Comparison(
@@ -208,6 +209,7 @@ def decided_message(verdict: Verdict, compared: Comparison, challenger: str, bas
     stays = f"{baseline} stays:"
     lost = verdict.devices_lost
     does = "does" if len(lost) == 1 else "do"
+    faster = f"over {LEAST_GAIN * 100:g} % faster"
     gone = f" {', '.join(lost)} did not finish and {does} not count." if lost else ""
     match verdict.reason:
         case VerdictReason.FASTER:
@@ -217,10 +219,10 @@ def decided_message(verdict: Verdict, compared: Comparison, challenger: str, bas
             limit = f"it may be more than {tolerance:.1%} slower on some device"
             text = f"{stays} {challenger} is {speed} over all devices, but {limit} ({slower})."
         case VerdictReason.NOT_FASTER:
-            text = f"{stays} no schedule is faster; the best, {challenger}, is {speed}, in {turns}."
+            text = f"{stays} no schedule is {faster}; the best, {challenger}, is {speed}, in {turns}."
         case VerdictReason.NOT_PROVEN:
             share = f"{CONFIDENCE * 100:.0f} % confidence"
-            text = f"{stays} {turns} do not show with {share} that {challenger} is faster; it is {speed}."
+            text = f"{stays} {turns} do not show with {share} that {challenger} is {faster}; it is {speed}."
         case _:
             text = "Unconfirmed: --objective worst needs the times of every device."
     return sentence(text + gone)

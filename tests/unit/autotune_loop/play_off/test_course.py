@@ -16,7 +16,7 @@ from autotune_loop.play_off.course import (
     Turn,
 )
 from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import VerdictReason
+from autotune_loop.play_off.verdict import LEAST_GAIN, VerdictReason
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from devices.device import Clock
 from devices.timing.measure_settings import MeasureSettings
@@ -104,16 +104,37 @@ def test_of_many_equal_contenders_none_wins() -> None:
 def test_the_default_stays_with_a_reason() -> None:
     slower = held(Bench({"pi": {"default": 1.0, "a": 1.2, "b": 1.3}})).verdict
     assert slower.winner == "default" and slower.reason is VerdictReason.NOT_FASTER and slower.turns == LOOKS[0]
-    assert slower.message.startswith("The default stays: no schedule is faster; the best, a, is 0.8")
+    assert slower.message.startswith("The default stays: no schedule is over 0.5 % faster; the best, a, is 0.8")
     unsure = held(Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.3}}, noise=0.25, seed=5)).verdict
     assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
 
 
-def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing() -> None:
-    bench = Bench({"qemu": {"default": 1.0, "a": 0.9998}}, noise=0.0)
+@pytest.mark.parametrize("time_s", [0.9998, 0.996])
+def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: float) -> None:
+    bench = Bench({"qemu": {"default": 1.0, "a": time_s}}, noise=0.0)
     verdict = held(bench, ("default", "a")).verdict
     assert (verdict.winner, verdict.reason, verdict.turns) == ("default", VerdictReason.NOT_FASTER, LOOKS[0])
-    assert verdict.message.startswith("The default stays: no schedule is faster; the best, a, is 1.000 times")
+    told = f"The default stays: no schedule is over 0.5 % faster; the best, a, is {1 / time_s:.3f} times"
+    assert verdict.message.startswith(told)
+
+
+def test_a_gain_that_may_be_too_small_is_not_proven() -> None:
+    """All of the interval is a gain, but not all of it one that counts."""
+    bench = Bench({"pi": {"default": 1.0, "a": 0.985}}, noise=0.006, seed=2)
+    course = PlayOffCourse(
+        {"default": "the default", "a": "a"},
+        "default",
+        Objective(),
+        seed=7,
+        time_turn=bench,
+        time_left_s=lambda: math.inf,
+        devices=bench.devices,
+        most_turns=LOOKS[0],
+    )
+    verdict = course.run().verdict
+    assert verdict.estimate is not None and 1 - verdict.estimate.low > LEAST_GAIN and verdict.estimate.high < 1
+    assert (verdict.winner, verdict.reason) == ("default", VerdictReason.NOT_PROVEN)
+    assert "8 turns do not show with 95 % confidence that a is over 0.5 % faster; it is 1.0" in verdict.message
 
 
 def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.play_off.verdict import Comparison, RatioEstimate, compare_turns, estimate_ratio
+from autotune_loop.play_off.verdict import LEAST_GAIN, Comparison, RatioEstimate, compare_turns, estimate_ratio
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 MEAN = Objective()
@@ -36,9 +36,9 @@ def test_what_is_ever_the_same_decides_too() -> None:
 
 
 def test_a_gain_that_is_none_to_speak_of_replaces_nothing() -> None:
-    nothing = compared([-0.0005] * 8)
+    nothing = compared([-0.0045] * 8)
     assert not (nothing.is_faster or nothing.is_won) and nothing.is_hopeless
-    assert compared([-0.0015] * 8).is_won
+    assert compared([-0.0055] * 8).is_won
 
 
 @settings(max_examples=40, deadline=None)
@@ -47,8 +47,8 @@ def test_it_is_won_when_the_interval_says_so_and_the_test_says_so(logs: list[flo
     result = compared(logs)
     estimate = result.estimate
     assert 0 < estimate.low <= estimate.ratio * (1 + 1e-9) and estimate.ratio <= estimate.high * (1 + 1e-9)
-    assert result.is_won == (estimate.high < 0.999)
-    if not 0.999 <= estimate.high < 1 and len({abs(value) for value in logs}) == len(logs) and 0.0 not in logs:
+    assert result.is_won == (estimate.high < 1 - LEAST_GAIN)
+    if not 1 - LEAST_GAIN <= estimate.high < 1 and len({abs(value) for value in logs}) == len(logs) and 0.0 not in logs:
         assert result.is_won == (result.p_value <= 0.05 + 1e-12 and estimate.ratio < 1)
 
 
