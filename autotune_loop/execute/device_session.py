@@ -6,12 +6,12 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import LARGEST_DRIFT, CanaryWatch
+from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
 from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
 from devices.timing.measure import Session, device_failure, measure_kernel, write_reference
@@ -204,7 +204,7 @@ class DeviceSession:
         with self._turn:
             try:
                 transport = self.open()
-                self._cool_down(stop)
+                self._cool_down(stop, is_paired=settings.beside is not None)
                 compared = () if reference is None else self.reference(reference, settings, stop)
                 if executable.sha256 not in self._pushed:
                     transport.push(executable.path, executable.path.name)
@@ -233,7 +233,9 @@ class DeviceSession:
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
         """The result; or why it does not count: the device was not at its usual speed."""
-        if self._watch is None or not isinstance(result, Measurement) or self._watch.is_steady(result.canary_s):
+        if self._watch is None or not isinstance(result, Measurement):
+            return result
+        if _is_usual(self._watch, result.canary_s, is_paired=result.beside is not None):
             return result
         self._drifted = True
         drift = self._watch.drift(result.canary_s)
@@ -244,8 +246,8 @@ class DeviceSession:
         )
         return device_failure(result.kernel, self.device.name, trouble, under_way=False)
 
-    def _cool_down(self, stop: StopSignal) -> None:
-        """After a drift, wait until the device is back at its usual speed.
+    def _cool_down(self, stop: StopSignal, *, is_paired: bool) -> None:
+        """After a drift, wait until the device is back at its usual speed, as far as what comes next needs it.
 
         Raises:
             DeviceTrouble: it does not come back; a new baseline is taken when the device_session is opened again.
@@ -253,17 +255,23 @@ class DeviceSession:
         if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
             return
         until_s = time.monotonic() + _COOL_DOWN_LIMIT_S
-        while not self._watch.is_steady([self._transport.canary()]):
+        while not _is_usual(self._watch, [self._transport.canary()], is_paired=is_paired):
             if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
                 self._watch = None
                 self._start_epoch(self.boot)
+                far = f"a factor of {LARGEST_CHANGE:g}" if is_paired else f"{LARGEST_DRIFT:.0%}"
                 raise DeviceTrouble(
                     TroubleKind.DRIFTED,
-                    f"{self.device.name} has stayed more than {LARGEST_DRIFT:.0%} off its usual speed for"
+                    f"{self.device.name} has stayed more than {far} off its usual speed for"
                     f" {_COOL_DOWN_LIMIT_S:.0f} s.",
                     next_step="Check its temperature, and what else runs on it.",
                 )
         self._drifted = False
+
+
+def _is_usual(watch: CanaryWatch, canary_s: Sequence[float], *, is_paired: bool) -> bool:
+    """Whether the device was near enough to its usual speed for what was timed alone, or beside another kernel."""
+    return watch.is_same_board(canary_s) if is_paired else watch.is_steady(canary_s)
 
 
 def _time_well(

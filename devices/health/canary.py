@@ -5,17 +5,25 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from devices.agent.protocol import core_list
 from devices.agent.session import AgentSession
+from targets.values.checks import number
 
 # A board that is throttled by heat, or has other load, is off by more than this.
 LARGEST_DRIFT = 0.10
+# The ratio of two kernels hardly depends on the board's speed. But a board that is faster or slower by more than this
+# factor is another one: its memory no longer keeps step with its cores as it did.
+LARGEST_CHANGE = 1.5
+
+# What a device may say that its canary took.
+CANARY_S = number(1e-9, 1e6)
 
 
 @dataclass(frozen=True)
 class _Canary:
-    time_s: float
+    time_s: Annotated[float, CANARY_S]
 
 
 def time_canary(session: AgentSession, cores: Sequence[int]) -> float:
@@ -43,5 +51,10 @@ class CanaryWatch:
         return max(deviations, key=abs, default=0.0)
 
     def is_steady(self, canary_s: Sequence[float]) -> bool:
-        """Whether every canary is within the largest drift of the baseline."""
+        """Whether every canary is within the largest drift of the baseline: what is timed alone counts."""
         return abs(self.drift(canary_s)) <= LARGEST_DRIFT
+
+    def is_same_board(self, canary_s: Sequence[float]) -> bool:
+        """Whether every canary is within the largest change: what is timed beside another kernel counts."""
+        changes = (max(time_s / self.baseline_s, self.baseline_s / time_s) for time_s in canary_s)
+        return all(change <= LARGEST_CHANGE for change in changes)

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from devices.agent.protocol import Printable, core_list
 from devices.agent.session import AgentError, Reply
 from devices.device import Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import time_canary
+from devices.health.canary import CANARY_S, time_canary
 from devices.health.probe import DeviceSense, sense_device
 from devices.lease.lease import release_lease
 from devices.remote.dsp_starter import DSP_LAUNCHER, DspStarter
@@ -52,8 +53,8 @@ class _RunResult:
     signal: int
     timed_out: bool
     duration_s: float
-    canary_before_s: float | None
-    canary_after_s: float | None
+    canary_before_s: Annotated[float | None, CANARY_S]
+    canary_after_s: Annotated[float | None, CANARY_S]
     boot: Printable
 
 

@@ -56,6 +56,7 @@ def lab(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> 
     """Two boards with OpenSSH and an emulated phone."""
     # All are this machine, whose speed goes up and down with what else runs on it: no board is left out for that.
     monkeypatch.setattr(canary_watch, "LARGEST_DRIFT", math.inf)
+    monkeypatch.setattr(canary_watch, "LARGEST_CHANGE", math.inf)
     monkeypatch.setattr(board_factor, "LARGEST_SCATTER", math.inf)
     with contextlib.ExitStack() as stack:
         boards: list[RemoteBoard] = [stack.enter_context(ssh_board(tmp_path / name, name)) for name in ("one", "two")]

@@ -30,3 +30,10 @@ def test_the_baseline_itself_is_steady_and_far_times_are_not(baseline_s: list[fl
         abs(watch.drift([watch.baseline_s * (1 + factor)])) <= LARGEST_DRIFT
     )
     assert not watch.is_steady([watch.baseline_s * (1.2 + factor)])
+
+
+@pytest.mark.parametrize(
+    ("canary_s", "same"), [((), True), ((0.0149, 0.0067), True), ((0.0151,), False), ((0.01, 0.0066), False)]
+)
+def test_another_board_is_noticed_and_another_speed_is_not(canary_s: tuple[float, ...], same: bool) -> None:
+    assert CanaryWatch([0.01]).is_same_board(canary_s) is same
