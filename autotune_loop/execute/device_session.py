@@ -17,6 +17,7 @@ from devices.remote.transport import AgentTransport
 from devices.timing.measure import Session, device_failure, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
 from devices.transport import Transport
 from targets.build.executable import Executable
 from targets.errors import DeviceError
@@ -56,12 +57,14 @@ class Timing:
         epoch: names a stretch of the device's life in which its times can be compared with each other.
         references: the reference's own time in that epoch, and those of the kernels that boards are compared by beside
             it; empty where there are none.
+        alone: why the schedule was timed alone though it should have been beside another one, for people; else empty.
     """
 
     result: Measurement | MeasureFailure
     held_s: float
     epoch: str = ""
     references: tuple[Measurement, ...] = ()
+    alone: str = ""
 
 
 @dataclass
@@ -88,6 +91,7 @@ class DeviceSession:
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
+    _paired: PairedTiming = field(default_factory=PairedTiming)
     _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
@@ -183,7 +187,7 @@ class DeviceSession:
             return self._heeded(failure)
         symbols = (run.symbol, *run.others)
         timed = _time_well(session, name, symbols, settings, stop)
-        if isinstance(timed, MeasureFailure) and timed.reason in _NOT_THE_KERNELS_FAULT:
+        if isinstance(timed, MeasureFailure) and timed.reason in NOT_THE_KERNELS_FAULT:
             return self._heeded(timed)
         self._references[run.file] = () if isinstance(timed, MeasureFailure) else timed
         return self._references[run.file]
@@ -204,7 +208,7 @@ class DeviceSession:
         with self._turn:
             try:
                 transport = self.open()
-                self._cool_down(stop, is_paired=settings.beside is not None)
+                self._cool_down(stop, is_paired=settings.beside is not None and not self._alone(settings))
                 compared = () if reference is None else self.reference(reference, settings, stop)
                 if executable.sha256 not in self._pushed:
                     transport.push(executable.path, executable.path.name)
@@ -216,11 +220,11 @@ class DeviceSession:
             return Timing(_no_reference(symbol, compared), 0.0)
         started = time.monotonic()
         file = None if reference is None else reference.file
-        result = measure_kernel(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
+        result = self._paired.measure(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
         held_s = time.monotonic() - started
         if isinstance(result, MeasureFailure):
             self._heeded(result)
-        timing = Timing(self._steady(result), held_s, self.epoch, compared)
+        timing = Timing(self._steady(result), held_s, self.epoch, compared, self._alone(settings))
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
@@ -230,6 +234,16 @@ class DeviceSession:
         if failure.reason is MeasureFailureReason.DEVICE:
             self._forget_connection(DeviceTrouble(failure.trouble or TroubleKind.BROKEN, failure.message))
         return failure
+
+    def _alone(self, settings: MeasureSettings) -> str:
+        """Why a schedule is timed alone though these settings want a pair; empty if it is not."""
+        other, name = settings.beside, self.device.name
+        if other is None or not settings.alone_without_it or other not in self._paired.failures:
+            return ""
+        return (
+            f"{name} times each schedule alone, because the one to time them beside, {other}, fails there:"
+            f" {self._paired.failures[other]}"
+        )
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
         """The result; or why it does not count: the device was not at its usual speed."""
@@ -288,7 +302,7 @@ def _time_well(
             timed = measure_kernel(session, executable, symbol, settings, None, stop)
             if isinstance(timed, Measurement):
                 turns[symbol].append(timed)
-            elif symbol == symbols[0] or timed.reason in _NOT_THE_KERNELS_FAULT:
+            elif symbol == symbols[0] or timed.reason in NOT_THE_KERNELS_FAULT:
                 return timed
             else:
                 del turns[symbol]
@@ -301,12 +315,9 @@ def _together(turns: list[Measurement]) -> Measurement:
     return replace(middle, repetitions_s=tuple(time_s for turn in turns for time_s in turn.repetitions_s))
 
 
-_NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOPPED)
-
-
 def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:
     """A schedule that could not be compared because the reference did not run on this device."""
-    if failure.reason in _NOT_THE_KERNELS_FAULT:
+    if failure.reason in NOT_THE_KERNELS_FAULT:
         return replace(failure, kernel=symbol, under_way=False)
     trouble = DeviceTrouble(TroubleKind.BROKEN, f"The reference does not run on {failure.device}: {failure.message}")
     return device_failure(symbol, failure.device, trouble, under_way=False)

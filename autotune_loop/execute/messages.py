@@ -224,19 +224,20 @@ class _Timing(msgspec.Struct, frozen=True):
     held_s: float
     epoch: str
     references: tuple[Measurement, ...]
+    alone: str
 
     @classmethod
     def of(cls, timing: Timing) -> _Timing:
         result = timing.result
         measurement = result if isinstance(result, Measurement) else None
         failure = result if isinstance(result, MeasureFailure) else None
-        return cls(measurement, failure, timing.held_s, timing.epoch, timing.references)
+        return cls(measurement, failure, timing.held_s, timing.epoch, timing.references, timing.alone)
 
     def unwrapped(self) -> Timing:
         result = self.measurement or self.failure
         if result is None:
             raise FarmError("A worker has sent a timing without a result.")
-        return Timing(result, self.held_s, self.epoch, self.references)
+        return Timing(result, self.held_s, self.epoch, self.references, self.alone)
 
 
 _ERROR = "SdkError"

@@ -160,7 +160,13 @@ class BatchMeasurer:
         if yardstick is None:
             return settings
         lost_over = _LOST_FACTOR * min(1.0, work.best_ms / yardstick.time_ms)
-        return replace(settings, beside=yardstick.kernel.name, lost_over=lost_over, min_time_s=_LEAST_PAIRED_S)
+        return replace(
+            settings,
+            beside=yardstick.kernel.name,
+            lost_over=lost_over,
+            alone_without_it=True,
+            min_time_s=_LEAST_PAIRED_S,
+        )
 
     def _first_time(self, work: _Batch, measured: Measured) -> None:
         work.measured += 1

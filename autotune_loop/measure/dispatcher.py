@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TypeGuard, TypeVar
 
-from autotune_loop.events import DeviceChanged, Listener
+from autotune_loop.events import DeviceChanged, Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference, Sense
@@ -87,6 +87,7 @@ class Dispatcher:
     def __post_init__(self) -> None:
         self._states = {name: DeviceState(name, DeviceQueue(self.at_once, self.ahead_s)) for name in self.device_names}
         self._calibration = Calibration(self.database)
+        self._told: set[str] = set()
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     @property
@@ -259,6 +260,9 @@ class Dispatcher:
             self.listen(DeviceChanged(state.name, "in service", ""))
         if state.proved():
             self.report_health(state.name, None)
+        if timing.alone and timing.alone not in self._told:
+            self._told.add(timing.alone)
+            self.listen(Notice(timing.alone, warning=True))
         work.finish(retry.job, result, timing.held_s)
 
     def _calibrated(self, task_index: int, timing: Timing) -> Timing:

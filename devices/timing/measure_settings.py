@@ -112,6 +112,7 @@ class MeasureSettings:
         give_up_over_s: a kernel whose first calls take longer is timed only twice; None never gives up.
         beside: the kernel of the same executable that it is timed in alternation with, until their ratio is precise, or
             certainly over `lost_over`; None times it alone. On a clock without noise it has no effect.
+        alone_without_it: where that kernel itself fails on the device, this one is timed alone.
     """
 
     precision: float = 0.01
@@ -124,3 +125,4 @@ class MeasureSettings:
     give_up_over_s: float | None = None
     beside: str | None = None
     lost_over: float = 1.0
+    alone_without_it: bool = False

@@ -28,7 +28,7 @@ from targets.process.stop_signal import StopSignal
 from tests.scripted_executor import ScriptedExecutor
 
 EXECUTABLE = Executable(Path("batch"), (), "sha256")
-ALONE, PAIRED = MeasureSettings(), MeasureSettings(beside="yardstick")
+ALONE, PAIRED = MeasureSettings(), MeasureSettings(beside="yardstick", alone_without_it=True)
 SCHEDULES = [f"s{index}" for index in range(60)]
 KERNEL_S, YARDSTICK_S, CANARY_S = 0.003, 0.002, 0.001
 REPETITION_S, REPETITIONS = 0.03, 10

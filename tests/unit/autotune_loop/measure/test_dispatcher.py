@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Event
+from autotune_loop.events import DeviceChanged, Event, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.measure import device_state as state
 from autotune_loop.measure import dispatcher as dispatcher_module
@@ -134,6 +134,12 @@ def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBe
     bench = make_bench(["emulator"], measure, at_once=3)
     assert bench.run(SYMBOLS) == 0
     assert bench.reasons() == {"timed": 12} and bench.executor.most_at_once == {"emulator": 3}
+
+
+def test_that_a_device_times_schedules_alone_is_told_once(make_bench: MakeBench) -> None:
+    bench = make_bench(["a", "b"], lambda d, s, n: replace(timed(d, s), alone=f"{d} times alone." if d == "b" else ""))
+    assert bench.run(SYMBOLS) == 0
+    assert [event.text for event in bench.events if isinstance(event, Notice)] == ["b times alone."]
 
 
 def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: MakeBench) -> None:
