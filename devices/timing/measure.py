@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import msgspec
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
 from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
@@ -32,6 +33,7 @@ _REASON_OF_ERROR = {
     "wrong_output": MeasureFailureReason.WRONG_OUTPUT,
     # A file beside the executable (the reference's outputs, an input), which no kernel touches.
     "io": MeasureFailureReason.DEVICE,
+    "reference": MeasureFailureReason.DEVICE,
 }
 _NOT_ITS_OWN = (
     ": it used memory that is not its own. Either the generator promises too much (unsafe_promise_clamped, a promise "
@@ -41,6 +43,8 @@ _NOT_ITS_OWN = (
 _SIMULATED_TIME_ARGUMENTS = (
     "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2 --max-time-s 1000000"
 ).split()
+# Extents, and first coordinates if they are not all 0, as an option --size has them; of up to eight dimensions.
+_SHAPE = re.compile(r"\d[\dx]{0,95}(@-?\d[-\dx]{0,103})?", re.ASCII)
 # Times outside these are a fault of the report, whatever the kernel.
 _Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
 
@@ -94,6 +98,7 @@ class Session:
             "--mismatch-share": self.tolerance.mismatch_share,
             "--far-scale": self.tolerance.far_scale,
             "--far-share": self.tolerance.far_share,
+            "--least-common": self.tolerance.least_common,
         }
         return ["--reference", check_name(reference), *_options(tolerance)]
 
@@ -175,6 +180,7 @@ def measure_kernel(
         beside=Beside(times.beside, times.beside_s, times.beside_disturbed, times.beside_first)
         if times.beside
         else None,
+        reshaped=_reshaped(events),
     )
 
 
@@ -262,6 +268,17 @@ def _read_times(timed: dict[str, Any]) -> _Times | None:
     pairs = (times.beside_s, times.beside_disturbed, times.beside_first)
     fits = len(times.disturbed) in (0, count) and all(len(values) == (count if times.beside else 0) for values in pairs)
     return times if fits and not any(math.isnan(s) for s in times.repetitions_s + times.beside_s) else None
+
+
+def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:
+    """The outputs that have another shape than the reference's; what is not the runner's form is skipped."""
+    outputs = []
+    for event in events:
+        name, *shapes = (_text(event.get(key)) for key in ("output", "computed", "reference", "common"))
+        is_told = event.get("event") == "compared" and name.isprintable() and all(map(_SHAPE.fullmatch, shapes))
+        if is_told and shapes[0] != shapes[1]:
+            outputs.append(ReshapedOutput(name.partition("$")[0], *shapes))
+    return tuple(outputs)
 
 
 def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:

@@ -27,6 +27,8 @@ class Tolerance:
         mismatch_share: share of an output's elements that may be outside all that.
         far_scale: an element is far off when it differs by more than this times the reference's largest value.
         far_share: share of an output's elements that may be far off.
+        least_common: share of an output, as the reference has it and as the kernel does, that both must compute; they
+            are compared there.
     """
 
     integer: int = 0
@@ -35,6 +37,7 @@ class Tolerance:
     mismatch_share: float = 0.0
     far_scale: float = 0.0
     far_share: float = 0.0
+    least_common: float = 1.0
 
 
 @dataclass(frozen=True)

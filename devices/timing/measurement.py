@@ -45,6 +45,23 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class ReshapedOutput:
+    """An output of which a kernel computes more or less than the reference; shapes are as in an option --size.
+
+    Attributes:
+        name: of the output.
+        computed: what the kernel computes.
+        reference: what the reference was asked for.
+        common: where the two were compared.
+    """
+
+    name: str
+    computed: str
+    reference: str
+    common: str
+
+
+@dataclass(frozen=True)
 class Measurement:
     """The time of one schedule on one device. Disturbed repetitions do not count, as long as there are others.
 
@@ -60,6 +77,7 @@ class Measurement:
             measurements, on whatever device and at whatever moment.
         disturbed: for every repetition, whether another process took a core away meanwhile; empty if nobody looked.
         beside: what it was timed in alternation with; None if it was timed alone.
+        reshaped: the outputs that have another shape than the reference's.
     """
 
     kernel: str
@@ -72,6 +90,7 @@ class Measurement:
     factor: float = 1.0
     disturbed: tuple[bool, ...] = ()
     beside: Beside | None = None
+    reshaped: tuple[ReshapedOutput, ...] = ()
 
     @property
     def undisturbed_s(self) -> tuple[float, ...]:

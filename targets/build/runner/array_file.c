@@ -9,7 +9,8 @@
  *
  * An input file is one array, whose name does not matter. A reference file is one named array per output of the kernel,
  * in the order of the arguments, then one per input: int32, 2 x dimensions, the first coordinate and the extent that
- * the reference had of each. Files come from elsewhere, so everything in them is checked. */
+ * the reference had of each. A kernel may compute other elements than the reference: then those are read that both
+ * compute. Files come from elsewhere, so everything in them is checked. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -38,6 +39,19 @@ static void read_exactly(FILE *file, const char *path, void *data, size_t bytes)
     }
 }
 
+static void read_box(FILE *file, const char *path, halide_dimension_t *box, int dimensions) {
+    for (int d = 0; d < dimensions; d++) {
+        int32_t shape[2];
+        read_exactly(file, path, shape, sizeof shape);
+        if (shape[1] < 0 || (int64_t)shape[0] + shape[1] > INT32_MAX) {
+            fail(EXIT_RESOURCES, "io", "%s is damaged: dimension %d has extent %d from %d.", path, d, (int)shape[1],
+                 (int)shape[0]);
+        }
+        box[d].min = shape[0];
+        box[d].extent = shape[1];
+    }
+}
+
 static void read_header(FILE *file, const char *path, struct header *header) {
     uint8_t start[16];
     uint16_t name_length;
@@ -57,16 +71,7 @@ static void read_header(FILE *file, const char *path, struct header *header) {
     header->type.bits = start[9];
     header->type.lanes = 1;
     header->dimensions = (int32_t)dimensions;
-    for (uint32_t d = 0; d < dimensions; d++) {
-        int32_t shape[2];
-        read_exactly(file, path, shape, sizeof shape);
-        if (shape[1] < 0 || (int64_t)shape[0] + shape[1] > INT32_MAX) {
-            fail(EXIT_RESOURCES, "io", "%s is damaged: dimension %u has extent %d from %d.", path, (unsigned)d,
-                 (int)shape[1], (int)shape[0]);
-        }
-        header->dim[d].min = shape[0];
-        header->dim[d].extent = shape[1];
-    }
+    read_box(file, path, header->dim, header->dimensions);
     read_exactly(file, path, header->name, name_length);
 }
 
@@ -212,22 +217,26 @@ static bool is_shape_of(const struct header *header, const struct argument *argu
 }
 
 static void read_input_shape_of_reference(FILE *file, const char *path, struct argument *argument) {
-    for (int d = 0; d < argument->meta->dimensions; d++) {
-        int32_t shape[2];
-        read_exactly(file, path, shape, sizeof shape);
-        argument->reference[d].min = shape[0];
-        argument->reference[d].extent = shape[1];
-    }
+    read_box(file, path, argument->reference, argument->meta->dimensions);
     argument->has_reference = true;
 }
 
-static void skip_elements(FILE *file, const char *path, const struct header *header) {
+/* Returns how many bytes the elements take; no real array takes more than 2^43. */
+static uint64_t size_bytes(const struct header *header, const char *path) {
+    const uint64_t limit = (uint64_t)1 << 43, most = LONG_MAX < limit ? (uint64_t)LONG_MAX : limit;
     uint64_t bytes = (header->type.bits + 7u) / 8u;
-    for (int d = 0; d < header->dimensions && bytes <= LONG_MAX; d++) {
-        bytes *= (uint64_t)header->dim[d].extent;
+    for (int d = 0; d < header->dimensions; d++) {
+        const uint64_t extent = (uint64_t)header->dim[d].extent;
+        if (extent == 0) return 0;
+        bytes = bytes > most / extent ? most + 1 : bytes * extent;
     }
-    if (bytes > LONG_MAX || fseek(file, (long)bytes, SEEK_CUR) != 0) {
-        fail(EXIT_RESOURCES, "io", "%s is damaged: the array '%s' is too large.", path, header->name);
+    if (bytes > most) fail(EXIT_RESOURCES, "io", "%s is damaged: the array '%s' is too large.", path, header->name);
+    return bytes;
+}
+
+static void skip_elements(FILE *file, const char *path, const struct header *header) {
+    if (fseek(file, (long)size_bytes(header, path), SEEK_CUR) != 0) {
+        fail(EXIT_RESOURCES, "io", "%s cannot be read to its end.", path);
     }
 }
 
@@ -253,26 +262,79 @@ void read_input_shapes_of_reference(struct invocation *invocation, const char *p
     fclose(file);
 }
 
-uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument) {
+/* Skips elements by reading them, so that a file that is too short is found. */
+static void read_past(FILE *file, const char *path, uint64_t elements, size_t element) {
+    uint8_t skipped[1024];
+    for (uint64_t left = elements * element; left > 0;) {
+        const size_t bytes = left < sizeof skipped ? (size_t)left : sizeof skipped;
+        read_exactly(file, path, skipped, bytes);
+        left -= bytes;
+    }
+}
+
+/* Sets `common` to what is in both boxes; its extents are 0 where they have nothing in common. */
+static void take_common_box(halide_dimension_t *common, const halide_dimension_t *a, const halide_dimension_t *b,
+                            int dimensions) {
+    memset(common, 0, MAX_DIMENSIONS * sizeof *common);
+    for (int d = 0; d < dimensions; d++) {
+        const int64_t a_end = (int64_t)a[d].min + a[d].extent, b_end = (int64_t)b[d].min + b[d].extent;
+        const int64_t end = a_end < b_end ? a_end : b_end;
+        common[d].min = a[d].min > b[d].min ? a[d].min : b[d].min;
+        common[d].extent = end > common[d].min ? (int32_t)(end - common[d].min) : 0;
+    }
+}
+
+/* Whether a row is in the box. */
+static bool is_in(const halide_dimension_t *box, const int32_t *coordinates, int dimensions) {
+    for (int d = 1; d < dimensions; d++) {
+        const int64_t place = (int64_t)coordinates[d] - box[d].min;
+        if (place < 0 || place >= box[d].extent) return false;
+    }
+    return true;
+}
+
+/* Reads all elements of the reference, and keeps those that are common. */
+static void read_common_elements(FILE *file, const char *path, const struct argument *argument,
+                                 struct reference_array *array) {
+    const int dimensions = argument->meta->dimensions;
+    const size_t element = element_bytes(argument->meta->type);
+    const uint64_t width = (uint64_t)row_width(argument, array->box), rows = row_count(argument, array->box);
+    const uint64_t wanted = (uint64_t)row_width(argument, array->common);
+    const bool is_part = wanted > 0 && wanted < width;
+    const uint64_t before = is_part ? (uint64_t)((int64_t)array->common[0].min - array->box[0].min) : 0;
+    uint8_t *next = array->data;
+    for (uint64_t row = 0; row < rows; row++) {
+        int32_t coordinates[MAX_DIMENSIONS];
+        row_coordinates(argument, array->box, row, coordinates);
+        if (is_in(array->common, coordinates, dimensions)) {
+            read_past(file, path, before, element);
+            read_exactly(file, path, next, (size_t)wanted * element);
+            read_past(file, path, width - before - wanted, element);
+            next += (size_t)wanted * element;
+        } else {
+            read_past(file, path, width, element);
+        }
+    }
+}
+
+void read_reference_array(FILE *file, const char *path, const struct argument *argument,
+                          struct reference_array *array) {
     struct header header;
     read_header(file, path, &header);
-    bool same = same_type(&header, argument) &&
-                names_agree(header.name, strlen(header.name), argument->meta->name);
-    for (int d = 0; d < argument->meta->dimensions; d++) {
-        same = same && header.dim[d].min == argument->requested[d].min &&
-               header.dim[d].extent == argument->requested[d].extent;
-    }
-    if (!same) {
+    if (!same_type(&header, argument) || !names_agree(header.name, strlen(header.name), argument->meta->name)) {
+        const struct halide_type_t type = argument->meta->type;
         fail(EXIT_RESOURCES, "reference",
-             "%s was made for another kernel or size: it has '%s' (%s%d, %d dimensions), but the next output is '%s'.",
+             "%s was made for another kernel: it has '%s' (%s%d, %d dimensions), but the next output is '%s' (%s%d, %d "
+             "dimensions).",
              path, header.name, type_code_name(header.type.code), header.type.bits, (int)header.dimensions,
-             argument->meta->name);
+             argument->meta->name, type_code_name(type.code), type.bits, (int)argument->meta->dimensions);
     }
-    const size_t bytes = (size_t)row_count(argument, argument->requested) *
-                         (size_t)row_width(argument, argument->requested) * element_bytes(argument->meta->type);
-    uint8_t *data = allocate_bytes(bytes, path);
-    read_exactly(file, path, data, bytes);
-    return data;
+    size_bytes(&header, path);
+    memcpy(array->box, header.dim, sizeof array->box);
+    take_common_box(array->common, array->box, argument->requested, argument->meta->dimensions);
+    const uint64_t elements = row_count(argument, array->common) * (uint64_t)row_width(argument, array->common);
+    array->data = allocate_bytes((size_t)elements * element_bytes(argument->meta->type), path);
+    read_common_elements(file, path, argument, array);
 }
 
 void close_reference(FILE *file, const char *path, const struct invocation *invocation) {

@@ -122,13 +122,14 @@ static double largest_finite(struct halide_type_t type, const uint8_t *data, uin
     return largest;
 }
 
-static void compare_rows(struct comparison *c, const struct argument *argument, const uint8_t *reference) {
-    const int64_t width = row_width(argument, argument->requested), step = row_step_bytes(argument);
-    const uint64_t rows = row_count(argument, argument->requested);
+static void compare_rows(struct comparison *c, const struct argument *argument, const struct reference_array *array) {
+    const int64_t width = row_width(argument, array->common), step = row_step_bytes(argument);
+    const uint64_t rows = row_count(argument, array->common);
+    const uint8_t *reference = array->data;
     const size_t element = element_bytes(c->type), row_bytes = (size_t)width * element;
     for (uint64_t row = 0; row < rows; row++, reference += row_bytes) {
         int32_t coordinates[MAX_DIMENSIONS] = {0};
-        const uint8_t *actual = row_address(argument, argument->requested, row, coordinates);
+        const uint8_t *actual = row_address(argument, array->common, row, coordinates);
         /* Equal bytes are equal values, also for NaN. */
         if (step == (int64_t)element && memcmp(actual, reference, row_bytes) == 0) continue;
         for (int64_t x = 0; x < width; x++) {
@@ -137,9 +138,32 @@ static void compare_rows(struct comparison *c, const struct argument *argument, 
     }
 }
 
-static void report(const struct comparison *c, const struct argument *argument, bool accepted) {
+enum { BOX_TEXT_BYTES = 2 * MAX_DIMENSIONS * 12 + 1 };
+
+/* Writes a box as an option --size has it. */
+static const char *box_text(char *text, const halide_dimension_t *box, int dimensions) {
+    bool has_mins = false;
+    int length = 0;
+    text[0] = 0;
+    for (int d = 0; d < dimensions; d++) {
+        length += snprintf(text + length, (size_t)(BOX_TEXT_BYTES - length), "%s%d", d ? "x" : "", (int)box[d].extent);
+        has_mins = has_mins || box[d].min != 0;
+    }
+    for (int d = 0; d < dimensions && has_mins; d++) {
+        length += snprintf(text + length, (size_t)(BOX_TEXT_BYTES - length), "%s%d", d ? "x" : "@", (int)box[d].min);
+    }
+    return text;
+}
+
+static void report(const struct comparison *c, const struct argument *argument, const struct reference_array *array,
+                   bool accepted) {
+    const int dimensions = argument->meta->dimensions;
+    char text[BOX_TEXT_BYTES];
     event_begin("compared");
     event_string("output", argument->meta->name);
+    event_string("computed", box_text(text, argument->dim, dimensions));
+    event_string("reference", box_text(text, array->box, dimensions));
+    event_string("common", box_text(text, array->common, dimensions));
     event_unsigned("elements", c->elements);
     event_unsigned("mismatches", c->mismatches);
     event_unsigned("far_mismatches", c->far_mismatches);
@@ -157,24 +181,42 @@ static void report(const struct comparison *c, const struct argument *argument, 
     event_end();
 }
 
-static bool compare_output(const struct argument *argument, const uint8_t *reference,
+static uint64_t element_count(const struct argument *argument, const halide_dimension_t *box) {
+    return row_count(argument, box) * (uint64_t)row_width(argument, box);
+}
+
+/* Fails if too little is computed by both. */
+static void check_common(const struct argument *argument, const struct reference_array *array, double least) {
+    const double common = (double)element_count(argument, array->common);
+    const double own = (double)element_count(argument, argument->requested);
+    const double other = (double)element_count(argument, array->box);
+    char own_text[BOX_TEXT_BYTES], other_text[BOX_TEXT_BYTES];
+    if (common >= least * own && common >= least * other) return;
+    fail(EXIT_WRONG_OUTPUT, "wrong_output",
+         "The output '%s' cannot be compared: the kernel computes %s, the reference %s, and %g %% of each must be computed "
+         "by both.",
+         argument->meta->name, box_text(own_text, argument->requested, argument->meta->dimensions),
+         box_text(other_text, array->box, argument->meta->dimensions), 100 * least);
+}
+
+static bool compare_output(const struct argument *argument, const struct reference_array *array,
                            const struct tolerance *tolerance) {
     struct comparison c = {
         .type = argument->meta->type,
         .integer_tolerance = tolerance->integer,
         .relative = tolerance->float_relative,
-        .elements = row_count(argument, argument->requested) * (uint64_t)row_width(argument, argument->requested),
+        .elements = element_count(argument, array->common),
     };
     const double absolute_scale = is_float(c.type) ? tolerance->float_absolute_scale : 0;
     if (absolute_scale > 0 || tolerance->far_scale > 0) {
-        const double largest = largest_finite(c.type, reference, c.elements);
+        const double largest = largest_finite(c.type, array->data, c.elements);
         c.absolute = absolute_scale * largest;
         c.far = tolerance->far_scale * largest;
     }
-    compare_rows(&c, argument, reference);
+    compare_rows(&c, argument, array);
     const bool accepted = (double)c.mismatches <= tolerance->mismatch_share * (double)c.elements &&
                           (double)c.far_mismatches <= tolerance->far_share * (double)c.elements;
-    report(&c, argument, accepted);
+    report(&c, argument, array, accepted);
     return accepted;
 }
 
@@ -184,9 +226,11 @@ bool compare_outputs(const struct invocation *invocation, const char *path, cons
     for (int i = 0; i < invocation->count; i++) {
         const struct argument *argument = &invocation->arguments[i];
         if (!is_output(argument)) continue;
-        uint8_t *reference = read_reference_array(file, path, argument);
-        if (!compare_output(argument, reference, tolerance)) accepted = false;
-        free(reference);
+        struct reference_array array;
+        read_reference_array(file, path, argument, &array);
+        check_common(argument, &array, tolerance->least_common);
+        if (!compare_output(argument, &array, tolerance)) accepted = false;
+        free(array.data);
     }
     close_reference(file, path, invocation);
     return accepted;

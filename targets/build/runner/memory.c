@@ -32,15 +32,22 @@ int64_t row_step_bytes(const struct argument *argument) {
     return stride * (int64_t)element_bytes(argument->meta->type);
 }
 
-uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
+void row_coordinates(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
                      int32_t *coordinates) {
-    int64_t offset = 0;
     for (int d = 0; d < argument->meta->dimensions; d++) {
         coordinates[d] = region[d].min;
         if (d > 0) {
             coordinates[d] += (int32_t)(row % (uint64_t)region[d].extent);
             row /= (uint64_t)region[d].extent;
         }
+    }
+}
+
+uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
+                     int32_t *coordinates) {
+    int64_t offset = 0;
+    row_coordinates(argument, region, row, coordinates);
+    for (int d = 0; d < argument->meta->dimensions; d++) {
         offset += ((int64_t)coordinates[d] - argument->dim[d].min) * argument->dim[d].stride;
     }
     return argument->data + offset * (int64_t)element_bytes(argument->meta->type);

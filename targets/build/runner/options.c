@@ -106,6 +106,7 @@ static void store(const struct option *option, const char *text, const char *fol
 static void set_defaults(struct options *options) {
     memset(options, 0, sizeof *options);
     options->tolerance.far_share = 1;
+    options->tolerance.least_common = 1;
     options->timing = (struct timing_options){
         .warm_up_s = 0.1,
         .precision = 0.01,
@@ -171,6 +172,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--mismatch-share", SHARE, &tolerance->mismatch_share},
         {"--far-scale", SHARE, &tolerance->far_scale},
         {"--far-share", SHARE, &tolerance->far_share},
+        {"--least-common", SHARE, &tolerance->least_common},
         {"--time", FLAG, &options->time},
         {"--beside", TEXT, &options->beside},
         {"--warm-up-s", SECONDS, &timing->warm_up_s},

@@ -4,7 +4,8 @@
  *     runner [--folder DIR] [--events FILE] --kernel NAME [--seed N] [--threads N | --simulated-cores N]
  *            [--size ARG=E0xE1x…[@M0xM1x…]] [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
- *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]]
+ *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]
+ *             [--least-common X]]
  *            [--time [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
  *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
@@ -14,6 +15,9 @@
  * The first coordinates may follow the extents of a size. An output grows if its kernel requires that; with
  * --exact-outputs the call fails with Halide's error instead.
  *
+ * An output whose schedule fixes another shape than the reference has is compared where both compute it. The call fails
+ * if that is less than the share --least-common of what either computes.
+ *
  * With simulated cores the tasks of a parallel loop run one after the other, and the loop takes the time that so many
  * cores would need: for clocks that can follow only one thread.
  *
@@ -21,7 +25,7 @@
  * be precise. A kernel whose ratio is over R (by default 1: it is slower) by Student's test on at least three ratios,
  * with an error of 0.5 % a look, is not repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
  *
- * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share 1), warm-up 0.1 s, precision 0.01, 5 to 1000
+ * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share and least-common 1), warm-up 0.1 s, precision 0.01, 5 to 1000
  * repetitions, 0 to 10 s, never giving up (0), repetitions of 0.0005 s.
  *
  * Output: JSON, one event per line, flushed at once:
@@ -30,7 +34,8 @@
  *     clock     held: whether the frequency is fixed while kernels are timed (on a device's DSP only)
  *     buffer    name, role, type_code, bits, min, extent, stride, source ('generated', 'file' or 'output')
  *     reference path: the outputs were written there
- *     compared  output, elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
+ *     compared  output, computed, reference, common (what the kernel, the reference and both compute, in the form of
+ *               --size), elements, mismatches, far_mismatches, max_absolute_error (over finite values), accepted,
  *               first_mismatch (coordinates), expected and actual (there)
  *     timed     for every repetition repetitions_s (seconds of one call) and disturbed (another process took a core from
  *               one of its threads); iterations_per_repetition, warm_up_calls; beside another kernel also beside (its

@@ -50,6 +50,7 @@ struct tolerance {
     double mismatch_share;       /* share of the elements that may be out of tolerance */
     double far_scale;            /* far out: by more than this times the largest finite |reference| */
     double far_share;            /* share of the elements that may be far out */
+    double least_common;         /* share of the reference's elements, and of the kernel's, that both compute */
 };
 
 struct timing_options {
@@ -98,6 +99,13 @@ struct argument {
     const char *input_file;                       /* or NULL: generated data */
     uint8_t *data;
     size_t data_bytes;
+};
+
+/* The reference of one output. */
+struct reference_array {
+    halide_dimension_t box[MAX_DIMENSIONS];    /* min and extent of what the reference computed */
+    halide_dimension_t common[MAX_DIMENSIONS]; /* the part of that which is requested of the kernel, too */
+    uint8_t *data;                             /* of that part: dense, dimension 0 fastest; to be freed */
 };
 
 struct invocation {
@@ -160,6 +168,9 @@ size_t element_bytes(struct halide_type_t type);
 uint64_t row_count(const struct argument *argument, const halide_dimension_t *region);
 int64_t row_width(const struct argument *argument, const halide_dimension_t *region);
 int64_t row_step_bytes(const struct argument *argument);
+/* Sets the coordinates of a row's first element. */
+void row_coordinates(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
+                     int32_t *coordinates);
 /* Returns the first element of a row, and its MAX_DIMENSIONS coordinates in `coordinates`. */
 uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
                      int32_t *coordinates);
@@ -175,12 +186,13 @@ void read_input_shape(struct argument *argument);
 void read_input_data(struct argument *argument);
 void read_input_shapes_of_reference(struct invocation *invocation, const char *path);
 void write_reference_file(struct invocation *invocation, const char *path);
-/* Returns the reference of one output, dense, dimension 0 fastest; call it for the outputs in their order. */
 FILE *open_reference(const char *path);
-uint8_t *read_reference_array(FILE *file, const char *path, const struct argument *argument);
+/* Reads the reference of one output; call it for the outputs in their order. */
+void read_reference_array(FILE *file, const char *path, const struct argument *argument,
+                          struct reference_array *array);
 void close_reference(FILE *file, const char *path, const struct invocation *invocation);
 
-/* compare.c: whether every output is within tolerance */
+/* compare.c: whether every output is within tolerance, where both compute it */
 bool compare_outputs(const struct invocation *invocation, const char *path, const struct tolerance *tolerance);
 
 /* call.c */

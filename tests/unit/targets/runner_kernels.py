@@ -65,6 +65,14 @@ def _blur_rounded_up() -> Kernel:
     return hl.Pipeline(blurred), [image]
 
 
+def _blur_in_strips(wrong: bool = False, strip: int = 8, alignment: int = 1) -> Kernel:
+    """Computes whole strips of rows only, as hand-written schedules do, and so less than is asked for."""
+    image, _, blurred = _blur(added=1 if wrong else 0)
+    blurred.bound(y, 0, blurred.output_buffer().dim(1).extent() // strip * strip)
+    blurred.align_bounds(x, alignment)
+    return hl.Pipeline(blurred), [image]
+
+
 def _blur_wrong() -> Kernel:
     image, _, blurred = _blur(added=1)
     return hl.Pipeline(blurred), [image]
@@ -246,6 +254,10 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "blur_plain": _blur_plain,
     "blur_tiled": _blur_tiled,
     "blur_rounded_up": _blur_rounded_up,
+    "blur_in_strips": _blur_in_strips,
+    "blur_in_wide_strips": lambda: _blur_in_strips(alignment=16),
+    "blur_in_strips_wrong": lambda: _blur_in_strips(wrong=True),
+    "blur_in_one_strip": lambda: _blur_in_strips(strip=40),
     "blur_wrong": _blur_wrong,
     "blur_wrong_corner": _blur_wrong_corner,
     "scaled": lambda: _scaled(3.0),

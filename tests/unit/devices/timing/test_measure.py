@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from devices.device import Clock, Device
 from devices.timing.measure import Session, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
 from devices.transport import RunOutcome
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
@@ -232,7 +232,30 @@ def test_the_runner_is_told_everything() -> None:
     shared = "--kernel kernel --seed 5 --threads 2 --size in=3x4 --scalar gain=0.5 --input table=input.table.raw"
     assert timing.startswith(shared) and writing == f"{shared} --write-reference reference.raw"
     assert "--reference reference.raw --integer-tolerance 2 --float-relative 0.1" in timing
-    assert "--mismatch-share 0.3" in timing and "--precision 0.05" in timing and "--give-up-over-s 0.25" in timing
+    assert (
+        "--least-common 1.0" in timing
+        and "--mismatch-share 0.3" in timing
+        and "--precision 0.05" in timing
+        and "--give-up-over-s 0.25" in timing
+    )
+
+
+def test_an_output_of_another_shape_is_kept() -> None:
+    def compared(**keys: object) -> str:
+        shapes = {"output": "out$1", "computed": "64x48", "reference": "64x50", "common": "64x48"}
+        return json.dumps({"event": "compared", **shapes, **keys})
+
+    def reshaped(*lines: str) -> tuple[ReshapedOutput, ...]:
+        result = measure("\n".join([*lines, timed([1.0])]))
+        assert isinstance(result, Measurement)
+        return result.reshaped
+
+    other = ReshapedOutput("out", "64x48", "64x50", "64x48")
+    shifted = {"computed": "64x48@-2x3", "common": "62x45@0x3"}
+    assert reshaped(compared(), compared(reference="64x48")) == (other,)
+    assert reshaped(compared(**shifted)) == (ReshapedOutput("out", "64x48@-2x3", "64x50", "62x45@0x3"),)
+    forged = ({"computed": "64\nx"}, {"computed": 7.5}, {"common": None}, {"common": "9" * 999}, {"output": "\x1b[2J"})
+    assert reshaped(*(compared(**keys) for keys in forged)) == ()
 
 
 def test_simulated_time_is_taken_once_from_one_thread() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,12 +171,80 @@ def test_a_half_float_is_compared_as_a_number(runner: Runner, tmp_path: Path) ->
     assert compared["actual"] == float(value)
 
 
-def test_a_reference_of_another_kernel_or_size(runner: Runner, blur_reference: Path) -> None:
-    for arguments in (["--kernel", "scaled"], ["--kernel", "blur_plain", "--size", "blurred=100x61"]):
-        result = runner(*arguments, "--reference", blur_reference)
-        assert result.exit_code == 5
-        assert result.one("error")["kind"] == "reference"
-        assert "was made for another kernel or size" in result.one("error")["message"]
+def test_a_reference_of_another_kernel(runner: Runner, blur_reference: Path) -> None:
+    result = runner("--kernel", "scaled", "--reference", blur_reference)
+    assert (result.exit_code, result.one("error")["kind"]) == (5, "reference")
+    assert "was made for another kernel: it has 'blurred" in result.one("error")["message"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "least", "computed", "common"),
+    [
+        ("blur_in_strips", "0.9", "100x56", "100x56"),
+        ("blur_in_wide_strips", "0.8", "112x56", "100x56"),
+        ("blur_in_one_strip", "0.6", "100x40", "100x40"),
+        ("blur_rounded_up", "1", "112x60", "100x60"),
+    ],
+)
+def test_what_both_compute_is_compared(
+    runner: Runner, blur_reference: Path, kernel: str, least: str, computed: str, common: str
+) -> None:
+    result = runner("--kernel", kernel, "--reference", blur_reference, "--least-common", least)
+    assert result.exit_code == 0, result.events
+    compared = result.one("compared")
+    assert [compared[key] for key in ("computed", "reference", "common")] == [computed, "100x60", common]
+    width, height = (int(extent) for extent in common.split("x"))
+    assert (compared["elements"], compared["mismatches"]) == (width * height, 0)
+
+
+def test_a_reference_of_strips(runner: Runner, tmp_path: Path) -> None:
+    assert runner("--kernel", "blur_in_strips", "--write-reference", tmp_path / "ref").exit_code == 0
+    result = runner("--kernel", "blur_wrong_corner", "--reference", tmp_path / "ref", "--least-common", "0.9")
+    assert result.exit_code == 0, "the wrong corner is not in the strips"
+    assert result.one("compared")["elements"] == 5600
+    shifted = ("--size", "blurred=90x50@20x10")
+    result = runner("--kernel", "blur_plain", "--reference", tmp_path / "ref", "--least-common", "0.5", *shifted)
+    assert result.exit_code == 0, result.events
+    compared = result.one("compared")
+    assert [compared[key] for key in ("computed", "reference", "common")] == ["90x50@20x10", "100x56", "80x46@20x10"]
+
+
+def test_a_wrong_part_is_found(runner: Runner, blur_reference: Path) -> None:
+    options = ("--reference", blur_reference, "--least-common", "0.5")
+    result = runner("--kernel", "blur_in_strips_wrong", *options)
+    assert (result.exit_code, result.one("compared")["mismatches"]) == (4, 5600)
+    result = runner("--kernel", "blur_wrong_corner", "--size", "blurred=50x40@50x20", "--reference", blur_reference)
+    assert "cannot be compared" in result.one("error")["message"]
+    size = ("--size", "blurred=80x60@20x0")
+    result = runner("--kernel", "blur_wrong_corner", *size, *options)
+    assert (result.exit_code, result.one("compared")["first_mismatch"]) == (4, [99, 59])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least", "shape"),
+    [
+        (("blur_in_strips",), "1", "100x56"),
+        (("blur_in_strips",), "0.94", "100x56"),
+        (("blur_in_one_strip",), "0.7", "100x40"),
+        (("blur_plain", "--size", "blurred=100x61"), "1", "100x61"),
+        (("blur_plain", "--size", "blurred=100x60@100x0"), "0.01", "100x60@100x0"),
+        (("blur_plain", "--size", "blurred=100x600"), "0.5", "100x600"),
+    ],
+)
+def test_too_little_to_compare_is_told_with_both_shapes(
+    runner: Runner, blur_reference: Path, arguments: tuple[str, ...], least: str, shape: str
+) -> None:
+    result = runner("--kernel", *arguments, "--reference", blur_reference, "--least-common", least, "--time")
+    assert (result.exit_code, result.one("error")["kind"]) == (4, "wrong_output")
+    assert f"cannot be compared: the kernel computes {shape}, the reference 100x60" in result.one("error")["message"]
+    assert result.all("timed") == []
+
+
+def test_kernels_of_other_shapes_are_timed_in_turns(runner: Runner, blur_reference: Path) -> None:
+    options = ("--reference", blur_reference, "--least-common", "0.5", "--time", "--max-repetitions", "5")
+    for kernel, beside in (("blur_in_wide_strips", "blur_plain"), ("blur_plain", "blur_in_wide_strips")):
+        timed = runner("--kernel", kernel, *options, "--beside", beside).one("timed")
+        assert len(timed["repetitions_s"]) == len(timed["beside_s"]) > 0
 
 
 @pytest.mark.parametrize(
@@ -190,18 +259,44 @@ def test_a_reference_of_another_kernel_or_size(runner: Runner, blur_reference: P
         (lambda content: content[:10] + b"\xff\xff" + content[12:], "is damaged: an array of"),
         (lambda content: content[:20] + b"\xff\xff\xff\xff" + content[24:], "is damaged: dimension 0"),
         (lambda content: content[:16] + b"\xff\xff\xff\x7f" + content[20:], "is damaged: dimension 0"),
+        (lambda content: _with_shape(content, 0, 2**31 - 1, 0, 2**31 - 1), "is damaged: the array 'blurred"),
+        (lambda content: _with_shape(content, 0, 100, 0, 2**31 - 1), "ends too early"),
+        (lambda content: _with_shape(content, -(2**31), 2**31 - 1, 0, 60), "ends too early"),
+        (lambda content: _with_shape(content, 0, 100, 0, 61), "ends too early"),
+        (lambda content: _with_shape(content, 0, 100, 0, 59), "is not a raw array file"),
+        (lambda content: content[:-4] + struct.pack("<i", -1), "is damaged: dimension 1"),
     ],
-    ids=["empty", "header", "cut", "longer", "magic", "dimensions", "name", "extent", "min"],
+    ids=[
+        "empty",
+        "header",
+        "cut",
+        "longer",
+        "magic",
+        "dimensions",
+        "name",
+        "extent",
+        "min",
+        "overflow",
+        "huge",
+        "outside",
+        "one row more",
+        "one row less",
+        "input",
+    ],
 )
 def test_damaged_references(
     native_runner: Runner, tmp_path: Path, change: Callable[[bytes], bytes], message: str
 ) -> None:
     native_runner("--kernel", "blur_plain", "--write-reference", tmp_path / "ref")
     (tmp_path / "ref").write_bytes(change((tmp_path / "ref").read_bytes()))
-    result = native_runner("--kernel", "blur_plain", "--reference", tmp_path / "ref")
+    result = native_runner("--kernel", "blur_plain", "--reference", tmp_path / "ref", "--least-common", "0")
     assert result.exit_code == 5
     assert result.one("error")["kind"] == "io"
     assert message in result.one("error")["message"]
+
+
+def _with_shape(content: bytes, *shape: int) -> bytes:
+    return content[:16] + struct.pack("<4i", *shape) + content[32:]
 
 
 def test_files_that_are_missing_or_cannot_be_written(native_runner: Runner, tmp_path: Path) -> None:
