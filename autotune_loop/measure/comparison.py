@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from devices.device import Device
-from devices.timing.measurement import MeasureFailure, Measurement
+from devices.timing.measurement import MeasureFailure, Measurement, ReshapedOutput
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class ComparedSchedule:
     def spread_ms(self) -> float | None:
         """Robust standard deviation of the repetitions within a turn, median over the turns."""
         return statistics.median(t.spread_s for t in self.turns) * 1e3 if self.turns else None
+
+    @property
+    def reshaped(self) -> tuple[ReshapedOutput, ...]:
+        """The outputs of which it computes more or less than the reference."""
+        return self.turns[0].reshaped if self.turns else ()
 
     @property
     def repetitions(self) -> int:

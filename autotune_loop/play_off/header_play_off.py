@@ -11,7 +11,7 @@ from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.specification.objective import Objective
-from devices.timing.measurement import MeasureFailureReason, Measurement
+from devices.timing.measurement import MeasureFailureReason, Measurement, ReshapedOutput
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class HeaderPlayOff:
         times: for each schedule, device → its times; empty for one that failed.
         clock: the clock of the times; empty if nothing was timed.
         failures: label → why it failed.
+        reshaped: label → the outputs of which it computes more or less than the reference.
     """
 
     labels: tuple[str, ...]
@@ -33,6 +34,7 @@ class HeaderPlayOff:
     times: tuple[Mapping[str, DeviceTimes], ...]
     clock: str
     failures: Mapping[str, str]
+    reshaped: Mapping[str, tuple[ReshapedOutput, ...]]
 
 
 def decide_winner(
@@ -84,6 +86,7 @@ def decide_winner(
         times=tuple(result.times.get(symbol, {}) for symbol in contenders),
         clock=timer.clock,
         failures={contenders[symbol]: message for symbol, message in timer.failures.items()},
+        reshaped={contenders[symbol]: outputs for symbol, outputs in timer.reshaped.items()},
     )
 
 
@@ -95,6 +98,7 @@ class _Timer:
     clock: str = ""
     failures: dict[str, str] = field(default_factory=dict)
     lost_devices: dict[str, str] = field(default_factory=dict)
+    reshaped: dict[str, tuple[ReshapedOutput, ...]] = field(default_factory=dict)
 
     def __call__(self, order: Sequence[str]) -> Turn:
         times: dict[str, dict[str, ProcessTime]] = {}
@@ -106,6 +110,7 @@ class _Timer:
                 result = self.bench.measure(device, name, turn_settings(self.bench.plan.settings, name, baseline))
                 if isinstance(result, Measurement):
                     self.clock = result.clock.value
+                    self.reshaped[name] = result.reshaped
                     times[device.name][name] = ProcessTime.of(result, baseline)
                 elif result.reason is MeasureFailureReason.DEVICE:
                     del times[device.name]

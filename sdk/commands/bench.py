@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,7 @@ from sdk.project.file import find_project
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
     from autotune_loop.play_off.header_play_off import HeaderPlayOff
+    from devices.timing.measurement import ReshapedOutput
 
 _DECIDING = "Deciding"
 _DEVICES = ("target", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism")
@@ -98,6 +101,7 @@ def _as_dict(result: ComparedSchedule) -> dict[str, object]:
         "output_compared_with": result.reference,
         "toolchain": result.toolchain,
         "failure": None if result.failure is None else result.failure.message,
+        "reshaped": [asdict(output) for output in result.reshaped],
         "turns_s": [list(turn.repetitions_s) for turn in result.turns],
     }
 
@@ -107,10 +111,21 @@ def _print_table(results: list[ComparedSchedule]) -> None:
     devices = dict.fromkeys(result.device for result in results)
     for device in devices:
         _print_device(device, [result for result in results if result.device == device])
+    _print_shapes({result.label: result.reshaped for result in results if result.turns})
     for result in results:
         if result.failure is not None:
             place = f" on {result.device}" if len(devices) > 1 else ""
             typer.echo(f"{result.label}{place}: {result.failure.message}", err=True)
+
+
+def _print_shapes(reshaped: Mapping[str, Sequence[ReshapedOutput]]) -> None:
+    """Say which schedules do other work than was asked for: their times are not those of the same work."""
+    for label, outputs in reshaped.items():
+        for output in outputs:
+            typer.echo(
+                f"{label} computes {output.computed} of {output.name}, and the reference {output.reference}: its time "
+                f"is for that, and the outputs were compared at {output.common}."
+            )
 
 
 def _print_device(device: str, results: list[ComparedSchedule]) -> None:
@@ -147,6 +162,7 @@ def _show_play_off(result: HeaderPlayOff, as_json: bool) -> None:
         print_json(_play_off_fields(result))
     else:
         _print_times(result)
+        _print_shapes(result.reshaped)
         typer.echo(result.verdict.message)
         for label, message in result.failures.items():
             typer.echo(f"{label}: {message}", err=True)
@@ -159,6 +175,7 @@ def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
         {
             "schedule": label,
             "failure": result.failures.get(label),
+            "reshaped": [asdict(output) for output in result.reshaped.get(label, ())],
             "times": {
                 device: {
                     "median_ms": times.median_ms,

@@ -132,6 +132,66 @@ def test_bench_prints_a_table(run: Run, blur: Path) -> None:
     assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
 
 
+_STRIPS = """
+import halide as hl
+
+x, y, xi, yi = (hl.Var(name) for name in ("x", "y", "xi", "yi"))
+
+
+@hl.generator(name="strips")
+class Strips(hl.Generator):
+    whole_strips = hl.GeneratorParam("fewer")
+    strip = hl.GeneratorParam(8)
+    width = hl.GeneratorParam(260)
+    image = hl.InputBuffer(hl.UInt(16), 2)
+    output = hl.OutputBuffer(hl.UInt(16), 2)
+
+    def generate(self):
+        rows = hl.Func("rows")
+        clamped = hl.BoundaryConditions.repeat_edge(self.image)
+        rows[x, y] = clamped[x - 1, y] + 2 * clamped[x, y] + clamped[x + 1, y]
+        self.output[x, y] = rows[x, y - 1] + 2 * rows[x, y] + rows[x, y + 1]
+        for buffer in (self.image, self.output):
+            buffer.set_estimates([(0, self.width), (0, 100)])
+        if self.using_autoscheduler():
+            return
+        if self.whole_strips == "fewer":
+            width, height = (self.output.output_buffer().dim(d).extent() for d in (0, 1))
+            self.output.bound(x, 0, width // 32 * 32).bound(y, 0, height // self.strip * self.strip)
+        else:
+            self.output.align_bounds(x, 32).align_bounds(y, self.strip)
+        self.output.tile(x, y, xi, yi, 32, self.strip).vectorize(xi, 8)
+        rows.compute_at(self.output, x).vectorize(x, 8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("strips", "computed", "common"), [("fewer", "256x96", "256x96"), ("more", "288x104", "260x100")]
+)
+def test_bench_compares_what_both_compute(run: Run, tmp_path: Path, strips: str, computed: str, common: str) -> None:
+    """As in Halide's camera_pipe, the generator's own schedule computes whole strips only."""
+    (tmp_path / "strips.py").write_text(_STRIPS)
+    command = ("bench", "strips.py", "-p", f"whole_strips={strips}", "--schedule", "own", "--schedule", "adams2019")
+    done = run(*command, "--turns", "1", "--json")
+    assert done.code == 0, done.err
+    own, adams = json.loads(done.out)
+    assert own["output_compared_with"] and own["failure"] is None and adams["reshaped"] == []
+    shapes = {"computed": computed, "reference": "260x100", "common": common}
+    assert own["reshaped"] == [{"name": "output", **shapes}]
+    done = run(*command, "--play-off")
+    said = f"own computes {computed} of output, and the reference 260x100: its time is for that"
+    assert done.code == 0 and said in done.out and "adams2019 computes" not in done.out
+
+
+def test_bench_says_why_outputs_cannot_be_compared(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "strips.py").write_text(_STRIPS)
+    done = run("bench", "strips.py", "-p", "strip=64", "-p", "whole_strips=fewer", "--turns", "1")
+    assert done.code == 0 and "own computes 256x64 of output" in done.out
+    done = run("bench", "strips.py", "-p", "strip=64", "-p", "width=60", "--turns", "1")
+    assert done.code == 1
+    assert "cannot be compared: the kernel computes 32x64, the reference 60x100, and 50 % of each" in done.err
+
+
 @pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-aarch64 is not installed")
 def test_bench_takes_the_clock_that_is_asked_for(run: Run, blur: Path) -> None:
     for asked, clock in (((), "simulated"), (("--clock", "emulated"), "emulated")):
