@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from autotune_loop.run_scale import RunScale, process_error
 from devices.timing.measurement import Measurement
 from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
@@ -126,6 +127,19 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """What a timing beside a yardstick says.
+
+    Attributes:
+        relative: the schedule's time as a multiple of the reference's.
+        reference_ms: what the reference takes at that moment, on that device.
+    """
+
+    relative: float
+    reference_ms: float
+
+
+@dataclass(frozen=True)
 class Yardstick:
     """The schedule that others are timed beside, which tells their times from the moment at which they were timed.
 
@@ -133,20 +147,25 @@ class Yardstick:
     of a run are multiples of the reference's.
 
     Attributes:
-        time_ms: what it takes, on the run's scale.
+        relative: its time as a multiple of the reference's.
         log_error: standard error of the logarithm of that, along the chain of ratios from the reference.
     """
 
     kernel: KernelObject
-    time_ms: float
+    scale: RunScale
+    relative: float = 1.0
     log_error: float = 0.0
 
-    def on_scale(self, measurement: Measurement) -> Measurement:
-        """A measurement beside this yardstick on the run's scale; one of a kernel that was timed alone as it is."""
-        ratio = measurement.ratio
-        if ratio is None:
-            return measurement
-        return replace(measurement, factor=self.time_ms * 1e-3 * ratio / measurement.median_s)
+    @property
+    def time_ms(self) -> float:
+        """What it takes, on the run's scale."""
+        return self.relative * self.scale.anchor_ms
+
+    def place(self, measurement: Measurement) -> Placement | None:
+        """What a measurement beside this yardstick says; None for one of a kernel that was timed alone."""
+        if measurement.ratio is None or measurement.beside is None:
+            return None
+        return Placement(self.relative * measurement.ratio, measurement.beside.median_s * 1e3 / self.relative)
 
 
 @dataclass(frozen=True)
@@ -179,11 +198,12 @@ class Measured:
     """A candidate with its time as a sample.
 
     Attributes:
-        median_ms, spread_ms: on the run's scale, if there are several boards.
+        median_ms, spread_ms: on the run's scale.
         clock: what the time was measured with.
         canary_s: times of the device's canary before and after.
         at_unix_s: when the time was recorded.
         processes: how many processes the time is the mean of.
+        is_relative: it was timed beside a yardstick.
     """
 
     candidate: Candidate
@@ -194,17 +214,29 @@ class Measured:
     canary_s: tuple[float, ...] = ()
     at_unix_s: float = 0.0
     processes: int = 1
+    is_relative: bool = False
+
+    @property
+    def log_error(self) -> float:
+        """Standard error of the logarithm of its ratio to the yardstick; 0 if it was timed alone."""
+        return process_error(self.processes) if self.is_relative else 0.0
 
     @classmethod
-    def of(cls, candidate: Candidate, measurement: Measurement) -> Measured:
-        """A candidate with its measurement."""
+    def of(cls, candidate: Candidate, measurement: Measurement, paired_ms: float | None) -> Measured:
+        """A candidate with its measurement.
+
+        Args:
+            paired_ms: its time on the run's scale if it was timed beside a yardstick.
+        """
+        median_ms = measurement.comparable_median_s * 1e3 if paired_ms is None else paired_ms
         return cls(
             candidate,
-            median_ms=measurement.comparable_median_s * 1e3,
-            spread_ms=measurement.spread_s * measurement.factor * 1e3,
+            median_ms=median_ms,
+            spread_ms=measurement.spread_s / measurement.median_s * median_ms,
             clock=measurement.clock.value,
             device=measurement.device,
             canary_s=tuple(measurement.canary_s),
+            is_relative=paired_ms is not None,
         )
 
 

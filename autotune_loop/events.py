@@ -110,7 +110,11 @@ class SampleFailed:
 
 @dataclass(frozen=True)
 class BestImproved:
-    """A schedule beat all before it (the default included)."""
+    """A schedule beat all before it (the default included), and is not only lucky.
+
+    Attributes:
+        range_ms: between which times it will be found at another moment, with 95 % confidence; None if nobody knows.
+    """
 
     kind: ClassVar[str] = "best_improved"
     task_index: int
@@ -118,6 +122,7 @@ class BestImproved:
     median_ms: float
     default_ms: float | None
     clock: str
+    range_ms: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

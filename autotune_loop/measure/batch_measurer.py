@@ -138,10 +138,8 @@ class BatchMeasurer:
             if isinstance(result, MeasureFailure):
                 self._failed(work, job.symbol, result)
                 return
-            result = result if work.batch.yardstick is None else work.batch.yardstick.on_scale(result)
-            self.store.database.add_measurement(result, purpose, held_s)
+            timed[job.symbol] = measured = self._measured(work, result, purpose, held_s)
             work.on_timed(result, held_s)
-            timed[job.symbol] = measured = Measured.of(work.candidates[job.symbol], result)
             if purpose == "sample":
                 self._first_time(work, measured)
 
@@ -151,6 +149,16 @@ class BatchMeasurer:
         ]
         self.dispatcher.run(jobs, lambda job: self._settings_now(work), finish, lambda: self.enough(work.measured))
         return timed
+
+    def _measured(self, work: _Batch, result: Measurement, purpose: str, held_s: float) -> Measured:
+        """Record a time; beside a yardstick it tells two things: a ratio, and what the machine is like now."""
+        yardstick, paired_ms = work.batch.yardstick, None
+        placement = None if yardstick is None else yardstick.place(result)
+        self.store.database.add_measurement(result, purpose, held_s, placement)
+        if yardstick is not None and placement is not None:
+            yardstick.scale.add(result.device, placement.reference_ms)
+            paired_ms = placement.relative * yardstick.scale.anchor_ms
+        return Measured.of(work.candidates[result.kernel], result, paired_ms)
 
     def _settings_now(self, work: _Batch) -> MeasureSettings:
         settings = self.settings
@@ -171,7 +179,8 @@ class BatchMeasurer:
     def _first_time(self, work: _Batch, measured: Measured) -> None:
         work.measured += 1
         work.best_ms = min(work.best_ms, measured.median_ms)
-        self._tell(measured, work.measured + work.failed, len(work.candidates))
+        correction = 1.0 if work.batch.yardstick is None else work.batch.yardstick.scale.correction
+        self._tell(measured, correction * measured.median_ms, work.measured + work.failed, len(work.candidates))
         if work.batch.yardstick is not None and measured.median_ms <= _CLOSE_FACTOR * work.best_ms:
             work.leaders[measured.candidate.symbol] = measured
         else:
@@ -202,14 +211,14 @@ class BatchMeasurer:
         self.store.write_sample(self.store.training_sample(measured, work.reference.pipeline_id))
         work.on_measured(measured)
 
-    def _tell(self, measured: Measured, done: int, wanted: int) -> None:
+    def _tell(self, measured: Measured, median_ms: float, done: int, wanted: int) -> None:
         candidate = measured.candidate
         event = SampleMeasured(
             round_index=candidate.round_index,
             task_index=candidate.task_index,
             sample_index=candidate.sample_index,
             origin=candidate.point.origin.value,
-            median_ms=measured.median_ms,
+            median_ms=median_ms,
             predicted_ms=candidate.predicted_ms,
             clock=measured.clock,
             device=measured.device,

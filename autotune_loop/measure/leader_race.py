@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autotune_loop.candidate import mean_ms
+from autotune_loop.run_scale import process_error
 
 TURNS = 3
 MOST_LEADERS = 8
-# Standard deviation of the logarithm of a schedule's ratio to the yardstick from one process to the next. Measured on a
-# shared two-core machine: 0.02 to 0.05 if nothing else runs.
-PROCESS_NOISE = 0.04
 # Two schedules are told apart when their times differ by so many standard errors.
-_DEVIATIONS = 2.0
-_SETTLED_ERROR = PROCESS_NOISE / math.sqrt(TURNS)
+DEVIATIONS = 2.0
+_SETTLED_ERROR = process_error(TURNS)
 
 
 @dataclass
@@ -46,7 +44,7 @@ class Leader:
     @property
     def log_error(self) -> float:
         """Standard error of that."""
-        return PROCESS_NOISE / math.sqrt(max(1, len(self.times_ms)))
+        return process_error(max(1, len(self.times_ms)))
 
 
 class LeaderRace:
@@ -71,7 +69,7 @@ class LeaderRace:
         unsettled = [
             one.symbol
             for one in ranked[:MOST_LEADERS]
-            if len(one.times_ms) < TURNS and one.log_ms - best[0] <= _DEVIATIONS * math.hypot(one.log_error, best[1])
+            if len(one.times_ms) < TURNS and one.log_ms - best[0] <= DEVIATIONS * math.hypot(one.log_error, best[1])
         ]
         self._chance.shuffle(unsettled)
         return unsettled

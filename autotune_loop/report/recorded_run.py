@@ -13,11 +13,14 @@ from autotune_loop.candidate import Measured
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
+    SCALES_SQL,
     CalibrationRow,
     calibration_of,
     check_schema_version,
     positive,
     read_database,
+    scale_row,
+    scales_of,
     settled,
     timing_of,
 )
@@ -175,7 +178,7 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         folder=folder,
         record=record,
         start_unix_s=start_s,
-        samples=tuple(settled(timing_of(folder / "samples", *row) for row in connection.execute(MEASURED_SQL))),
+        samples=tuple(_samples(folder / "samples", connection)),
         verdicts=_verdicts(connection),
         trainings=_trainings(connection),
         scales=tuple(calibration_of(*row) for row in connection.execute(CALIBRATIONS_SQL)),
@@ -191,6 +194,11 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         not_done=int(not_done),
         duration_s=float(last_s or 0.0) - start_s,
     )
+
+
+def _samples(folder: Path, connection: sqlite3.Connection) -> list[Measured]:
+    scales = scales_of(scale_row(*row) for row in connection.execute(SCALES_SQL))
+    return settled((timing_of(folder, *row) for row in connection.execute(MEASURED_SQL)), scales)
 
 
 def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 
@@ -50,10 +51,23 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
 
 def recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
     """Go on with the newest yardstick whose object is there; the reference is built anew and always is."""
-    for task_index, symbol, time_ms, log_error in store.database.yardsticks():
+    for task_index, symbol, relative, log_error in store.database.yardsticks():
         state, path = states[task_index], store.object_path(symbol)
-        if state.yardsticks and symbol != state.yardsticks[0].kernel.name and path.is_file():
-            state.use_yardstick(Yardstick(KernelObject(symbol, path), time_ms, log_error))
+        first = state.yardsticks[0] if state.yardsticks else None
+        if first is not None and symbol != first.kernel.name and path.is_file():
+            state.use_yardstick(Yardstick(KernelObject(symbol, path), first.scale, relative, log_error))
+
+
+def settle_samples(store: RunStore, states: Sequence[TaskState]) -> None:
+    """Write the samples again that were timed beside a yardstick, with what the run now knows of the reference's time.
+
+    Those of other runs are trained on together with them.
+    """
+    for one in store.database.measured():
+        if one.is_relative:
+            sample = store.training_sample(one, states[one.candidate.task_index].reference.pipeline_id)
+            with contextlib.suppress(WeightsError):  # its featurization was lost, which `recover` has told
+                store.write_sample(sample)
 
 
 def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import SearchedSchedule, Yardstick
+from autotune_loop.candidate import Placement, SearchedSchedule, Yardstick
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
@@ -24,6 +24,7 @@ from autotune_loop.measure.output_tolerance import check_reference_failure, outp
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.search.board_references import built_kernels, submit_board_references
 from autotune_loop.search.hvx_floats import check_hvx_floats
 from autotune_loop.search.plan import greedy_point
@@ -162,15 +163,14 @@ class _Preparation:
         return False
 
     def _use_as_yardstick(self, state: TaskState, kernel: KernelObject, measurement: Measurement) -> None:
-        """The reference sets the run's scale for as long as the run folder lives, with the time that it first had."""
+        """Time candidates beside the reference; a resumed run goes on with what all its timings say of it."""
         if not measurement.clock.is_noisy:
             return
-        database = self.store.database
-        first_ms = [ms for task, name, ms, _ in database.yardsticks() if (task, name) == (self.index, kernel.name)]
-        yardstick = Yardstick(kernel, first_ms[0] if first_ms else measurement.comparable_median_s * 1e3)
-        if not first_ms:
-            database.add_yardstick(self.index, yardstick)
-        state.use_yardstick(yardstick)
+        scale = self.store.database.scales().get(self.index)
+        if scale is None:
+            scale = RunScale(measurement.device, [measurement.comparable_median_s * 1e3])
+            self.store.database.add_yardstick(self.index, Yardstick(kernel, scale))
+        state.use_yardstick(Yardstick(kernel, scale))
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (
@@ -182,7 +182,7 @@ class _Preparation:
     def _add_rival(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> None:
         """Time the first schedule that is the reference elsewhere and whose output is the reference's."""
         while isinstance(built, BuiltReference) and not self.stop.is_set():
-            result = self._checked(built.kernel, state.reference)
+            result = self._checked(built.kernel, state.reference, state.yardstick)
             if isinstance(result, Measurement):
                 if built.ships:
                     self._let_compete(_RIVAL, state, built, result)
@@ -191,13 +191,16 @@ class _Preparation:
                 self.listen(Notice(f"{built.autoscheduler}'s schedule is left out: {result.message}"))
             built = self._submit(_RIVAL, built.position + 1).result()
 
-    def _checked(self, kernel: KernelObject, reference: TaskReference) -> Measurement | MeasureFailure | None:
+    def _checked(
+        self, kernel: KernelObject, reference: TaskReference, yardstick: Yardstick | None
+    ) -> Measurement | MeasureFailure | None:
         """Check and time a kernel; None if the run is stopped first."""
-        executable = self._link(_RIVAL, [kernel])
+        executable = self._link(_RIVAL, [kernel] if yardstick is None else [kernel, yardstick.kernel])
+        settings = self.settings if yardstick is None else replace(self.settings, beside=yardstick.kernel.name)
         results: list[Measurement | MeasureFailure] = []
         self.dispatcher.run(
             [MeasureJob(executable, kernel.name, self.index, reference.run, reference.tolerance)],
-            lambda job: self.settings,
+            lambda job: settings,
             lambda job, result, held_s: results.append(result),
             self.stop.is_set,
         )
@@ -205,9 +208,15 @@ class _Preparation:
         return results[0] if results else None
 
     def _let_compete(self, kind: str, state: TaskState, built: BuiltReference, measurement: Measurement) -> None:
-        self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s))
+        placement = None
+        if state.yardstick is not None:
+            placement = state.yardstick.place(measurement) or Placement(1.0, measurement.median_s * 1e3)
+        self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s), placement)
         folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
-        time_text = f"{measurement.median_s * 1e3:.6g} ms ({measurement.clock.value} time, median)"
+        median_ms = measurement.comparable_median_s * 1e3
+        if placement is not None and state.scale is not None:
+            median_ms = placement.relative * state.scale.anchor_ms
+        time_text = f"{median_ms:.6g} ms ({measurement.clock.value} time, one timing)"
         who = f"{built.autoscheduler}'s schedule"
         if kind == _REFERENCE:
             who = f"The reference, {who},"
@@ -217,10 +226,11 @@ class _Preparation:
                 symbol=built.kernel.name,
                 sample=f"{folder.parent.name}/{folder.name}",
                 origin=built.autoscheduler,
-                median_ms=measurement.comparable_median_s * 1e3,
-                spread_ms=measurement.spread_s * measurement.factor * 1e3,
+                median_ms=median_ms,
+                spread_ms=measurement.spread_s / measurement.median_s * median_ms,
                 is_default=False,
                 device=measurement.device,
+                log_error=0.0 if kind == _REFERENCE or placement is None else process_error(1),
             )
         )
 

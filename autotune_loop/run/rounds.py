@@ -21,7 +21,7 @@ from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
 from autotune_loop.play_off.run_play_off import RunPlayOff
 from autotune_loop.run.nothing_timed import nothing_timed
-from autotune_loop.run.recovery import account_for_unfinished, recover
+from autotune_loop.run.recovery import account_for_unfinished, recover, settle_samples
 from autotune_loop.run.references import prepare_references
 from autotune_loop.run.result import DeviceUse, Outcome, RunTotals, TunedSchedule, TuneResult
 from autotune_loop.run.setup import measure_settings
@@ -82,7 +82,9 @@ class Rounds:
             if self.stop.is_set():  # in the rounds or in a play-off
                 outcome = Outcome.INTERRUPTED
             try:
-                self._learn()  # last: the winner matters more than the weights for the next run
+                # Last: the winner matters more than the weights for the next run.
+                settle_samples(self.store, self._states)
+                self._learn()
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
             return self._result(outcome, tuple(tuned), time.monotonic() - started_s)
@@ -256,7 +258,10 @@ class Rounds:
     def _publish_best(self, state: TaskState) -> None:
         clock, best = self.prepared.clock.value, state.timed[0]
         state.publish_best(self.store, clock)
-        self.listen(BestImproved(state.task_index, best.sample, best.median_ms, state.default_ms, clock))
+        best_ms, default_ms = state.shown_ms(best.median_ms), state.default_ms
+        default_ms = None if default_ms is None else state.shown_ms(default_ms)
+        between = state.shown_range_ms(best)
+        self.listen(BestImproved(state.task_index, best.sample, best_ms, default_ms, clock, between))
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from autotune_loop.candidate import Measured, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.measure.leader_race import PROCESS_NOISE, TURNS
+from autotune_loop.measure.leader_race import DEVIATIONS, TURNS
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
@@ -18,6 +18,7 @@ from autotune_loop.play_off.times import DeviceTimes
 from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.run.result import ScheduleTime, TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
+from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
@@ -35,6 +36,9 @@ class Timed:
 
     Attributes:
         sample: its folder below samples/.
+        median_ms, spread_ms: on the run's scale.
+        processes: how many processes the time is the mean of.
+        log_error: standard error of the logarithm of its ratio to the yardstick; 0 without one.
     """
 
     symbol: str
@@ -45,6 +49,12 @@ class Timed:
     is_default: bool
     device: str
     processes: int = 1
+    log_error: float = 0.0
+
+    @property
+    def cautious_ms(self) -> float:
+        """Its time if it was lucky: what schedules are ordered by, because the fastest of many single timings was."""
+        return self.median_ms * math.exp(self.log_error)
 
     @property
     def name(self) -> str:
@@ -58,7 +68,7 @@ class TaskState:
 
     Attributes:
         reference: what outputs are compared with, and what samples are grouped by.
-        timed: every timed candidate, fastest first.
+        timed: every timed candidate, fastest first; one that was timed once behind those that were proven.
         incumbent: what is to be beaten; None where none was given.
         unlike_devices: a schedule's time on one device says little of another; each sends its best into the play-off.
         full_search_s: how long the last full beam search took.
@@ -85,6 +95,22 @@ class TaskState:
     def yardstick(self) -> Yardstick | None:
         """What the candidates of the next batch are timed beside."""
         return self.yardsticks[-1] if self.yardsticks else None
+
+    @property
+    def scale(self) -> RunScale | None:
+        """The run's scale; None if candidates are timed alone."""
+        return self.yardsticks[0].scale if self.yardsticks else None
+
+    def shown_ms(self, time_ms: float) -> float:
+        """A time on the run's scale as users see it: corrected by what is known of the reference now."""
+        return time_ms if self.scale is None else time_ms * self.scale.correction
+
+    def shown_range_ms(self, timed: Timed) -> tuple[float, float] | None:
+        """Between which times it will be found at another moment, with 95 % confidence; None without a yardstick."""
+        if self.scale is None or self.yardstick is None:
+            return None
+        log_error = math.hypot(timed.log_error, self.yardstick.log_error)
+        return self.scale.range_ms(self.shown_ms(timed.median_ms), log_error)
 
     @property
     def best_ms(self) -> float:
@@ -114,14 +140,15 @@ class TaskState:
                 candidate.is_default,
                 measured.device,
                 measured.processes,
+                measured.log_error,
             )
         )
 
     def add_timed(self, timed: Timed) -> bool:
         """Record a time; true when it is the best so far."""
-        best = not self.timed or timed.median_ms < self.timed[0].median_ms
+        best = not self.timed or timed.cautious_ms < self.timed[0].cautious_ms
         self.timed.append(timed)
-        self.timed.sort(key=lambda t: t.median_ms)
+        self.timed.sort(key=lambda t: t.cautious_ms)
         return best
 
     def add_batch(self, stages_s: Mapping[str, float]) -> None:
@@ -140,8 +167,9 @@ class TaskState:
         kernel = KernelObject(best.symbol, store.object_path(best.symbol))
         if not kernel.object_path.is_file():
             return
-        log_error = math.hypot(present.log_error, PROCESS_NOISE / math.sqrt(best.processes))
-        self.use_yardstick(Yardstick(kernel, best.median_ms, log_error))
+        relative = best.median_ms / present.scale.anchor_ms
+        log_error = math.hypot(present.log_error, process_error(best.processes))
+        self.use_yardstick(Yardstick(kernel, present.scale, relative, log_error))
         store.database.add_yardstick(self.task_index, self.yardsticks[-1])
 
     def publish_best(self, store: RunStore, clock: str) -> None:
@@ -150,7 +178,10 @@ class TaskState:
             schedule = store.schedule_path(store.samples / timed.sample)
             if schedule.is_file():
                 timings = "one timing" if timed.processes == 1 else f"mean of {timed.processes} timings"
-                benchmark = f"{timed.median_ms:.6g} ms ({clock} time, {timings}) for {timed.sample}\n"
+                shown, between = self.shown_ms(timed.median_ms), self.shown_range_ms(timed)
+                benchmark = f"{shown:.6g} ms ({clock} time, {timings}) for {timed.sample}\n"
+                if between is not None:
+                    benchmark += f"Expect {between[0]:.6g} to {between[1]:.6g} ms at another moment.\n"
                 store.write_best(self.task_index, schedule, benchmark)
                 return
 
@@ -171,6 +202,14 @@ class TaskState:
             kept = [*kept, self.default]
         return kept
 
+    def _may_be_best(self, timed: Timed) -> bool:
+        """Whether it cannot be told from the best; of those without an error nobody knows."""
+        best = self.timed[0]
+        error = math.hypot(timed.log_error, best.log_error)
+        if not error or timed.device != best.device:
+            return True
+        return math.log(timed.median_ms / best.median_ms) <= DEVIATIONS * error
+
     def prune(self, store: RunStore, count: int) -> None:
         """Delete the objects of all but the best and the default."""
         kept = {timed.symbol for timed in self._kept(count)} | {one.kernel.name for one in self.yardsticks}
@@ -179,8 +218,9 @@ class TaskState:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)
 
     def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
-        """The default, the best others and the incumbent, as far as their objects exist; None if none does."""
-        labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in self._kept(count)}
+        """The default, those that may be the best and the incumbent whose objects exist; None if none does."""
+        kept = [timed for timed in self._kept(count) if timed.is_default or self._may_be_best(timed)]
+        labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
             labels[self.incumbent.symbol] = "the incumbent"
         kernels = [KernelObject(symbol, store.object_path(symbol)) for symbol in labels]
@@ -228,7 +268,7 @@ class TaskState:
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
         """The best so far; an incumbent stays, because no play-off was won against it."""
-        tuned = replace(self._untimed(), default=_time_of(self.default), verdict=verdict)
+        tuned = replace(self._untimed(), default=self._shown(self.default), verdict=verdict)
         if self.incumbent is not None:
             benchmark = f"not timed ({clock} time): no schedule has won a play-off against the incumbent\n"
             header = store.write_best(self.task_index, store.schedule_path(self.incumbent.folder), benchmark)
@@ -236,7 +276,12 @@ class TaskState:
         if not self.timed:
             return tuned
         best = self.timed[0]
-        return replace(tuned, header=store.best_schedule(self.task_index), sample=best.name, tuned=_time_of(best))
+        return replace(tuned, header=store.best_schedule(self.task_index), sample=best.name, tuned=self._shown(best))
+
+    def _shown(self, timed: Timed | None) -> ScheduleTime | None:
+        if timed is None:
+            return None
+        return ScheduleTime(self.shown_ms(timed.median_ms), self.shown_ms(timed.spread_ms))
 
     def _untimed(self) -> TunedSchedule:
         description = "none could be timed"
@@ -245,5 +290,5 @@ class TaskState:
         return TunedSchedule(dict(self.task.parameters), self.task.generator_name, description)
 
 
-def _time_of(timed: Timed | DeviceTimes | None) -> ScheduleTime | None:
-    return None if timed is None else ScheduleTime(timed.median_ms, timed.spread_ms)
+def _time_of(times: DeviceTimes | None) -> ScheduleTime | None:
+    return None if times is None else ScheduleTime(times.median_ms, times.spread_ms)

@@ -12,15 +12,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, mean_ms, sample_name
+from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 MEASURED_SQL = (
     "SELECT m.purpose, c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin,"
     " c.seed, c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
-    " m.canary_s, m.at_unix_s FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+    " m.canary_s, m.at_unix_s, m.relative FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
+)
+# What each timing says that the reference takes; the first row of an argument set names the device that counts.
+SCALES_SQL = (
+    "SELECT 0, task, device, reference_ms FROM yardsticks WHERE relative = 1 UNION ALL"
+    " SELECT 1, c.task, m.device, m.reference_ms FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+    " WHERE m.reference_ms IS NOT NULL ORDER BY 1"
 )
 CALIBRATIONS_SQL = (
     "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms FROM calibrations ORDER BY rowid"
@@ -98,15 +105,44 @@ def check_schema_version(path: Path, version: int) -> None:
         )
 
 
-def settled(timings: Iterable[tuple[str, Measured]]) -> list[Measured]:
+def scale_row(_order: int, task_index: object, device: object, reference_ms: object) -> tuple[int, str, float]:
+    """A row of `SCALES_SQL`.
+
+    Raises:
+        ValueError, TypeError: a value is damaged.
+    """
+    return int(str(task_index)), str(device), positive(reference_ms)
+
+
+def scales_of(rows: Iterable[tuple[int, str, float]]) -> dict[int, RunScale]:
+    """Argument set → its scale, from rows of `SCALES_SQL`."""
+    devices: dict[int, str] = {}
+    times_ms: dict[int, list[float]] = {}
+    for task_index, device, reference_ms in rows:
+        if devices.setdefault(task_index, device) == device:
+            times_ms.setdefault(task_index, []).append(reference_ms)
+    return {task_index: RunScale(devices[task_index], several) for task_index, several in times_ms.items()}
+
+
+def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunScale]) -> list[Measured]:
     """Every measured candidate, in the order of timing; a leader has the time that its race has settled.
 
     Args:
         timings: see `timing_of`.
+        scales: see `scales_of`.
+
+    Raises:
+        ValueError: an argument set has ratios and no scale.
     """
     found: dict[str, Measured] = {}
     raced_ms: dict[str, list[float]] = {}
-    for purpose, one in timings:
+    for purpose, timed in timings:
+        one = timed
+        if timed.is_relative:
+            if timed.candidate.task_index not in scales:
+                raise ValueError(f"the time of the reference of argument set {timed.candidate.task_index} is missing")
+            reference_ms = scales[timed.candidate.task_index].settled_ms
+            one = replace(timed, median_ms=timed.median_ms * reference_ms, spread_ms=timed.spread_ms * reference_ms)
         if purpose == "race":
             raced_ms.setdefault(one.candidate.symbol, []).append(one.median_ms)
         else:
@@ -117,7 +153,7 @@ def settled(timings: Iterable[tuple[str, Measured]]) -> list[Measured]:
 
 
 def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
-    """The purpose and the candidate of a row of `MEASURED_SQL`.
+    """The purpose and the candidate of a row of `MEASURED_SQL`; its times are multiples of the reference's if paired.
 
     Args:
         samples: the run's samples/ folder.
@@ -127,7 +163,8 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     """
     round_index, task_index, sample_index = map(int, row[:3])
     symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:12]
-    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s = row[12:]
+    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[12:]
+    time = positive(median_ms) * positive(factor) if relative is None else positive(relative)
     origin = Origin(origin_text)
     folder = (samples / sample_name(round_index, task_index, sample_index)).parent
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
@@ -135,12 +172,13 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     predicted = None if predicted_ms is None else float(predicted_ms)
     return purpose, Measured(
         Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted),
-        median_ms=positive(median_ms) * positive(factor),
-        spread_ms=float(spread_ms) * float(factor),
+        median_ms=time,
+        spread_ms=float(spread_ms) / positive(median_ms) * time,
         clock=str(clock),
         device=str(device),
         canary_s=tuple(float(value) for value in json.loads(canary_s)),
         at_unix_s=float(at_unix_s),
+        is_relative=relative is not None,
     )
 
 

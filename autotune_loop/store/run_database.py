@@ -14,17 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import Candidate, Measured, SearchFailure, Yardstick
+from autotune_loop.candidate import Candidate, Measured, Placement, SearchFailure, Yardstick
 from autotune_loop.events import Listener, SampleFailed
+from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
+    SCALES_SQL,
     SCHEMA_VERSION,
     CalibrationRow,
     calibration_of,
     check_schema_version,
     positive,
+    scale_row,
+    scales_of,
     settled,
     timing_of,
 )
@@ -51,10 +55,10 @@ CREATE TABLE IF NOT EXISTS measurements (
     median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
     stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
     factor REAL NOT NULL, canary_s TEXT NOT NULL, disturbed TEXT NOT NULL, beside TEXT NOT NULL,
-    at_unix_s REAL NOT NULL);
+    relative REAL, reference_ms REAL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS yardsticks (
-    task INTEGER NOT NULL, symbol TEXT NOT NULL, time_ms REAL NOT NULL, log_error REAL NOT NULL,
-    at_unix_s REAL NOT NULL);
+    task INTEGER NOT NULL, symbol TEXT NOT NULL, device TEXT NOT NULL, reference_ms REAL NOT NULL,
+    relative REAL NOT NULL, log_error REAL NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failures (
     symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
     round INTEGER NOT NULL, task INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
@@ -175,7 +179,9 @@ class RunDatabase:
         """A candidate's code was generated."""
         self._add("builds", symbol, build_s, object_bytes)
 
-    def add_measurement(self, measurement: Measurement, purpose: str, device_held_s: float) -> None:
+    def add_measurement(
+        self, measurement: Measurement, purpose: str, device_held_s: float, placement: Placement | None = None
+    ) -> None:
         """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), 'play-off' or 'reference'."""
         self._add(
             "measurements",
@@ -194,18 +200,26 @@ class RunDatabase:
             json.dumps(measurement.canary_s),
             json.dumps(measurement.disturbed),
             "" if measurement.beside is None else json.dumps(asdict(measurement.beside)),
+            None if placement is None else placement.relative,
+            None if placement is None else placement.reference_ms,
         )
 
     def add_yardstick(self, task_index: int, yardstick: Yardstick) -> None:
         """Candidates are timed beside this schedule from now on."""
-        self._add("yardsticks", task_index, yardstick.kernel.name, yardstick.time_ms, yardstick.log_error)
+        scale = yardstick.scale
+        place = (scale.device, scale.settled_ms, yardstick.relative, yardstick.log_error)
+        self._add("yardsticks", task_index, yardstick.kernel.name, *place)
 
     def yardsticks(self) -> list[tuple[int, str, float, float]]:
-        """Argument set, symbol, time in milliseconds and error of every yardstick, oldest first; see `Yardstick`."""
+        """Argument set, symbol, relative time and error of every yardstick, oldest first; see `Yardstick`."""
         return self._rows(
-            "SELECT task, symbol, time_ms, log_error FROM yardsticks ORDER BY rowid",
-            convert=lambda task, symbol, time_ms, error: (int(task), str(symbol), positive(time_ms), float(error)),
+            "SELECT task, symbol, relative, log_error FROM yardsticks ORDER BY rowid",
+            convert=lambda task, symbol, relative, error: (int(task), str(symbol), positive(relative), float(error)),
         )
+
+    def scales(self) -> dict[int, RunScale]:
+        """Argument set → its scale, from every timing so far; none where candidates are timed alone."""
+        return scales_of(self._rows(SCALES_SQL, convert=scale_row))
 
     def add_failure(
         self, failed: SampleFailed, log: str = "", *, symbol: str | None = None, seed: int | None = None
@@ -265,7 +279,8 @@ class RunDatabase:
 
     def measured(self) -> list[Measured]:
         """Every measured candidate, in the order of timing."""
-        return settled(self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples")))
+        timings = self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples"))
+        return settled(timings, self.scales())
 
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of the candidates with neither a time nor a failure."""

@@ -43,6 +43,11 @@ class Beside:
     disturbed: tuple[bool, ...]
     was_first: tuple[bool, ...]
 
+    @property
+    def median_s(self) -> float:
+        """Median of the repetitions that count."""
+        return statistics.median(_undisturbed(self.repetitions_s, self.disturbed))
+
 
 @dataclass(frozen=True)
 class ReshapedOutput:

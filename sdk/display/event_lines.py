@@ -15,7 +15,7 @@ from autotune_loop.events import (
     Trained,
 )
 from devices.device import Clock
-from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
+from sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
 from sdk.display.run_progress import RunProgress
 
 _TELLING_STAGE_S = 0.05
@@ -70,6 +70,8 @@ def _run_lines(event: RunStarted) -> list[str]:
 def _improved_line(event: BestImproved, progress: RunProgress) -> str:
     label = Clock(event.clock).label
     line = f"best {time_text(event.median_ms, label)}"
+    if event.range_ms is not None:
+        line += f" ({range_text(event.range_ms)})"
     if event.default_ms is None:
         line += ", the default is not timed"
     elif event.median_ms == event.default_ms:

@@ -13,7 +13,7 @@ from autotune_loop.events import Notice, RunStarted, Trained
 from devices.device import Clock
 from sdk.display.display import STOPPING
 from sdk.display.event_lines import clock_message
-from sdk.display.quantities import clock_text, count_text, share_text, speed_up_text, time_text
+from sdk.display.quantities import clock_text, count_text, range_text, share_text, speed_up_text, time_text
 from sdk.display.run_progress import BatchRecord, RunProgress, StageProgress, Standing
 from sdk.output import shown_path
 
@@ -125,6 +125,8 @@ def _best_line(standing: Standing, label: str, width: int) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
     line = _line("best", "").append(time_text(standing.best_ms, label), "bold").append("  ")
+    if standing.best_range_ms is not None:
+        line.append(f"({range_text(standing.best_range_ms)})  ", "dim")
     if standing.speed_up is not None and standing.speed_up <= 1:
         return line.append("the default is the best so far", "yellow")
     if standing.speed_up is not None:

@@ -20,6 +20,11 @@ def time_text(time_ms: float, clock_label: str = "") -> str:
     return f"{_digits(time_ms * 1e3)} us{clock_label}"
 
 
+def range_text(range_ms: tuple[float, float]) -> str:
+    """Return what times to expect, as '3.1 ms to 3.4 ms'."""
+    return f"{time_text(range_ms[0])} to {time_text(range_ms[1])}"
+
+
 def _digits(value: float) -> str:
     """Four significant digits, without an exponent."""
     return f"{value:.0f}" if value >= 1e3 else f"{value:#.4g}".rstrip(".")

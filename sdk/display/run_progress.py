@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import Measured, Origin, is_default, sample_name
+from autotune_loop.candidate import Measured, Origin, is_default
 from autotune_loop.events import (
     BatchDone,
     BestImproved,
@@ -39,10 +40,15 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class Standing:
-    """The default and the best so far of one argument set."""
+    """The default and the best so far of one argument set.
+
+    Attributes:
+        best_range_ms: between which times the best will be found at another moment; None if nobody knows.
+    """
 
     default_ms: float | None = None
     best_ms: float | None = None
+    best_range_ms: tuple[float, float] | None = None
     best_sample: str = ""
     best_at_s: float | None = None
 
@@ -161,9 +167,15 @@ class RunProgress:
     def add_earlier(self, rows: Sequence[Measured]) -> None:
         """Add what was timed in the folder before this run resumed it."""
         self.timed_before += len(rows)
-        for row in rows:
-            one = row.candidate
-            self._stand(one.task_index, row.median_ms, one.sample, one.is_default, at_s=None)
+        # One that was timed once stands behind those that were proven.
+        for row in sorted(rows, key=lambda row: row.median_ms * math.exp(row.log_error)):
+            task_index = row.candidate.task_index
+            standing = self.standings.get(task_index, Standing())
+            if row.candidate.is_default:
+                standing = replace(standing, default_ms=row.median_ms)
+            if standing.best_ms is None:
+                standing = replace(standing, best_ms=row.median_ms, best_sample=row.candidate.sample)
+            self.standings[task_index] = standing
 
     def rank_correlation(self) -> tuple[int, float] | None:
         """Return a round and the Spearman correlation of its predicted with its measured times.
@@ -213,23 +225,18 @@ class RunProgress:
         batch.wanted = event.wanted
         batch.measured.append(event)
         self._set("measure", event.round_index, event.task_index, batch.ended, event.wanted)
-        sample = sample_name(event.round_index, event.task_index, event.sample_index)
-        default = is_default(event.round_index, Origin(event.origin))
-        self._stand(event.task_index, event.median_ms, sample, default, self.elapsed_s)
+        if is_default(event.round_index, Origin(event.origin)):
+            standing = self.standings.get(event.task_index, Standing())
+            self.standings[event.task_index] = replace(standing, default_ms=event.median_ms)
 
     def _improved(self, event: BestImproved) -> None:
-        self._stand(event.task_index, event.median_ms, event.sample, False, self.elapsed_s)
-        standing = self.standings[event.task_index]
-        if standing.default_ms is None:
-            self.standings[event.task_index] = replace(standing, default_ms=event.default_ms)
-
-    def _stand(self, task_index: int, median_ms: float, sample: str, is_default: bool, at_s: float | None) -> None:
-        standing = self.standings.get(task_index, Standing())
-        if is_default:
-            standing = replace(standing, default_ms=median_ms)
-        if standing.best_ms is None or median_ms < standing.best_ms:
-            standing = replace(standing, best_ms=median_ms, best_sample=sample, best_at_s=at_s)
-        self.standings[task_index] = standing
+        self.standings[event.task_index] = Standing(
+            default_ms=event.default_ms,
+            best_ms=event.median_ms,
+            best_range_ms=event.range_ms,
+            best_sample=event.sample,
+            best_at_s=self.elapsed_s,
+        )
 
     def _failed(self, event: SampleFailed) -> None:
         self.failures[f"{event.stage}: {event.reason}"] += 1

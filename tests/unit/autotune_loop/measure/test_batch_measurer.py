@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
-from autotune_loop.events import Event
+from autotune_loop.events import Event, SampleMeasured
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, Sense
 from autotune_loop.execute.task import Task
 from autotune_loop.measure import batch_measurer
 from autotune_loop.measure.batch_measurer import BatchMeasurer, TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.run_scale import RunScale
 from autotune_loop.store.featurization import Featurization, format_featurization
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
@@ -29,7 +30,7 @@ from targets.build.executable import Executable, KernelObject
 from tests.contract.writing_process import RECORD, candidate
 from tests.scripted_executor import ScriptedExecutor
 
-YARDSTICK = Yardstick(KernelObject("yardstick", Path("yardstick.o")), 10.0)
+YARDSTICK_MS = 10.0
 FEATURES = format_featurization(Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32)))
 FASTEST_MS, SLOWEST_MS = 4.0, 16.0
 
@@ -92,8 +93,14 @@ def _patient_races(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunStore]:
     made = RunStore(tmp_path / "run", RECORD, resume=False)
+    made.database.add_yardstick(0, new_yardstick())
     yield made
     made.close()
+
+
+def new_yardstick() -> Yardstick:
+    """The reference, once it was timed."""
+    return Yardstick(KernelObject("yardstick", Path("yardstick.o")), RunScale("pi", [YARDSTICK_MS]))
 
 
 def candidates(store: RunStore, count: int) -> list[Candidate]:
@@ -113,7 +120,7 @@ def measure(
     machine: Machine,
     batch: list[Candidate],
     *,
-    yardstick: Yardstick | None = YARDSTICK,
+    alone: bool = False,
     best_ms: float = math.inf,
     enough: Callable[[int], bool] = lambda measured: False,
 ) -> Outcome:
@@ -124,7 +131,7 @@ def measure(
     )
     dispatcher.open(lambda: False)
     executable = Executable(store.folder / "batch", (), "")
-    built = BuiltBatch(0, 0, tuple(batch), executable, False, 0, None, {}, yardstick)
+    built = BuiltBatch(0, 0, tuple(batch), executable, False, 0, None, {}, None if alone else new_yardstick())
     measurer = BatchMeasurer(dispatcher, store, MeasureSettings(), events.append, enough)
     found = Outcome([], [], (0, 0), events)
     found.counts = measurer.measure(
@@ -141,7 +148,7 @@ def measure(
 def true_times(batch: list[Candidate]) -> dict[str, float]:
     step = (SLOWEST_MS / FASTEST_MS) ** (1 / max(1, len(batch) - 1))
     times_ms = {one.symbol: FASTEST_MS * step**index for index, one in enumerate(batch)}
-    return {"yardstick": YARDSTICK.time_ms, **times_ms}
+    return {"yardstick": YARDSTICK_MS, **times_ms}
 
 
 def test_times_are_multiples_of_the_yardsticks_whatever_the_machine_does(store: RunStore) -> None:
@@ -153,13 +160,26 @@ def test_times_are_multiples_of_the_yardsticks_whatever_the_machine_does(store: 
     assert {settings.beside for _, settings in machine.asked} == {"yardstick"}
     assert [m.candidate.symbol for m in store.database.measured()] == [one.symbol for one in batch]
     for recorded in store.database.measured():
-        assert recorded.median_ms == pytest.approx(machine.true_ms[recorded.candidate.symbol])
+        share = recorded.median_ms / store.database.scales()[0].settled_ms
+        assert share == pytest.approx(machine.true_ms[recorded.candidate.symbol] / YARDSTICK_MS)
+
+
+def test_what_the_reference_takes_is_corrected_by_every_timing(store: RunStore) -> None:
+    """It was first timed while the machine was three times as slow."""
+    batch = candidates(store, 4)
+    true_ms = {symbol: time_ms / 3 for symbol, time_ms in true_times(batch).items()}
+    outcome = measure(store, Machine(true_ms), batch)
+    last = [event for event in outcome.events if isinstance(event, SampleMeasured)][-1]
+    assert last.median_ms == pytest.approx(SLOWEST_MS / 3)
+    assert {one.candidate.symbol: one.median_ms for one in store.database.measured()} == pytest.approx(
+        {one.symbol: true_ms[one.symbol] for one in batch}
+    )
 
 
 def test_without_a_yardstick_each_is_timed_alone_and_once(store: RunStore) -> None:
     batch = candidates(store, 6)
     machine = Machine(true_times(batch))
-    outcome = measure(store, machine, batch, yardstick=None)
+    outcome = measure(store, machine, batch, alone=True)
     assert outcome.counts == (6, 0)
     assert {settings.beside for _, settings in machine.asked} == {None}
     assert all(machine.times_asked(one.symbol) == 1 for one in batch)
@@ -184,8 +204,8 @@ def test_the_race_is_against_the_best_so_far_not_only_the_yardstick(store: RunSt
     machine = Machine(true_times(batch))
     measure(store, machine, batch, best_ms=5.0)
     first = machine.asked[0][1]
-    assert first.lost_over == pytest.approx(1.1 * 5.0 / YARDSTICK.time_ms)
-    assert machine.asked[-1][1].lost_over == pytest.approx(1.1 * FASTEST_MS / YARDSTICK.time_ms)
+    assert first.lost_over == pytest.approx(1.1 * 5.0 / YARDSTICK_MS)
+    assert machine.asked[-1][1].lost_over == pytest.approx(1.1 * FASTEST_MS / YARDSTICK_MS)
 
 
 def test_a_leader_that_crashes_in_the_race_has_no_time(store: RunStore) -> None:
@@ -228,7 +248,7 @@ def test_an_interrupt_loses_no_time(store: RunStore) -> None:
     )
     dispatcher.open(lambda: False)
     measurer = BatchMeasurer(dispatcher, store, MeasureSettings(), lambda event: None, interrupted)
-    built = BuiltBatch(0, 0, tuple(batch), Executable(store.folder / "b", (), ""), False, 0, None, {}, YARDSTICK)
+    built = BuiltBatch(0, 0, tuple(batch), Executable(store.folder / "b", (), ""), False, 0, None, {}, new_yardstick())
     with pytest.raises(KeyboardInterrupt):
         measurer.measure(built, TaskReference(None, Tolerance(), 1), math.inf, lambda m, held_s: None, kept.append)
     executor.close()

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from autotune_loop.measure.leader_race import MOST_LEADERS, PROCESS_NOISE, TURNS, LeaderRace
+from autotune_loop.measure.leader_race import MOST_LEADERS, TURNS, LeaderRace
+from autotune_loop.run_scale import PROCESS_NOISE
 
 
 def run(race: LeaderRace, true_ms: dict[str, float], noise: float, seed: int = 0) -> list[str]:

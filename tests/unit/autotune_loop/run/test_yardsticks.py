@@ -11,6 +11,7 @@ from autotune_loop.candidate import Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.run.recovery import recover_yardsticks
 from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.run_scale import RunScale
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import Tolerance
 from targets.build.executable import KernelObject
@@ -28,7 +29,8 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 def new_state(store: RunStore) -> TaskState:
     """As it is once the reference is timed: 10 ms."""
     state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1))
-    reference = Yardstick(KernelObject("reference", Path("reference.o")), 10.0)
+    scale = store.database.scales().get(0) or RunScale("pi", [10.0])
+    reference = Yardstick(KernelObject("reference", Path("reference.o")), scale)
     if not store.database.yardsticks():
         store.database.add_yardstick(0, reference)
     state.use_yardstick(reference)

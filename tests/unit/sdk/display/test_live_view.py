@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from autotune_loop.events import Event, Notice, SampleMeasured
+from autotune_loop.events import BestImproved, Event, Notice, SampleMeasured
 from sdk.display.display import STOPPING
 from sdk.display.live_display import LiveDisplay
 from sdk.display.live_view import live_view
@@ -91,6 +91,7 @@ def test_argument_sets_have_a_line_each(height: int) -> None:
     for argset in range(12):
         events.append(SampleMeasured(0, argset, 0, "full beam search", 8.0, 1.0, "wall", 1, 2))
         events.append(SampleMeasured(0, argset, 1, "random search", 4.0, 1.0, "wall", 2, 2))
+        events.append(BestImproved(argset, f"batch_0_{argset}/1", 4.0, 8.0, "wall"))
     lines = picture(progress_after(events), 80, height)
     assert len(lines) < height
     assert row(lines, "set 12").endswith("4.000 ms  2.00 times as fast")

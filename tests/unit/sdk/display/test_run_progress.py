@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autotune_loop.candidate import Origin
-from autotune_loop.events import BatchDone, RunStarted, SampleFailed, SampleMeasured
+from autotune_loop.events import BatchDone, BestImproved, RunStarted, SampleFailed, SampleMeasured
 from sdk.display.run_progress import RunProgress, StageProgress
 from tests.measured_candidates import measured as measured_candidate
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events, started
@@ -111,6 +111,13 @@ def test_what_a_resumed_folder_holds_counts_for_the_best() -> None:
 
 def test_argument_sets_stand_apart() -> None:
     other = SampleMeasured(0, 1, 0, "full beam search", 2.0, 1.0, "wall", 1, 4)
-    progress = progress_after([*run_events(), other])
+    best = BestImproved(1, "batch_0_1/0", 2.0, 2.0, "wall", (1.8, 2.2))
+    progress = progress_after([*run_events(), other, best])
     assert progress.standings[0].best_ms == 4.0
     assert progress.standings[1].best_ms == 2.0
+    assert progress.standings[1].best_range_ms == (1.8, 2.2)
+
+
+def test_one_lucky_timing_is_not_the_best() -> None:
+    lucky = SampleMeasured(0, 0, 3, "random search", 0.5, 1.0, "emulated", 4, 4)
+    assert progress_after([*run_events(), lucky]).standings[0].best_ms == 4.0
