@@ -10,6 +10,9 @@
 
 enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
+/* A kernel that is slower than a lost one by this factor is hopeless, which is seen while it warms up. */
+static const double HOPELESS_FACTOR = 1.4;
+
 /* One of the kernels that are timed together. */
 struct timed {
     struct invocation *invocation;
@@ -111,16 +114,16 @@ static double critical_t(int degrees) {
     return table[degrees - 2 < last ? degrees - 2 : last];
 }
 
-/* Whether the kernel has lost the race: it is slower than the one beside it, times `lost_over`, by Student's test on
+/* Whether the kernel has lost the race: it is slower than the one beside it, times `limit`, by Student's test on
  * 2(a - b)/(a + b), which is nearly the logarithm of the ratio a/b, and as often above 0 as below for kernels that are
  * equal. Looks are made ever more rarely, so that all together are wrong about equal ones in a few of 100 races, however
  * long. */
-static bool is_slower(const struct timing *timing) {
+static bool is_slower(const struct timing *timing, double limit) {
     const int count = timing->value_count;
     if (!timing->beside.invocation || count < FIRST_LOOK || (count > 6 && count % (count / 4) != 0)) return false;
     double sum = 0, squares = 0;
     for (int i = 0; i < count; i++) {
-        const double ratio = timing->values[i] / timing->options->lost_over;
+        const double ratio = timing->values[i] / limit;
         timing->scratch[i] = 2 * (ratio - 1) / (ratio + 1);
         sum += timing->scratch[i];
     }
@@ -173,7 +176,7 @@ static const char *repeat(struct timing *timing) {
         const double spent_s = (double)(now_ns() - start) * 1e-9;
         const bool is_news = !timing->kernel.disturbed[timing->count - 1] && !timing->beside.disturbed[timing->count - 1];
         if (spent_s >= options->min_time_s && is_news) {
-            if (is_slower(timing)) return "slower";
+            if (is_slower(timing, options->lost_over)) return "slower";
             /* The check sorts, so with many repetitions it is not made after each. */
             const bool check = count >= options->min_repetitions && (count < 64 || count % (count / 16) == 0);
             if (check && is_precise(timing)) return "precision";
@@ -181,6 +184,34 @@ static const char *repeat(struct timing *timing) {
         if (spent_s >= options->max_time_s) return "time";
     }
     return "repetitions";
+}
+
+static void note_warm_up(struct timed *timed, double call_s) {
+    timed->warm_up_calls++;
+    if (call_s >= 0 && (timed->fastest_call_s < 0 || call_s < timed->fastest_call_s)) timed->fastest_call_s = call_s;
+}
+
+/* Calls both kernels in turns until they are warm, or the kernel is hopeless, which is returned: then these repetitions
+ * are its time. */
+static bool warm_up_in_turns(struct timing *timing, double first_call_s) {
+    const struct timing_options *options = timing->options;
+    struct timed *kernel = &timing->kernel, *beside = &timing->beside;
+    const double beside_call_s = first_call(beside->invocation);
+    double spent_s = (first_call_s > 0 ? first_call_s : 0) + (beside_call_s > 0 ? beside_call_s : 0);
+    kernel->iterations = beside->iterations = 1;
+    kernel->fastest_call_s = beside->fastest_call_s = -1;
+    note_warm_up(kernel, first_call_s);
+    note_warm_up(beside, beside_call_s);
+    while ((kernel->fastest_call_s < 0 || spent_s < 2 * options->warm_up_s) && timing->count < options->max_repetitions) {
+        const int i = timing->count;
+        repeat_once(timing);
+        if (is_slower(timing, HOPELESS_FACTOR * options->lost_over)) return true;
+        spent_s += kernel->times_s[i] + beside->times_s[i];
+        note_warm_up(kernel, kernel->times_s[i]);
+        note_warm_up(beside, beside->times_s[i]);
+    }
+    timing->count = timing->value_count = 0;
+    return false;
 }
 
 static void report_times(const char *key, const double *times_s, int count) {
@@ -235,6 +266,21 @@ static bool gives_up(struct timing *timing) {
     return true;
 }
 
+static const char *time_alone(struct timing *timing, double first_call_s) {
+    warm_up(&timing->kernel, timing->options, first_call_s);
+    if (gives_up(timing)) return "gave_up";
+    choose_iterations(&timing->kernel, timing->options);
+    return repeat(timing);
+}
+
+static const char *time_in_turns(struct timing *timing, double first_call_s) {
+    if (warm_up_in_turns(timing, first_call_s)) return "slower";
+    if (gives_up(timing)) return "gave_up";
+    choose_iterations(&timing->kernel, timing->options);
+    choose_iterations(&timing->beside, timing->options);
+    return repeat(timing);
+}
+
 static void *allocate(int count, size_t size_bytes) {
     void *memory = calloc((size_t)count, size_bytes);
     if (!memory) fail(EXIT_RESOURCES, "memory", "Not enough memory for the repetitions.");
@@ -273,14 +319,7 @@ void time_kernel(struct invocation *invocation, struct invocation *beside, const
     } else if (uses_device(invocation)) {
         first_call_s = -1;
     }
-    warm_up(&timing.kernel, options, first_call_s);
-    if (beside) {
-        warm_up(&timing.beside, options, first_call(beside));
-        choose_iterations(&timing.beside, options);
-    }
-    const bool given_up = gives_up(&timing);
-    if (!given_up) choose_iterations(&timing.kernel, options);
-    report(&timing, given_up ? "gave_up" : repeat(&timing));
+    report(&timing, beside ? time_in_turns(&timing, first_call_s) : time_alone(&timing, first_call_s));
     free_timed(&timing.kernel);
     free_timed(&timing.beside);
     free(timing.beside_first);

@@ -1,6 +1,6 @@
 /* Times a scripted kernel beside another one, many times over: `now_ns` stands still but for what the calls take.
  *
- *     scripted_race RATIO NOISE RACES SEED LOST_OVER
+ *     scripted_race RATIO NOISE RACES SEED LOST_OVER WARM_UP_S MIN_TIME_S
  *
  * A call of the second takes 1 ms, one of the first RATIO times as long, each times a factor of log-normal noise. Prints a
  * line for each race: what it was stopped by, its repetitions, and how many of them had the second first. */
@@ -64,14 +64,14 @@ void event_string(const char *key, const char *value) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) return 2;
+    if (argc != 8) return 2;
     ratio = atof(argv[1]);
     noise = atof(argv[2]);
     srand((unsigned)atoi(argv[4]));
-    const double lost_over = atof(argv[5]);
+    const double lost_over = atof(argv[5]), warm_up_s = atof(argv[6]), min_time_s = atof(argv[7]);
     const struct timing_options options = {
         .precision = 0.01, .min_repetitions = 5, .max_repetitions = 1000, .max_time_s = 0.3, .min_repetition_s = 0.0005,
-        .lost_over = lost_over};
+        .lost_over = lost_over, .warm_up_s = warm_up_s, .min_time_s = min_time_s};
     for (int race = 0; race < atoi(argv[3]); race++) {
         repetitions = beside_first = 0;
         time_kernel(&candidate, &yardstick, &options, -1);

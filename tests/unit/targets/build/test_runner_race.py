@@ -28,10 +28,20 @@ def scripted_race(halide: HalideInstall, tmp_path_factory: pytest.TempPathFactor
     return program
 
 
-def races(program: Path, ratio: float, noise: float, lost_over: float = 1.0) -> list[tuple[str, int, int]]:
+def races(
+    program: Path,
+    ratio: float,
+    noise: float,
+    lost_over: float = 1.0,
+    *,
+    warm_up_s: float = 0.0,
+    min_time_s: float = 0.0,
+) -> list[tuple[str, int, int]]:
     """What each race was stopped by, its repetitions, and those with the yardstick first."""
-    command = [str(program), str(ratio), str(noise), str(RACES), "1", str(lost_over)]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s]
+    lines = subprocess.run(
+        [str(word) for word in command], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     return [(words[0], int(words[1]), int(words[2])) for words in map(str.split, lines)]
 
 
@@ -51,6 +61,21 @@ def test_twice_as_slow_ones_stop_after_a_few_repetitions(scripted_race: Path, no
     result = races(scripted_race, 2.0, noise)
     assert sum(stopped_by == "slower" for stopped_by, _, _ in result) >= 0.99 * RACES
     assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+
+
+@pytest.mark.parametrize(("noise", "most"), [(0.02, 3.1), (0.12, 6)])
+def test_hopeless_ones_stop_while_they_warm_up(scripted_race: Path, noise: float, most: float) -> None:
+    """A race takes 50 ms, which is 12 repetitions, unless the kernel is clearly worse than one that loses."""
+    result = races(scripted_race, 3.0, noise, warm_up_s=0.02, min_time_s=0.05)
+    assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+    lost = races(scripted_race, 1.2, noise, warm_up_s=0.02, min_time_s=0.05)
+    assert min(repetitions for _, repetitions, _ in lost) >= 12
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
+def test_equal_ones_do_not_lose_while_they_warm_up(scripted_race: Path, noise: float) -> None:
+    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, noise, warm_up_s=0.02))
+    assert stops["slower"] <= RACES / 20
 
 
 def test_a_race_may_be_against_a_multiple_of_the_other_kernel(scripted_race: Path) -> None:
