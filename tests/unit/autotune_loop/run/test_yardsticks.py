@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from autotune_loop.candidate import Yardstick
+from autotune_loop.candidate import Placement, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.run.recovery import recover_yardsticks
+from autotune_loop.run.recovery import recover_yardsticks, settle_samples
 from autotune_loop.run.task_state import TaskState, Timed
-from autotune_loop.run_scale import RunScale
+from autotune_loop.run_scale import RunScale, process_error
+from autotune_loop.store.featurization import Featurization, format_featurization
 from autotune_loop.store.run_store import RunStore
+from autotune_loop.store.sample_file import read_sample
 from devices.timing.measure_settings import Tolerance
 from targets.build.executable import KernelObject
-from tests.contract.writing_process import RECORD
+from tests.contract.writing_process import RECORD, candidate, measurement
 from tests.run_specs import make_task
 
 
@@ -91,6 +94,58 @@ def test_a_resumed_run_goes_on_with_the_newest_whose_object_is_there(store: RunS
     recover_yardsticks(store, [resumed])
     assert resumed.yardstick is not None
     assert (resumed.yardstick.kernel.name, resumed.yardstick.time_ms) == ("second", 6.0)
+
+
+def test_one_that_was_timed_once_stands_behind_one_that_was_proven(store: RunStore) -> None:
+    """The fastest of many single timings is above all a lucky one."""
+    state = new_state(store)
+    state.add_timed(Timed("proven", "proven", "random search", 5.0, 0.1, False, "pi", 3, process_error(3)))
+    state.add_timed(Timed("lucky", "lucky", "random search", 4.95, 0.1, False, "pi", 1, process_error(1)))
+    assert [timed.symbol for timed in state.timed] == ["proven", "lucky"]
+
+
+def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: RunStore) -> None:
+    state = new_state(store)
+    for symbol, median_ms in {"best": 4.0, "close": 4.1, "slower": 5.0, "default": 9.0}.items():
+        path = store.object_path(symbol)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"object")
+        is_default = symbol == "default"
+        state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
+    entries = state.entries(store, 4)
+    assert entries is not None
+    assert set(entries.labels) == {"best", "close", "default"}
+    assert entries.baseline == "default"
+
+
+def test_users_see_times_as_the_reference_is_known_now(store: RunStore) -> None:
+    """It was first timed while the machine was slow."""
+    state = new_state(store)
+    time_schedule(store, state, "fast", 5.0)
+    assert state.scale is not None
+    for _ in range(9):
+        state.scale.add("pi", 4.0)
+    assert state.shown_ms(state.best_ms) == pytest.approx(2.0)
+    between = state.shown_range_ms(state.timed[0])
+    assert between is not None
+    assert between[0] < 2.0 < between[1] < 12.0
+
+
+def test_samples_of_a_finished_run_have_the_times_that_it_reports(store: RunStore) -> None:
+    state = new_state(store)
+    one = candidate(store.candidate_folder(0, 0, 0), 0, 0)
+    store.database.add_candidate(one)
+    folder = store.samples / one.sample
+    folder.mkdir(parents=True)
+    features = Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32))
+    store.featurization_path(folder).write_bytes(format_featurization(features))
+    # The reference was first timed at 10 ms; it takes 4.
+    for _ in range(3):
+        store.database.add_measurement(measurement(one.symbol, 2e-3), "race", 0.1, Placement(0.5, 4.0))
+    store.database.add_measurement(measurement(one.symbol, 2e-3), "sample", 0.1, Placement(0.5, 4.0))
+    settle_samples(store, [state])
+    assert read_sample(store.sample_path(folder)).runtime_ms == pytest.approx(2.0)
+    assert [found.median_ms for found in store.database.measured()] == pytest.approx([2.0])
 
 
 def test_without_noise_there_is_no_yardstick(store: RunStore) -> None:
