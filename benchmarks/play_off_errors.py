@@ -26,8 +26,8 @@ from scipy.stats import beta
 from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
 from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import CONFIDENCE, Verdict
-from autotune_loop.specification.objective import Objective
+from autotune_loop.play_off.verdict import Verdict
+from autotune_loop.specification.objective import CONFIDENCE, Objective
 from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
 from devices.local.open_device import choose_device

@@ -11,6 +11,7 @@ from autotune_loop.candidate import Candidate, Origin, SearchPoint
 from autotune_loop.events import SampleFailed
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.store.featurization import Featurization, format_featurization
+from autotune_loop.store.published import Published, ScheduleTime, SpeedUp
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measurement import Measurement
@@ -66,11 +67,20 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
         used.parent.mkdir(parents=True, exist_ok=True)
         write_weights(baseline_weights(find_halide_install().plugin_path("Adams2019")), used)
         if samples:
-            verdict = {"winner": "harris_r0_a0_s1", "challenger": "harris_r0_a0_s1", "baseline": "harris_r0_a0_s0"}
-            database.add_verdict(0, {**verdict, "message": "It is 1.5 times as fast.", "turns": 8})
-            database.add_measurement(
-                Measurement("harris_r0_a0_s1", "one", Clock.WALL, (4e-3, 4e-3), "precision", True), "play-off", 0.1
+            default, tuned = ScheduleTime(6.5, 0.1, (6.3, 6.9), 8), ScheduleTime(4.0, 0.1, (3.9, 4.2), 8)
+            published = Published(
+                sample="batch_0_0/1",
+                symbol="harris_r0_a0_s1",
+                confirmed=True,
+                reason="faster",
+                message="It is 1.5 times as fast.",
+                tuned=tuned,
+                default=default,
+                speed_up=SpeedUp(1.5, "default", 1.4, 1.6),
+                by_device={"one": (6.5, 4.0), "two": (None, 4.5)},
             )
+            winner = store.schedule_path(store.candidate_folder(0, 0, min(1, samples - 1)))
+            store.publish(0, winner, published, clock)
         database.add_failure(SampleFailed(0, 0, None, "search", "crashed", "It <died>."), "log")
         scores = {"pairwise_accuracy": 0.5}
         database.add_weights(0, "", True, "better", {"before": scores, "after": {"pairwise_accuracy": 0.75}})

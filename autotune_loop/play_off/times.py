@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autotune_loop.store.published import ScheduleTime
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import Measurement
 
@@ -70,6 +71,11 @@ class DeviceTimes:
         """Robust standard deviation between processes, which is larger than within one."""
         middle_s = statistics.median(self.turns_s)
         return _NORMAL_SCALE * statistics.median(abs(turn_s - middle_s) for turn_s in self.turns_s) * 1e3
+
+    @property
+    def schedule_time(self) -> ScheduleTime:
+        """As a run tells it."""
+        return ScheduleTime(self.median_ms, self.spread_ms, self.range_ms, len(self.processes))
 
     @property
     def range_ms(self) -> tuple[float, float]:

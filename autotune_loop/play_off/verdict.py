@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
+from autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, ObjectiveKind
+from autotune_loop.store.published import SpeedUp
 
-CONFIDENCE = 0.95
 # A gain that is certainly smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
 # A smaller gain does not count, however certain: two copies of one kernel can differ by this much, because the linker
@@ -54,10 +54,12 @@ class RatioEstimate:
 
     def speed_text(self, than: str = "") -> str:
         """'1.050 times as fast as the default (95 % interval 1.021 to 1.080)'."""
+        return self.speed_up("").text_than(than)
+
+    def speed_up(self, than: str) -> SpeedUp:
+        """How many times as fast the challenger is as the baseline, `than`."""
         low = 0.0 if math.isinf(self.high) else 1 / self.high
-        bounds = f"at least {low:.3f}" if self.low == 0.0 else f"{low:.3f} to {1 / self.low:.3f}"
-        compared = f" as {than}" if than else ""
-        return f"{1 / self.ratio:.3f} times as fast{compared} ({CONFIDENCE * 100:.0f} % interval {bounds})"
+        return SpeedUp(1 / self.ratio, than, low, 1 / self.low if self.low else None)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,12 @@ class Verdict:
     def is_decided(self) -> bool:
         """Whether the contenders were timed to the end."""
         return self.reason is not VerdictReason.UNCONFIRMED
+
+    def speed_up(self, than: str) -> SpeedUp | None:
+        """Of the winner over the baseline, `than`: 1 where that stays; None if they were not compared."""
+        if self.winner == self.baseline:
+            return SpeedUp(1.0, than)
+        return None if self.estimate is None else self.estimate.speed_up(than)
 
     @property
     def confidence(self) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import sqlite3
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Measured
+from autotune_loop.specification.tuning_task import published_names
+from autotune_loop.store.published import Published, read_published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
@@ -17,7 +20,6 @@ from autotune_loop.store.read_database import (
     CalibrationRow,
     calibration_of,
     check_schema_version,
-    positive,
     read_database,
     scale_row,
     scales_of,
@@ -34,18 +36,11 @@ _DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 
 @dataclass(frozen=True)
-class PlayOffVerdict:
-    """The decision of an argument set's play-off.
+class PublishedHeader:
+    """What a run has published for an argument set: best.<name>.schedule.h with its figures."""
 
-    Attributes:
-        times_ms: schedule → device → the median of its processes, in the device's own milliseconds.
-    """
-
-    task_index: int
-    winner: str
-    message: str
-    turns: int
-    times_ms: Mapping[str, Mapping[str, float]]
+    published: Published
+    text: str
 
 
 @dataclass(frozen=True)
@@ -76,19 +71,14 @@ class TaskSamples:
     samples: tuple[Measured, ...]
 
     @property
-    def best(self) -> Measured:
-        """The fastest."""
+    def fastest(self) -> Measured:
+        """The fastest as the rounds have timed them, which need not be the one that is published."""
         return min(self.samples, key=lambda sample: sample.median_ms)
 
     @property
     def default(self) -> Measured | None:
         """The default schedule, if it was timed."""
         return next((sample for sample in self.samples if sample.candidate.is_default), None)
-
-    @property
-    def speed_up(self) -> float | None:
-        """Default over best, as they were timed before the play-off."""
-        return None if self.default is None else self.default.median_ms / self.best.median_ms
 
 
 @dataclass(frozen=True)
@@ -98,6 +88,7 @@ class RecordedRun:
     Attributes:
         start_unix_s: when its first record was written.
         samples: the measured candidates, in the order of timing.
+        headers: by argument set; without those that have none, or one that was changed after it was published.
         failures: stage, reason and message → how often.
         incidents: device, trouble and message → how often.
         not_done: schedules that were chosen but not timed because the run ended.
@@ -108,7 +99,7 @@ class RecordedRun:
     record: RunRecord
     start_unix_s: float
     samples: tuple[Measured, ...]
-    verdicts: tuple[PlayOffVerdict, ...]
+    headers: Mapping[int, PublishedHeader]
     trainings: tuple[Training, ...]
     scales: tuple[CalibrationRow, ...]
     readings: tuple[SensorReading, ...]
@@ -149,8 +140,9 @@ def read_recorded_run(folder: Path) -> RecordedRun:
     path = folder / _DATABASE
     if not path.is_file():
         raise RunFolderError(f"{folder} is damaged: {_DATABASE} is missing.", next_step=_DAMAGED_STEP)
+    headers = _header_bytes(folder, record)  # before the database, which has their figures first
     try:
-        return read_database(path, lambda connection: _read(folder, record, connection))
+        return read_database(path, lambda connection: _read(folder, record, headers, connection))
     except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=_DAMAGED_STEP) from error
 
@@ -166,7 +158,7 @@ def run_version(folder: Path) -> str:
     return "-".join(f"{state.st_mtime_ns}.{state.st_size}" for state in states)
 
 
-def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> RecordedRun:
+def _read(folder: Path, record: RunRecord, headers: Mapping[int, bytes], connection: sqlite3.Connection) -> RecordedRun:
     check_schema_version(folder / _DATABASE, connection.execute("PRAGMA user_version").fetchone()[0])
     connection.execute("BEGIN")  # all tables at one moment
     tables = ("candidates", "measurements", "failures", "incidents", "device_states", "weights", "batches")
@@ -179,7 +171,7 @@ def _read(folder: Path, record: RunRecord, connection: sqlite3.Connection) -> Re
         record=record,
         start_unix_s=start_s,
         samples=tuple(_samples(folder / "samples", connection)),
-        verdicts=_verdicts(connection),
+        headers=_published_headers(folder / _DATABASE, headers, connection),
         trainings=_trainings(connection),
         scales=tuple(calibration_of(*row) for row in connection.execute(CALIBRATIONS_SQL)),
         readings=_readings(connection, start_s),
@@ -201,29 +193,23 @@ def _samples(folder: Path, connection: sqlite3.Connection) -> list[Measured]:
     return settled((timing_of(folder, *row) for row in connection.execute(MEASURED_SQL)), scales)
 
 
-def _verdicts(connection: sqlite3.Connection) -> tuple[PlayOffVerdict, ...]:
-    """The newest verdict of each argument set."""
-    times: dict[str, dict[str, list[float]]] = {}
-    for symbol, device, time_ms in connection.execute(
-        "SELECT symbol, device, median_ms FROM measurements WHERE purpose = 'play-off'"
-    ):
-        times.setdefault(str(symbol), {}).setdefault(str(device), []).append(positive(time_ms))
-    medians = {
-        symbol: {device: statistics.median(several) for device, several in by_device.items()}
-        for symbol, by_device in times.items()
-    }
-    newest: dict[int, PlayOffVerdict] = {}
-    for task, text in connection.execute("SELECT task, verdict FROM verdicts ORDER BY rowid"):
-        told = json.loads(str(text))
-        names = (str(told["winner"]), str(told["challenger"]), str(told["baseline"]))
-        newest[int(task)] = PlayOffVerdict(
-            task_index=int(task),
-            winner=names[0],
-            message=str(told["message"]),
-            turns=int(told["turns"]),
-            times_ms={name: medians[name] for name in dict.fromkeys(names) if name in medians},
-        )
-    return tuple(newest[index] for index in sorted(newest))
+def _header_bytes(folder: Path, record: RunRecord) -> dict[int, bytes]:
+    found = {}
+    for index, name in enumerate(published_names(record.spec.tasks)):
+        with contextlib.suppress(OSError):
+            found[index] = (folder / "samples" / f"best.{name}.schedule.h").read_bytes()
+    return found
+
+
+def _published_headers(
+    path: Path, headers: Mapping[int, bytes], connection: sqlite3.Connection
+) -> dict[int, PublishedHeader]:
+    found = {}
+    for index, data in headers.items():
+        published = read_published(connection, path, index, hashlib.sha256(data).hexdigest())
+        if published is not None:
+            found[index] = PublishedHeader(published, data.decode("utf-8", "replace"))
+    return found
 
 
 def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:

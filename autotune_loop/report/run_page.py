@@ -62,13 +62,14 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         ]
         names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
         plots |= dict(zip(names, map(json_item, figures), strict=True))
+        header = run.headers.get(task.task_index)
         sections.append(
             {
                 "task": task,
-                "verdict": next((v for v in run.verdicts if v.task_index == task.task_index), None),
+                "published": None if header is None else header.published,
                 "plots": names,
-                "best_loops": _loops(run, task.best),
-                "default_loops": "" if task.default is None else _loops(run, task.default),
+                "published_loops": "" if header is None else _loops(header.text),
+                "default_loops": "" if task.default is None else _loops(_header_text(run, task.default)),
             }
         )
     health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
@@ -92,6 +93,7 @@ def _table(run: RecordedRun) -> list[list[object]]:
             (one := measured.candidate).sample,
             one.task_index,
             round(measured.median_ms, 6),
+            measured.processes,
             round(100 * measured.spread_ms / measured.median_ms, 1),
             None if one.predicted_ms is None else round(one.predicted_ms, 6),
             one.point.origin.value + (" (default)" if one.is_default else ""),
@@ -120,8 +122,7 @@ def _header_text(run: RecordedRun, sample: Measured) -> str:
     return ""
 
 
-def _loops(run: RecordedRun, sample: Measured) -> str:
-    text = _header_text(run, sample)
+def _loops(text: str) -> str:
     try:
         return print_loops(parse_schedule(text)) if text else "The run no longer has this schedule's header."
     except GeneratorError as error:

@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from autotune_loop.play_off.verdict import Verdict
+from autotune_loop.store.published import NOTHING, Published, ScheduleTime
 from targets.values.records import plain
 
 
@@ -22,32 +23,15 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class ScheduleTime:
-    """A schedule's time on the device that a run reports.
-
-    Attributes:
-        spread_ms: robust standard deviation; between processes after a play-off.
-        range_ms: the fastest and the slowest process of the play-off; None without one.
-    """
-
-    median_ms: float
-    spread_ms: float
-    range_ms: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class TunedSchedule:
     """The winner of one tuning task: a generator with one argument set.
 
     Attributes:
         parameters: the generator's.
         generator: its registered name.
-        header: best.<name>.schedule.h; None if nothing could be timed.
-        sample: which sample won, as samples/batch_<round>_<argset>/<sample>; 'default' or 'incumbent' when that stays.
         default_description: how the default schedule was made.
-        default, tuned: times of the play-off, by the same clock; None when it was not timed.
-        confirmed: a play-off was held to its end, and `verdict` says who ships.
-        by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
+        header: best.<name>.schedule.h; None if nothing could be timed.
+        published: which schedule that is, with its figures.
         verdict: what the play-off says; None where none was held.
     """
 
@@ -55,12 +39,28 @@ class TunedSchedule:
     generator: str
     default_description: str
     header: Path | None = None
-    sample: str = ""
-    default: ScheduleTime | None = None
-    tuned: ScheduleTime | None = None
-    confirmed: bool = False
-    by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
+    published: Published = NOTHING
     verdict: Verdict | None = None
+
+    @property
+    def sample(self) -> str:
+        """Which schedule won; 'default' or 'incumbent' when that stays."""
+        return self.published.sample
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a play-off was held to its end and says that it ships."""
+        return self.published.confirmed
+
+    @property
+    def default(self) -> ScheduleTime | None:
+        """The default's time; None if it was not timed."""
+        return self.published.default
+
+    @property
+    def tuned(self) -> ScheduleTime | None:
+        """The winner's time; None if it was not timed."""
+        return self.published.tuned
 
     @property
     def default_ms(self) -> float | None:
@@ -74,23 +74,25 @@ class TunedSchedule:
 
     @property
     def speed_up(self) -> float | None:
-        """Default time over tuned time."""
-        if self.default is None or self.tuned is None:
-            return None
-        return self.default.median_ms / self.tuned.median_ms
+        """How many times as fast the winner is as what it had to beat, estimated from the paired turns of the play-off.
+
+        So it may differ from the ratio of the two medians. 1 where the default or the incumbent stays.
+        """
+        return None if self.published.speed_up is None else self.published.speed_up.times
+
+    @property
+    def by_device(self) -> Mapping[str, tuple[float | None, float]]:
+        """Device → default and tuned time on it, in milliseconds; empty where they were not confirmed."""
+        return self.published.by_device
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form, with the times side by side."""
-        fields = plain(self)
-        default, tuned = fields.pop("default"), fields.pop("tuned")
         return {
-            **fields,
-            "default_ms": self.default_ms,
-            "default_spread_ms": default and default["spread_ms"],
-            "tuned_ms": self.tuned_ms,
-            "tuned_spread_ms": tuned and tuned["spread_ms"],
-            "tuned_range_ms": tuned and tuned["range_ms"],
-            "speed_up": self.speed_up,
+            "parameters": dict(self.parameters),
+            "generator": self.generator,
+            "default_description": self.default_description,
+            "header": None if self.header is None else str(self.header),
+            **self.published.to_dict(),
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }
 

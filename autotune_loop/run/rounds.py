@@ -267,6 +267,8 @@ class Rounds:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
         if state.add(measured):
             self._publish_best(state)
+        elif measured.candidate.is_default:  # what is published can be compared with it now
+            state.publish_best(self.store, self.prepared.clock.value)
 
     def _reserve_s(self) -> float:
         """The time that the play-offs need."""

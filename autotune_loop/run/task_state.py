@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from autotune_loop.candidate import Measured, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
@@ -14,12 +15,12 @@ from autotune_loop.measure.leader_race import DEVIATIONS, TURNS
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
-from autotune_loop.play_off.times import DeviceTimes
-from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.run.result import ScheduleTime, TunedSchedule
+from autotune_loop.play_off.verdict import Verdict, VerdictReason
+from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.published import DEFAULT, INCUMBENT, NOTHING, Published, ScheduleTime, SpeedUp
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from weights.network import Network
@@ -28,6 +29,8 @@ from weights.network import Network
 LEARN_STAGE = "learn"
 # Each change of the yardstick adds an error to the run's scale: a little faster is not worth it.
 _FASTER = 0.9
+_NOT_YET = "Unconfirmed: the run has not held its play-off."
+_NOT_HELD = "Unconfirmed: no play-off was held."
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Timed:
     @property
     def name(self) -> str:
         """What a result calls it."""
-        return "default" if self.is_default else self.sample
+        return DEFAULT if self.is_default else self.sample
 
 
 @dataclass
@@ -172,18 +175,9 @@ class TaskState:
         self.use_yardstick(Yardstick(kernel, present.scale, relative, log_error))
         store.database.add_yardstick(self.task_index, self.yardsticks[-1])
 
-    def publish_best(self, store: RunStore, clock: str) -> None:
-        """Write the header and the time of the best so far whose schedule file exists; nothing if there is none."""
-        for timed in self.timed:
-            schedule = store.schedule_path(store.samples / timed.sample)
-            if schedule.is_file():
-                timings = "one timing" if timed.processes == 1 else f"mean of {timed.processes} timings"
-                shown, between = self.shown_ms(timed.median_ms), self.shown_range_ms(timed)
-                benchmark = f"{shown:.6g} ms ({clock} time, {timings}) for {timed.sample}\n"
-                if between is not None:
-                    benchmark += f"Expect {between[0]:.6g} to {between[1]:.6g} ms at another moment.\n"
-                store.write_best(self.task_index, schedule, benchmark)
-                return
+    def publish_best(self, store: RunStore, clock: str) -> Path | None:
+        """Publish the best so far whose schedule file exists; nothing if there is none."""
+        return self._publish_unconfirmed(store, clock, _NOT_YET)[0]
 
     def _best(self) -> list[Timed]:
         """The best first; of unlike devices each one's best, then each one's second, and so on."""
@@ -235,53 +229,93 @@ class TaskState:
     def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:
         """Publish what the play-off says is to ship."""
         verdict = result.verdict
-        store.database.add_verdict(self.task_index, verdict.to_dict())
         if not verdict.is_decided:
             return self.unconfirmed(store, clock, verdict)
+        published = self._decided(result)
+        store.database.add_verdict(self.task_index, verdict.to_dict())
+        if published.sample == INCUMBENT and self.incumbent is not None:
+            folder = self.incumbent.folder
+        else:
+            folder = store.samples / next(timed.sample for timed in self.timed if timed.symbol == verdict.winner)
+        header = store.publish(self.task_index, store.schedule_path(folder), published, clock)
+        return replace(self._untimed(), header=header, published=published, verdict=verdict)
+
+    def _decided(self, result: PlayOffResult) -> Published:
+        """The winner with its figures from the turns that count."""
+        verdict = result.verdict
         won = result.times[verdict.winner]
         default = {} if self.default is None else result.times.get(self.default.symbol, {})
         lead, first = next(iter(won.items()))
-        if self.incumbent is not None and verdict.winner == self.incumbent.symbol:
-            sample, folder = "incumbent", self.incumbent.folder
-        else:
-            winner = next(timed for timed in self.timed if timed.symbol == verdict.winner)
-            sample, folder = winner.name, store.samples / winner.sample
-        low_ms, high_ms = first.range_ms
-        benchmark = (
-            f"{first.median_ms:.6g} ms ({clock} time, play-off median) for {sample}\n"
-            f"{len(first.turns_s)} processes took {low_ms:.6g} to {high_ms:.6g} ms\n"
-            f"{verdict.message}\n"
-        )
-        return replace(
-            self._untimed(),
-            header=store.write_best(self.task_index, store.schedule_path(folder), benchmark),
-            sample=sample,
-            default=_time_of(default.get(lead)),
-            tuned=ScheduleTime(first.median_ms, first.spread_ms, first.range_ms),
+        name = INCUMBENT
+        if self.incumbent is None or verdict.winner != self.incumbent.symbol:
+            name = next(timed.name for timed in self.timed if timed.symbol == verdict.winner)
+        tuned_time, default_time = first.schedule_time, default[lead].schedule_time if lead in default else None
+        than = INCUMBENT if self.incumbent is not None and verdict.baseline == self.incumbent.symbol else DEFAULT
+        return Published(
+            sample=name,
+            symbol=verdict.winner,
             confirmed=True,
+            reason=verdict.reason.value,
+            message=verdict.message,
+            tuned=tuned_time,
+            default=default_time,
+            speed_up=verdict.speed_up(than) or _ratio(default_time, tuned_time),
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
                 for device, times in won.items()
             },
-            verdict=verdict,
         )
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
-        """The best so far; an incumbent stays, because no play-off was won against it."""
-        tuned = replace(self._untimed(), default=self._shown(self.default), verdict=verdict)
+        """Publish the best so far, as unconfirmed; an incumbent stays, because no play-off was won against it."""
+        message = _NOT_HELD if verdict is None else verdict.message
         if self.incumbent is not None:
-            benchmark = f"not timed ({clock} time): no schedule has won a play-off against the incumbent\n"
-            header = store.write_best(self.task_index, store.schedule_path(self.incumbent.folder), benchmark)
-            return replace(tuned, header=header, sample="incumbent")
-        if not self.timed:
-            return tuned
-        best = self.timed[0]
-        return replace(tuned, header=store.best_schedule(self.task_index), sample=best.name, tuned=self._shown(best))
+            published = Published(
+                sample=INCUMBENT,
+                symbol=self.incumbent.symbol,
+                confirmed=False,
+                reason=VerdictReason.UNCONFIRMED.value,
+                message=message,
+                default=self._shown(self.default),
+            )
+            schedule = store.schedule_path(self.incumbent.folder)
+            header: Path | None = store.publish(self.task_index, schedule, published, clock)
+        else:
+            header, published = self._publish_unconfirmed(store, clock, message)
+        if verdict is not None:
+            # Nothing was decided, so the winner is whatever is published.
+            verdict = replace(verdict, winner=published.symbol)
+            store.database.add_verdict(self.task_index, verdict.to_dict())
+        return replace(self._untimed(), header=header, published=published, verdict=verdict)
+
+    def _publish_unconfirmed(self, store: RunStore, clock: str, message: str) -> tuple[Path | None, Published]:
+        for timed in self.timed:
+            schedule = store.schedule_path(store.samples / timed.sample)
+            if not schedule.is_file():
+                continue
+            tuned, default = self._shown(timed), self._shown(self.default)
+            published = Published(
+                sample=timed.name,
+                symbol=timed.symbol,
+                confirmed=False,
+                reason=VerdictReason.UNCONFIRMED.value,
+                message=message,
+                tuned=tuned,
+                default=default,
+                speed_up=_ratio(default, tuned),
+            )
+            return store.publish(self.task_index, schedule, published, clock), published
+        return None, NOTHING
 
     def _shown(self, timed: Timed | None) -> ScheduleTime | None:
         if timed is None:
             return None
-        return ScheduleTime(self.shown_ms(timed.median_ms), self.shown_ms(timed.spread_ms))
+        return ScheduleTime(
+            median_ms=self.shown_ms(timed.median_ms),
+            spread_ms=self.shown_ms(timed.spread_ms),
+            processes=timed.processes,
+            expected_ms=self.shown_range_ms(timed),
+        )
 
     def _untimed(self) -> TunedSchedule:
         description = "none could be timed"
@@ -290,5 +324,6 @@ class TaskState:
         return TunedSchedule(dict(self.task.parameters), self.task.generator_name, description)
 
 
-def _time_of(times: DeviceTimes | None) -> ScheduleTime | None:
-    return None if times is None else ScheduleTime(times.median_ms, times.spread_ms)
+def _ratio(default: ScheduleTime | None, tuned: ScheduleTime | None) -> SpeedUp | None:
+    """Of two times that were not taken in paired turns."""
+    return None if default is None or tuned is None else SpeedUp(default.median_ms / tuned.median_ms, DEFAULT)

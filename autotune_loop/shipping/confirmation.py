@@ -9,9 +9,9 @@ from pathlib import Path
 from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
-from autotune_loop.shipping.recorded_times import RecordedTime, verdict_words
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.specification.workspace import Workspace
+from autotune_loop.store.published import DEFAULT, INCUMBENT, ScheduleTime
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Device
 from devices.timing.measure_settings import MeasureSettings
@@ -99,15 +99,19 @@ def confirm_winner(
     won = len(choices) - 1
     if result.winner != won:
         raise _not_shipped(run, result)
-    times = replace(
-        run.times,
-        tuned=_time(result.times[won]),
-        default=_time(result.times[won - 1]) if result.times[won - 1] else None,
+    default_time = _time(result.times[won - 1]) if result.times[won - 1] else None
+    published = replace(
+        run.facts.published,
         confirmed=True,
-        clock=result.clock,
-        verdict=verdict_words(result.verdict.to_dict(), against_incumbent=incumbent is not None),
+        reason=result.verdict.reason.value,
+        message=result.verdict.message,
+        tuned=_time(result.times[won]),
+        default=default_time,
+        speed_up=result.verdict.speed_up(DEFAULT if incumbent is None else INCUMBENT),
+        by_device={},
     )
-    return replace(run, times=times, record=_record_of(run, place, result.clock))
+    facts = replace(run.facts, published=published, clock=result.clock)
+    return replace(run, facts=facts, record=_record_of(run, place, result.clock))
 
 
 def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
@@ -120,10 +124,9 @@ def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:
     return RunRecord(replace(record.spec, parallelism=place.device.threads), made_with)
 
 
-def _time(by_device: Mapping[str, DeviceTimes]) -> RecordedTime:
+def _time(by_device: Mapping[str, DeviceTimes]) -> ScheduleTime:
     """The time on the first device."""
-    first = next(iter(by_device.values()))
-    return RecordedTime(first.median_ms, first.spread_ms, *first.range_ms)
+    return next(iter(by_device.values())).schedule_time
 
 
 def _not_shipped(run: RunSchedule, result: HeaderPlayOff) -> GeneratorError:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.store.published import Published
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
 
@@ -29,12 +30,14 @@ _DEVICE_WORDS = {
 def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> Provenance:
     """The facts of a run's schedule.
 
-    Times are medians in milliseconds; the default's are None if it has none. `tuned_low_ms` and `tuned_high_ms` are the
-    fastest and the slowest process of the play-off, which `confirmed` says was held. `date` is that of the last
-    measurement, in UTC.
+    Times are medians in milliseconds, and `tuned_from` says of what; the default's are None if it has none.
+    `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
+    `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
     """
-    profile, made_with, times = run.record.spec.profile, run.record.made_with, run.times
-    tuned, default = times.tuned, times.default
+    profile, made_with, recorded = run.record.spec.profile, run.record.made_with, run.facts
+    tuned, default, speed_up = recorded.published.tuned, recorded.published.default, recorded.published.speed_up
+    assert tuned is not None, "only an incumbent may have no time, and it does not ship"
+    low_ms, high_ms = tuned.range_ms or (None, None)
     facts: dict[str, Fact] = {
         "generator": run.task.generator_name,
         "parameters": " ".join(f"{key}={value}" for key, value in shipped_parameters(run.task.parameters).items()),
@@ -45,21 +48,35 @@ def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> 
         "algorithm_hash": algorithm_hash,
         "device": _device(run.record),
         "device_fingerprint": _fingerprint(run.record),
-        "clock": times.clock,
+        "clock": recorded.clock,
         "default_ms": None if default is None else default.median_ms,
         "default_spread_ms": None if default is None else default.spread_ms,
         "tuned_ms": tuned.median_ms,
         "tuned_spread_ms": tuned.spread_ms,
-        "tuned_low_ms": tuned.low_ms,
-        "tuned_high_ms": tuned.high_ms,
-        "confirmed": times.confirmed,
-        "verdict": times.verdict,
-        "samples": times.samples,
-        "weights_sha256": times.weights_sha256 or made_with.start_weights_sha256,
-        "date": datetime.fromtimestamp(times.tuned_unix_s, UTC).date().isoformat(),
+        "tuned_low_ms": low_ms,
+        "tuned_high_ms": high_ms,
+        "tuned_from": tuned.words,
+        "speed_up": None if speed_up is None else speed_up.times,
+        "speed_up_low": None if speed_up is None else speed_up.low,
+        "speed_up_high": None if speed_up is None else speed_up.high,
+        "confirmed": recorded.published.confirmed,
+        "verdict": _verdict(recorded.published),
+        "samples": recorded.samples,
+        "weights_sha256": recorded.weights_sha256 or made_with.start_weights_sha256,
+        "date": datetime.fromtimestamp(recorded.tuned_unix_s, UTC).date().isoformat(),
         "sdk_version": sdk_version,
     }
     return {name: _presentable(fact) for name, fact in facts.items()}
+
+
+def _verdict(published: Published) -> str:
+    """Why it ships, without the names of devices that the run's own message has."""
+    gain = published.speed_up_text
+    if not published.confirmed:
+        return f"unconfirmed: no play-off has decided{gain and f'; {gain}'}"
+    if published.stays:
+        return f"this is the {published.sample} schedule, which nothing has beaten: {published.reason}"
+    return f"{published.reason}: {gain}" if gain else published.reason
 
 
 def shipped_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -73,17 +90,18 @@ def provenance_comment(facts: Provenance) -> list[str]:
     if facts["default_ms"] is not None:
         how = "in turns with it" if facts["confirmed"] else "not in turns with it"
         default = f"{facts['default_ms']:.4g} ms +- {facts['default_spread_ms']:.2g}, {how}"
-    tuned = f"{facts['tuned_ms']:.4g} ms +- {facts['tuned_spread_ms']:.2g}, median and spread"
-    between = f"processes took {facts['tuned_low_ms']:.4g} to {facts['tuned_high_ms']:.4g} ms"
+    tuned = f"{facts['tuned_ms']:.4g} ms +- {facts['tuned_spread_ms']:.2g}, {facts['tuned_from']}"
+    if facts["tuned_low_ms"] is not None:
+        tuned += f"; processes took {facts['tuned_low_ms']:.4g} to {facts['tuned_high_ms']:.4g} ms"
     return [
         f"generator     {facts['generator']}, parameters: {facts['parameters'] or 'none'}",
         f"algorithm     {facts['algorithm_hash']}",
         f"target        {facts['target_profile']}: {facts['halide_target']}",
         f"made with     Halide {facts['halide_version']}, {facts['autoscheduler']}, SDK {facts['sdk_version']}",
         f"device        {facts['device']}, {facts['device_fingerprint']}",
-        f"time          {tuned}; {between}, {Clock.words_of(str(facts['clock']))}",
+        f"time          {tuned}, {Clock.words_of(str(facts['clock']))}",
         f"default       {default}",
-        f"play-off      {facts['verdict'] or 'none'}",
+        f"play-off      {facts['verdict']}",
         f"samples       {facts['samples']} timed",
         f"weights       {facts['weights_sha256']}",
         f"date          {facts['date']}",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.shipping.recorded_times import RecordedTimes, read_recorded_times
+from autotune_loop.shipping.recorded_facts import RecordedFacts, read_recorded_facts
 from autotune_loop.specification.objective import Objective
 from autotune_loop.specification.tuning_task import TuningTask, published_names
 from autotune_loop.store.run_record import RunRecord, read_run_record
@@ -30,7 +30,7 @@ class RunSchedule:
     folder: Path
     record: RunRecord
     index: int
-    times: RecordedTimes
+    facts: RecordedFacts
     schedule: Schedule
     header: Path
     header_text: str
@@ -92,5 +92,5 @@ def _run_schedule(folder: Path, record: RunRecord, index: int, name: str) -> Run
         raise RunFolderError(
             f"{where}{error.message}", next_step="The header was changed or damaged. Continue the run, or tune again."
         ) from error
-    times = read_recorded_times(folder, name, record.spec.tasks[index].function_name, index)
-    return RunSchedule(folder, record, index, times, schedule, header, text)
+    facts = read_recorded_facts(header, folder / "tuning.db", index)
+    return RunSchedule(folder, record, index, facts, schedule, header, text)

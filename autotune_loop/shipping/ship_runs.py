@@ -13,12 +13,34 @@ from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
 from autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
 from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedSchedule
 from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance
-from targets.errors import UsageError
+from targets.errors import RunFolderError, UsageError
 from targets.generator.program import GeneratorProgram
 
 Confirmation = Callable[[RunSchedule, GeneratorProgram], RunSchedule]
 SizeTrial = Callable[[ProvenSchedule], TriedSizes]
 Progress = Callable[[str], None]
+
+
+def require_confirmed(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
+    """The schedule with the times of the run's own play-off.
+
+    Raises:
+        RunFolderError: that has not confirmed it.
+    """
+    published = run.facts.published
+    if published.confirmed:
+        return run
+    why = published.message.removeprefix("Unconfirmed: ").rstrip(".")
+    raise RunFolderError(
+        f"The winner {run.header} is unconfirmed: {why}.",
+        next_step=f"Hold a play-off now with --play-off, continue the run (sdk autotune --resume {run.folder}),"
+        " or ship it as it is with --allow-unconfirmed.",
+    )
+
+
+def allow_unconfirmed(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
+    """The schedule as the run has it; one that no play-off has confirmed is shipped with that said in its files."""
+    return run
 
 
 def ship_runs(
@@ -28,19 +50,20 @@ def ship_runs(
     sdk_version: str,
     progress: Progress,
     *,
-    confirm: Confirmation | None = None,
+    confirm: Confirmation = require_confirmed,
     trial: SizeTrial | None = None,
     guard: bool = False,
 ) -> ShipManifest:
     """Write the schedules of the runs into the folder `output`, beside those for other targets.
 
     Args:
-        confirm: holds a play-off and returns the schedule with its times; None uses the run's own times.
+        confirm: returns the schedule with the times that it ships with, or raises; it may hold a play-off for them.
         trial: runs a schedule at other sizes; None skips that.
         guard: also write a C header that calls another kernel at sizes that the schedule does not take.
 
     Raises:
-        RunFolderError: a run folder is damaged or has no winner; `output` has foreign or changed files.
+        RunFolderError: a run folder is damaged, or has no winner or an unconfirmed one; `output` has foreign or changed
+            files.
         GeneratorError: a generator is not the one that was tuned, a header cannot be applied, a play-off is lost, or
             a size fails.
         UsageError: two runs are for one generator and target.
@@ -54,8 +77,7 @@ def ship_runs(
     for run in found:
         progress(f"checking {run.name} for {run.profile_name} against its generator")
         with sources.open(run) as program:
-            confirmed = run if confirm is None else confirm(run, program)
-            proven = prove_schedule(confirmed, program, sources.compiler, sdk_version)
+            proven = prove_schedule(confirm(run, program), program, sources.compiler, sdk_version)
             schedule = proven.shipped
             if trial is not None:
                 tried = trial(proven)

@@ -15,8 +15,7 @@ from targets.values.records import plain
 
 # The test of a play-off is made after these turns: the fewest that can reach its confidence, then doubling.
 LOOKS = (8, 16, 32, 64)
-
-
+CONFIDENCE = 0.95
 _PANEL = "Where it is timed"
 
 

@@ -18,6 +18,7 @@ from autotune_loop.candidate import Candidate, Measured, Placement, SearchFailur
 from autotune_loop.events import Listener, SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
+from autotune_loop.store.published import Published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
@@ -76,6 +77,8 @@ CREATE TABLE IF NOT EXISTS weights (
     report TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS verdicts (
     task INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS published (
+    task INTEGER NOT NULL, header_sha256 TEXT NOT NULL, published TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS batches (
     round INTEGER NOT NULL, task INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 """
@@ -272,6 +275,10 @@ class RunDatabase:
     def add_verdict(self, task_index: int, verdict: Mapping[str, object]) -> None:
         """A play-off ended; `verdict` is JSON-ready."""
         self._add("verdicts", task_index, json.dumps(verdict))
+
+    def add_published(self, task_index: int, header_sha256: str, published: Published) -> None:
+        """A header is about to be published, with these figures."""
+        self._add("published", task_index, header_sha256, published.row())
 
     def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from autotune_loop.candidate import (
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.published import Published
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.store.sample_file import Sample, write_sample
@@ -47,7 +49,7 @@ class RunStore:
         self.folder = folder.resolve()
         self._autoscheduler = record.spec.profile.autoscheduler.name
         self._name = sample_file_name(record.spec.tasks)
-        self._published = published_names(record.spec.tasks)
+        self._names = published_names(record.spec.tasks)
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
@@ -133,7 +135,7 @@ class RunStore:
 
     def best_schedule(self, task_index: int) -> Path:
         """The path of the winner's header."""
-        return self.samples / f"best.{self._published[task_index]}.schedule.h"
+        return self.samples / f"best.{self._names[task_index]}.schedule.h"
 
     def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as in Halide's loop."""
@@ -210,13 +212,15 @@ class RunStore:
             self.sample_path(sample.featurization_path.parent),
         )
 
-    def write_best(self, task_index: int, schedule_path: Path, benchmark: str) -> Path:
-        """Publish the best schedule so far: `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
-        name = self._published[task_index]
-        text = mend_header(schedule_path.read_text(), name)
+    def publish(self, task_index: int, schedule_path: Path, published: Published, clock: str) -> Path:
+        """Publish a schedule: its row in the database, `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
+        name = self._names[task_index]
+        header = mend_header(schedule_path.read_text(), name).encode()
+        # First, so that whoever finds the header finds its figures, even if the process is killed here.
+        self.database.add_published(task_index, hashlib.sha256(header).hexdigest(), published)
         with self._writing():
-            write_atomically(self.best_schedule(task_index), text.encode())
-            write_atomically(self.samples / f"best.{name}.benchmark.txt", benchmark.encode())
+            write_atomically(self.best_schedule(task_index), header)
+            write_atomically(self.samples / f"best.{name}.benchmark.txt", published.note(clock).encode())
         return self.best_schedule(task_index)
 
     def object_path(self, symbol: str) -> Path:

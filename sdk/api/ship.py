@@ -13,7 +13,7 @@ from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
 from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.shipping.ship_runs import ship_runs
+from autotune_loop.shipping.ship_runs import allow_unconfirmed, require_confirmed, ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
 from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.store.run_record import read_run_record
@@ -42,7 +42,7 @@ def ship(
     Args:
         output: a new folder, or one that was shipped before: schedules for other targets stay in it.
         options: a schedule that does not take an accepted size, or gives a wrong output at any size tried, is not
-            shipped; nor is one that does not win the play-off.
+            shipped; nor is one that does not win the play-off, or that no play-off has confirmed.
         progress: called with a phrase at every step.
 
     Raises:
@@ -53,6 +53,9 @@ def ship(
     incumbent, budget_s, neighbours = options.incumbent, options.budget_s, not options.no_sizes
     asked = [parse_accepted_size(text) for text in options.accept_sizes]
     _check_names([name for name, _ in asked if name], runs)
+    holds_play_off = options.play_off or incumbent is not None
+    if holds_play_off and options.allow_unconfirmed:
+        raise UsageError("A play-off confirms what ships.", next_step="Leave --allow-unconfirmed out.")
     if options.guard and not (asked or neighbours):
         raise UsageError("A guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
     if options.devices.hexagon_sdk_root is not None:
@@ -72,13 +75,14 @@ def ship(
         sizes = [size for name, size in asked if name in ("", proven.run.name)]
         return try_sizes(proven, sizes, place_for(proven.run), progress, neighbours=neighbours)
 
+    as_recorded = allow_unconfirmed if options.allow_unconfirmed else require_confirmed
     return ship_runs(
         runs,
         output,
         _sources(options.generators, workbench, settings),
         sdk_version(),
         progress,
-        confirm=confirm if options.play_off or incumbent is not None else None,
+        confirm=confirm if holds_play_off else as_recorded,
         trial=trial if asked or neighbours else None,
         guard=options.guard,
     )

@@ -25,7 +25,8 @@ def follow_up(result: TuneResult) -> FollowUp:
     if result.totals.samples_timed:
         lines["look at it"] = _line("report", folder)
     if any(tuned.header for tuned in result.tuned):
-        lines["ship it"] = _line("ship", folder, "-o", "schedules")
+        confirmed = all(tuned.confirmed for tuned in result.tuned)
+        lines["ship it"] = _line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
     if result.outcome is not Outcome.EXHAUSTED:
         # A run that has begun its last round continues only with more rounds.
         rounds = spec.options.limits.rounds

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.display.quantities import count_text, speed_up_text, time_text
+from sdk.display.quantities import count_text, time_text
 from sdk.options.shared_options import JsonOption
 from sdk.output import make_console, plain_table, print_json, show_progress
 from targets.errors import UsageError
 
 if TYPE_CHECKING:
+    from autotune_loop.candidate import Measured
     from autotune_loop.report.recorded_run import RecordedRun
     from autotune_loop.report.run_page import PageOptions
+    from autotune_loop.store.published import Published
 
 _FASTEST_SHOWN = 5
 
@@ -101,21 +103,28 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
         "timed": len(run.samples),
         "duration_s": run.duration_s,
         "failures": _by_kind(run),
-        "play_offs": [{"task": v.task_index, "winner": v.winner, "message": v.message} for v in run.verdicts],
         "not_done": run.not_done,
         "tasks": [
             {
                 "task": task.task_index,
                 "timed": len(task.samples),
-                "default_ms": None if task.default is None else task.default.median_ms,
-                "best_ms": task.best.median_ms,
-                "best_sample": task.best.candidate.sample,
-                "speed_up": task.speed_up,
+                **_published(run, task.task_index).to_dict(),
+                "fastest_in_rounds": _fastest(task.fastest),
                 "rank_correlation_by_round": {str(key): rho for key, rho in correlation_by_round(task.samples).items()},
             }
             for task in run.tasks
         ],
     }
+
+
+def _published(run: RecordedRun, task_index: int) -> Published:
+    from autotune_loop.store.published import NOTHING
+
+    return run.headers[task_index].published if task_index in run.headers else NOTHING
+
+
+def _fastest(measured: Measured) -> dict[str, object]:
+    return {"sample": measured.candidate.sample, "ms": measured.median_ms, "timings": measured.processes}
 
 
 def _by_kind(run: RecordedRun) -> dict[str, int]:
@@ -128,30 +137,35 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 def _print_tables(run: RecordedRun) -> None:
     from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
+    from autotune_loop.store.published import NOTHING
     from devices.device import Clock
+    from sdk.display.published_rows import LABEL_WIDTH, published_rows
 
     console = make_console()
     label = Clock(run.clock).label
     spec = run.record.spec
     console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
     for task in run.tasks:
-        default = "not timed" if task.default is None else time_text(task.default.median_ms, label)
-        gain = "" if task.speed_up is None else f", {speed_up_text(task.speed_up)}"
-        best = time_text(task.best.median_ms, label)
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(f"set {task.task_index + 1}: default {default}; best {best}{gain}, before the play-off")
-        console.print(f"       {count_text(len(task.samples), 'schedule')} timed{correlation}", style="dim")
-    for verdict in run.verdicts:
-        console.print(f"set {verdict.task_index + 1}: {verdict.message}")
+        console.print(f"set {task.task_index + 1}: {count_text(len(task.samples), 'schedule')} timed{correlation}")
+        published = _published(run, task.task_index)
+        if published is NOTHING:
+            console.print("  nothing that the run has published is there", style="bold yellow")
+            continue
+        for row_label, text, style in published_rows(published, label, ""):
+            line = f"  {row_label:{LABEL_WIDTH}}{text}"
+            console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
     fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
-        table = plain_table("schedule", "time", "spread", "found by", "device", numbers=("time", "spread"))
+        numbers = ("time", "timings", "spread")
+        table = plain_table("fastest in the rounds", *numbers, "found by", "device", numbers=numbers)
         for sample in fastest:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
             one = sample.candidate
             origin = one.point.origin.value
-            table.add_row(one.sample, time_text(sample.median_ms), spread, origin, sample.device)
+            time = time_text(sample.median_ms)
+            table.add_row(one.sample, time, str(sample.processes), spread, origin, sample.device)
         console.print(table)
     failures = ", ".join(f"{count} {kind}" for kind, count in _by_kind(run).items()) or "none"
     console.print(f"failed: {failures}")

@@ -76,7 +76,9 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         facts = schedule.provenance
         clock = Clock.label_of(str(facts["clock"]))
         default = "" if facts["default_ms"] is None else f", the default schedule {facts['default_ms']:.4g} ms"
-        typer.echo(f"{schedule.name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{default}{clock}")
+        # A folder that an older version shipped to does not say of what a time is.
+        timed = f", {facts['tuned_from']}" if "tuned_from" in facts else ""
+        typer.echo(f"{schedule.name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
         if facts["verdict"]:
             typer.echo(f"  play-off: {facts['verdict']}")
         typer.echo(f"  {output / schedule.header}")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from autotune_loop.run.result import DeviceUse, Outcome, ScheduleTime, TunedSchedule, TuneResult
+from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
-from sdk.display.quantities import count_text, duration_text, speed_up_text, time_text
+from sdk.display.published_rows import LABEL_WIDTH, published_rows
+from sdk.display.quantities import count_text, duration_text, time_text
 from sdk.output import make_console, shown_path
 
-_LABEL_WIDTH = 11
 _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",
     Outcome.BUDGET_SPENT: "the budget is spent",
@@ -58,21 +58,11 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
-    default = "not timed"
-    if tuned.default is not None:
-        default = f"{_timed(tuned.default, label)}; {tuned.default_description}"
-    yield _row("default", default)
-    if tuned.header is None or (tuned.tuned is None and tuned.sample != "incumbent"):
+    if tuned.header is None:
         yield _row("tuned", "nothing was timed", "bold red")
         return
-    unconfirmed = "" if tuned.confirmed else "; unconfirmed: no play-off has decided"
-    if tuned.sample in ("default", "incumbent") or tuned.tuned is None:
-        yield _row("tuned", f"the {tuned.sample} stays: nothing is faster with confidence{unconfirmed}", "bold yellow")
-    else:
-        yield _row("tuned", f"{_timed(tuned.tuned, label)}; {tuned.sample}")
-        yield _row("speed-up", *_verdict(tuned, unconfirmed))
-    if tuned.verdict is not None:
-        yield _row("play-off", tuned.verdict.message)
+    for name, text, style in published_rows(tuned.published, label, tuned.default_description):
+        yield _row(name, text, style)
     yield from _device_lines(tuned, label)
     yield _row("header", shown_path(tuned.header))
 
@@ -81,29 +71,10 @@ def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     """Return the winner's gain on each device, if there are several."""
     if len(tuned.by_device) < 2:
         return
-    for device, (default_ms, tuned_ms) in tuned.by_device.items():
-        gain = "" if default_ms is None else f", {speed_up_text(default_ms / tuned_ms)}"
+    ratios = {} if tuned.verdict is None or tuned.published.stays else tuned.verdict.by_device
+    for device, (_, tuned_ms) in tuned.by_device.items():
+        gain = f", {ratios[device].speed_text()}" if device in ratios else ""
         yield _row(device, f"{time_text(tuned_ms, label)}{gain}")
-
-
-def _verdict(tuned: TunedSchedule, unconfirmed: str) -> tuple[str, str]:
-    if tuned.speed_up is None:
-        return f"unknown: the default was not timed{unconfirmed}", "bold yellow"
-    text = speed_up_text(tuned.speed_up)
-    if not tuned.confirmed and _within_spread(tuned):
-        return f"{text}, within the spread of the times{unconfirmed}", "bold yellow"
-    return f"{text}{unconfirmed}", "bold green" if tuned.confirmed else "bold yellow"
-
-
-def _within_spread(tuned: TunedSchedule) -> bool:
-    """Say whether the default and the winner differ by less than the sum of their spreads."""
-    if tuned.default is None or tuned.tuned is None:
-        return False
-    return abs(tuned.default.median_ms - tuned.tuned.median_ms) < tuned.default.spread_ms + tuned.tuned.spread_ms
-
-
-def _timed(time: ScheduleTime, label: str) -> str:
-    return f"{time_text(time.median_ms, label)}, spread {100 * time.spread_ms / time.median_ms:.1f} %"
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
@@ -132,4 +103,4 @@ def _use_text(use: DeviceUse) -> str:
 
 
 def _row(label: str, text: str, style: str = "") -> Text:
-    return Text.assemble((f"  {label:{_LABEL_WIDTH}}", "dim"), (text, style))
+    return Text.assemble((f"  {label:{LABEL_WIDTH}}", "dim"), (text, style))

@@ -39,6 +39,10 @@ class ShipOptions:
     incumbent: Annotated[
         Path | None, Option("--incumbent", metavar="HEADER", help="The header in use, to beat in a play-off.")
     ] = None
+    allow_unconfirmed: Annotated[
+        bool,
+        Option("--allow-unconfirmed", help="Also ship what no play-off has confirmed; the files say so."),
+    ] = False
     budget_s: Annotated[
         float | None,
         above_zero(),

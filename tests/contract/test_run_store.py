@@ -19,10 +19,12 @@ import pytest
 
 from autotune_loop.events import SampleFailed
 from autotune_loop.specification.options import RunOptions
+from autotune_loop.store.published import NOTHING, read_published
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import read_run_record
 from autotune_loop.store.run_store import RunStore
 from targets.errors import RunFolderError
+from targets.process.content_cache import file_sha256
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
 from tests.run_specs import make_record, make_spec, make_task
 from tests.small_file_system import small_file_system
@@ -101,6 +103,10 @@ def test_what_was_committed_survives_kills_at_random_moments(tmp_path: Path) -> 
         assert all(row.median_ms > 0 and row.clock == "wall" for row in store.database.measured())
         header = store.best_schedule(0).read_text()
         assert header.startswith("#ifndef") and header.endswith("#endif  // blur_SCHEDULE_H\n")
+        with closing(sqlite3.connect(folder / "tuning.db")) as connection:
+            sha256 = file_sha256(store.best_schedule(0))
+            published = read_published(connection, folder / "tuning.db", 0, sha256)
+        assert published is not None and published.symbol in timed, "a header without its figures"
         assert not list(store.work.iterdir())
     finally:
         store.close()
@@ -294,8 +300,8 @@ def test_a_full_disk_is_one_message_and_loses_nothing(small_disk: Path, tmp_path
             file.write(bytes(512))
     header = tmp_path / "emitted.schedule.h"
     header.write_text(HEADER.format(body="    // filling\n" * 2000))
-    with pytest.raises(RunFolderError, match="No space left on device"):
-        store.write_best(0, header, "1 ms\n")
+    with pytest.raises(RunFolderError, match="Free disk space"):
+        store.publish(0, header, NOTHING, "wall")
     assert not store.best_schedule(0).exists()
     store.close()
     filling.unlink()

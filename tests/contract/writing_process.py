@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from autotune_loop.candidate import Candidate, Origin, SearchPoint
+from autotune_loop.store.published import Published, ScheduleTime
 from autotune_loop.store.run_record import FILE_NAME
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
@@ -61,7 +62,9 @@ def main() -> None:
         store.database.add_measurement(measurement(made.symbol, 1e-3 / (index + 1)), "sample", 0.5)
         print("measured", made.symbol, flush=True)
         header.write_text(HEADER.format(body="    // filling\n" * (index % 50 * 100)))
-        store.write_best(0, header, f"{index} ms\n")
+        time = ScheduleTime(1.0 / (index + 1), 0.0)
+        published = Published(made.sample, made.symbol, confirmed=False, reason="", message="", tuned=time)
+        store.publish(0, header, published, "wall")
 
 
 if __name__ == "__main__":

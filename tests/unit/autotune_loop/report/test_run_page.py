@@ -37,10 +37,14 @@ def test_a_run_is_read_as_it_was_written(folder: Path) -> None:
     assert run.failures == {("search", "crashed", "It <died>."): 1}
     assert [(t.accuracy_before, t.accuracy_after) for t in run.trainings] == [(0.5, 0.75)]
     assert {r.hottest_c for r in run.readings} == {41.5}
-    (verdict,) = run.verdicts
-    assert (verdict.message, verdict.times_ms) == ("It is 1.5 times as fast.", {"harris_r0_a0_s1": {"one": 4.0}})
+    published = run.headers[0].published
+    assert (published.message, published.by_device) == (
+        "It is 1.5 times as fast.",
+        {"one": (6.5, 4.0), "two": (None, 4.5)},
+    )
+    assert run.headers[0].text == (folder / "samples" / "best.harris.schedule.h").read_text()
     (task,) = run.tasks
-    assert task.best.median_ms == min(s.median_ms for s in run.samples) and len(task.samples) == SAMPLES
+    assert task.fastest.median_ms == min(s.median_ms for s in run.samples) and len(task.samples) == SAMPLES
     correlations = correlation_by_round(task.samples)
     assert set(correlations) == {0, 1, 2} and all(0.5 < value <= 1 for value in correlations.values())
 

@@ -52,17 +52,10 @@ def ship_product(
                 parse_generator(str(generator)), sources.halide, sources.compiler, sources.environment
             )
             with contextlib.closing(program):
-                runs = tuple(
-                    write_tuned_run(
-                        place / target,
-                        generator,
-                        program,
-                        load_profile(target, settings.profile_folder),
-                        sources.halide,
-                        {"variant": "0"},
-                    )
-                    for target in TARGETS
-                )
+                runs = tuple(place / target for target in TARGETS)
+                for run in runs:
+                    profile = load_profile(run.name, settings.profile_folder)
+                    write_tuned_run(run, generator, program, profile, sources.halide, {"variant": "0"})
             ship_runs(runs, place / "shipped", sources, SDK_VERSION, lambda step: None)
             made[file_name] = ShippedProduct(generator, runs, place / "shipped")
         return made[file_name]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import shutil
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +18,10 @@ from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.specification.objective import Objective, ObjectiveKind
 from autotune_loop.specification.options import PlayOffOptions, RunOptions
 from autotune_loop.specification.tuning_task import published_names
-from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.published import ScheduleTime, SpeedUp
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from devices.timing.measure_settings import KernelInputs
 from targets.errors import RunFolderError
-from tests.tuned_run_folder import ESTIMATE
 from tests.unit.autotune_loop.shipping.conftest import ShippedProduct
 
 
@@ -36,19 +35,29 @@ def run(good_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(good_run, tmp_path / "run"))
 
 
-def test_times_come_from_the_turns_that_decided(run: Path) -> None:
+def test_what_was_published_is_found_with_its_figures(run: Path) -> None:
     (found,) = read_run_schedules(run)
-    assert found.times.default is not None
-    assert dataclasses.astuple(found.times.tuned) == pytest.approx((1.0, 0.014826, 0.99, 1.01))
-    assert dataclasses.astuple(found.times.default) == pytest.approx((4.0, 0.059304, 3.96, 4.04))
-    assert found.times.confirmed and found.times.samples == 2 and found.times.clock == "wall"
-    assert found.times.verdict == "faster: 4.000 times as fast (95 percent interval 0 to 5.000)"
-    database = RunDatabase(run / "tuning.db")
-    database.add_verdict(0, {"reason": "unconfirmed", "turns": 0, "estimate": None})
-    database.close()
-    (found,) = read_run_schedules(run)
-    assert (found.times.tuned.median_ms, found.times.confirmed) == (pytest.approx(0.8), False)
-    assert found.times.verdict == "unconfirmed"
+    published = found.facts.published
+    assert published.confirmed and (published.sample, published.symbol) == ("batch_0_0/1", "product_r0_a0_s1")
+    assert published.tuned is not None and published.default is not None and published.speed_up is not None
+    assert published.tuned.range_ms is not None and published.tuned.processes == 8
+    assert published.tuned.median_ms == pytest.approx(1.0)
+    # The turns in which the default drifted: the pairs know.
+    assert published.default.median_ms / published.tuned.median_ms > 4.2
+    assert published.speed_up.times == pytest.approx(4.0, rel=0.01)
+    assert (found.facts.samples, found.facts.clock) == (2, "wall")
+    verdict = str(make_provenance(found, "0" * 16, "1.0")["verdict"])
+    assert verdict == f"faster: {published.speed_up.text}" and "as fast as the default (95 % interval" in verdict
+
+
+def test_a_header_that_the_run_did_not_publish_has_no_figures(run: Path) -> None:
+    header = run / "samples" / f"{NAME}.schedule.h"
+    text = header.read_text()
+    header.write_text(f"{text}\n// by hand\n")
+    with pytest.raises(RunFolderError, match="was changed after the run had published it"):
+        read_run_schedules(run)
+    header.write_text(text)
+    assert read_run_schedules(run)
 
 
 def test_nothing_of_the_machine_is_told(run: Path) -> None:
@@ -113,17 +122,25 @@ def test_what_is_no_objective_is_refused(run: Path, text: str) -> None:
 
 
 def test_the_words_of_a_play_off_tell_what_it_was_against(run: Path) -> None:
-    def words(baseline: str, sample: int) -> str:
-        (run / "samples" / f"{NAME}.benchmark.txt").write_text(f"4 ms for batch_0_0/{sample}\n")
-        database = RunDatabase(run / "tuning.db")
-        database.add_verdict(0, {"reason": "faster", "turns": 2, "estimate": ESTIMATE, "baseline": baseline})
-        database.close()
-        return read_run_schedules(run)[0].times.verdict
+    (found,) = read_run_schedules(run)
 
-    default = "product_r0_a0_s0"
-    assert words(default, 0).startswith("this is the default schedule; its best challenger was faster: ")
-    assert "as fast as the header that was in use" in words("product_incumbent_a0", 0)
-    assert words(default, 1) == "faster: 4.000 times as fast (95 percent interval 0 to 5.000)"
+    def words(**changes: Any) -> str:
+        published = replace(found.facts.published, **changes)
+        facts = make_provenance(replace(found, facts=replace(found.facts, published=published)), "0" * 16, "1.0")
+        assert str(facts["verdict"]) in "\n".join(provenance_comment(facts))
+        return str(facts["verdict"])
+
+    stays = SpeedUp(1.0, "default")
+    default = words(sample="default", speed_up=stays, reason="not proven")
+    assert default == "this is the default schedule, which nothing has beaten: not proven"
+    assert words(speed_up=SpeedUp(1.25, "incumbent", 1.2, 1.3)) == (
+        "faster: 1.250 times as fast as the incumbent (95 % interval 1.200 to 1.300)"
+    )
+    assert words(reason="unopposed", speed_up=None) == "unopposed"
+    once = {"confirmed": False, "tuned": ScheduleTime(1.0, 0.1), "reason": "unconfirmed"}
+    gain = "1.54 times as fast as the default, one timing"
+    assert words(**once, speed_up=SpeedUp(1.54, "default")) == f"unconfirmed: no play-off has decided; {gain}"
+    assert words(**once, speed_up=None) == "unconfirmed: no play-off has decided"
 
 
 NAME = "best.product"
@@ -132,12 +149,13 @@ NAME = "best.product"
 @pytest.mark.parametrize(
     "change",
     [
-        """UPDATE verdicts SET verdict='{"reason": "faster", "turns": Infinity, "estimate": null}'""",
-        """UPDATE verdicts SET verdict='{"reason": "faster", "turns": 1e99, "estimate": null}'""",
-        f"UPDATE verdicts SET verdict='{'[' * 3000}'",
+        f"UPDATE published SET published='{'[' * 3000}'",
+        "UPDATE published SET published='{}'",
+        """UPDATE published SET published=replace(published, '"median_ms": ', '"median_ms": -')""",
+        """UPDATE published SET published=replace(published, '"median_ms": ', '"median_ms": 1e999, "x": ')""",
+        """UPDATE published SET published=replace(published, '"confirmed": true', '"confirmed": "yes"')""",
+        "UPDATE measurements SET symbol='other'",
         "UPDATE measurements SET at_unix_s=1e400",
-        "UPDATE measurements SET median_ms=-1",
-        "UPDATE measurements SET median_ms=1e400",
     ],
 )
 def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
@@ -174,15 +192,9 @@ def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
             "inline void apply_schedule_product(Pipeline p, Target t) { system(); }",
             "Line 1 of the schedule header: expected",
         ),
-        (f"samples/{NAME}.benchmark.txt", None, "cannot be read"),
-        (f"samples/{NAME}.benchmark.txt", "fast", "expected the time of a sample"),
-        (f"samples/{NAME}.benchmark.txt", "1 ms for batch_7_0/1", "has no candidate batch_7_0/1"),
-        (f"samples/{NAME}.benchmark.txt", "1 ms for reference/0", "has no time of product_reference_a0"),
-        (f"samples/{NAME}.benchmark.txt", "1 ms for rival/0", "has no time of product_rival_a0"),
-        (f"samples/{NAME}.benchmark.txt", "1 ms (wall time) for incumbent\n", "nothing new to ship for product"),
         ("tuning.db", None, "tuning.db is missing"),
         ("tuning.db", b"no database", "tuning.db is damaged"),
-        ("tuning.db", b"", "tuning.db is damaged: no such table"),
+        ("tuning.db", b"", "tuning.db has schema version 0"),
     ],
 )
 def test_a_damaged_run_is_one_message(

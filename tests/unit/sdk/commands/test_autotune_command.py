@@ -24,6 +24,7 @@ from autotune_loop.specification.options import (
     RunOptions,
     SearchOptions,
 )
+from autotune_loop.store.published import NOTHING
 from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs
 from sdk.commands import autotune as command
@@ -389,6 +390,15 @@ def test_how_to_go_on(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (again.absolute(), options.search.seed) == (run, 4)
 
 
+def test_what_is_unconfirmed_ships_after_a_play_off(run: Path) -> None:
+    def ships(confirmed: bool) -> str:
+        tuned = replace(TUNED, published=replace(TUNED.published, confirmed=confirmed))
+        return follow_up(replace(RESULT, run_folder=run, tuned=(tuned,)))["ship it"]
+
+    assert ships(confirmed=True).endswith("-o schedules")
+    assert ships(confirmed=False).endswith("-o schedules --play-off")
+
+
 def test_a_run_in_its_last_round_needs_more_of_them(run: Path) -> None:
     def rounds(done: int, **changes: Any) -> str:
         totals = replace(RESULT.totals, rounds=done)
@@ -415,7 +425,7 @@ def test_a_run_that_timed_nothing_is_no_success(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spent = replace(RESULT, outcome=Outcome.BUDGET_SPENT, run_folder=run)
-    nothing = replace(spent, tuned=(replace(TUNED, header=None, tuned=None),))
+    nothing = replace(spent, tuned=(replace(TUNED, header=None, published=NOTHING),))
     monkeypatch.setattr(command, "_prepare", lambda *_: lambda **_: nothing)
     assert main(["autotune", "blur.py", "--quiet"]) == 1
     out, error = capsys.readouterr()

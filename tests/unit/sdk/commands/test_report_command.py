@@ -62,7 +62,9 @@ def test_json_for_machines(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert told["report"] == str(output) and output.is_file()
     assert told["timed"] == 40 and told["failures"] == {"search: crashed": 1}
     (task,) = told["tasks"]
-    assert task["best_ms"] < task["default_ms"] and set(task["rank_correlation_by_round"]) == {"0", "1"}
+    assert (task["sample"], task["confirmed"], task["tuned_ms"], task["default_ms"]) == ("batch_0_0/1", True, 4.0, 6.5)
+    assert (task["speed_up"], task["speed_up_low"], task["speed_up_high"]) == (1.5, 1.4, 1.6)
+    assert task["fastest_in_rounds"]["timings"] == 1 and set(task["rank_correlation_by_round"]) == {"0", "1"}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
-from autotune_loop.run.result import Outcome, RunTotals, ScheduleTime, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
+from autotune_loop.store.published import Published, ScheduleTime, SpeedUp
 from sdk.display.run_progress import RunProgress
 
 STARTED = RunStarted(
@@ -111,11 +112,17 @@ TUNED = TunedSchedule(
     parameters={},
     generator="blur",
     header=Path("/runs/blur-arm64-1/samples/best.blur.schedule.h"),
-    sample="batch_0_0/1",
     default_description="Adams2019, full beam search, Halide's own weights",
-    default=ScheduleTime(8.0, 0.08),
-    tuned=ScheduleTime(4.0, 0.02),
-    confirmed=True,
+    published=Published(
+        sample="batch_0_0/1",
+        symbol="blur_r0_a0_s1",
+        confirmed=True,
+        reason="faster",
+        message="batch_0_0/1 is faster.",
+        default=ScheduleTime(8.0, 0.08, (7.9, 8.1), 8),
+        tuned=ScheduleTime(4.0, 0.02, (3.9, 4.1), 8),
+        speed_up=SpeedUp(2.05, "default", 2.02, 2.08),
+    ),
 )
 RESULT = TuneResult(
     outcome=Outcome.FINISHED,

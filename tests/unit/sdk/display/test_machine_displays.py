@@ -33,7 +33,7 @@ def test_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert "press Ctrl-C again" in events[-1]["text"]
     assert result["event"] == "result"
     assert result["outcome"] == "finished"
-    assert result["tuned"][0]["speed_up"] == 2.0
+    assert result["tuned"][0]["speed_up"] == 2.05
     assert result["tuned"][0]["header"] == "/runs/blur-arm64-1/samples/best.blur.schedule.h"
 
 
@@ -58,7 +58,7 @@ def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     display.close()
     display.finish(RESULT, NEXT)
-    assert "2.00 times as fast" in capsys.readouterr().out
+    assert "2.050 times as fast" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from autotune_loop.play_off.verdict import Verdict, VerdictReason
-from autotune_loop.run.result import Outcome, ScheduleTime, TunedSchedule, TuneResult
+from autotune_loop.play_off.verdict import RatioEstimate, Verdict, VerdictReason
+from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from autotune_loop.store.published import NOTHING, ScheduleTime, SpeedUp
 from sdk.display.display import RESUME_IT
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
@@ -20,7 +22,6 @@ NEXT = {
     RESUME_IT: "sdk autotune blur.py --resume",
 }
 
-VERDICT = Verdict("batch_0_0/1", "batch_0_0/1", "default", VerdictReason.FASTER, "It is faster.")
 LABEL = " (emulated time, not a device's)"
 
 
@@ -38,9 +39,10 @@ def test_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "blur for arm64 on qemu",
         "All times are emulated time, not a device's.",
-        f"  default    8.000 ms{LABEL}, spread 1.0 %; {TUNED.default_description}",
-        f"  tuned      4.000 ms{LABEL}, spread 0.5 %; batch_0_0/1",
-        "  speed-up   2.00 times as fast",
+        f"  default    8.000 ms{LABEL}, play-off median of 8, spread 1.0 %; {TUNED.default_description}",
+        f"  tuned      4.000 ms{LABEL}, play-off median of 8, spread 0.5 %; batch_0_0/1",
+        "  speed-up   2.050 times as fast as the default (95 % interval 2.020 to 2.080)",
+        "  play-off   batch_0_0/1 is faster.",
         "  header     /runs/blur-arm64-1/samples/best.blur.schedule.h",
         "  weights    /runs/blur-arm64-1/samples/updated.weights",
         "  timed      7 schedules in 2 rounds, 12 a minute",
@@ -65,30 +67,53 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
     assert "emulated" not in summary(of(TUNED), capsys)
 
 
+ONCE = {
+    "confirmed": False,
+    "message": "Unconfirmed: the play-off was stopped.",
+    "default": ScheduleTime(8.0, 0.08),
+    "tuned": ScheduleTime(4.0, 0.02),
+    "speed_up": SpeedUp(2.0, "default"),
+}
+
+
 @pytest.mark.parametrize(
-    ("tuned", "expected"),
+    ("changes", "expected"),
     [
         (
-            replace(TUNED, sample="default", tuned=ScheduleTime(8.0, 0.02)),
-            "the default stays: nothing is faster with confidence\n",
+            {"sample": "default", "speed_up": SpeedUp(1.0, "default")},
+            "  tuned      the default stays: nothing is faster with confidence\n",
         ),
-        (replace(TUNED, confirmed=False), "2.00 times as fast; unconfirmed: no play-off"),
         (
-            replace(TUNED, sample="incumbent", tuned=None, confirmed=False),
-            "the incumbent stays: nothing is faster with confidence; unconfirmed",
+            {"sample": "default", "speed_up": SpeedUp(1.2, "incumbent", 1.1, 1.3)},
+            "1.200 times as fast as the incumbent (95 % interval 1.100 to 1.300)\n",
         ),
-        (replace(TUNED, verdict=VERDICT), f"  play-off   {VERDICT.message}\n"),
-        (
-            replace(TUNED, tuned=ScheduleTime(4.0, 4.5), confirmed=False),
-            "2.00 times as fast, within the spread of",
-        ),
-        (replace(TUNED, default=None), "unknown: the default was not timed"),
-        (replace(TUNED, default=None), "  default    not timed\n"),
-        (replace(TUNED, header=None, tuned=None), "  tuned      nothing was timed\n"),
+        ({"sample": "incumbent", "tuned": None, "confirmed": False}, "the incumbent stays: nothing is faster with"),
+        (ONCE, f"  default    8.000 ms, one timing, spread 1.0 %; {TUNED.default_description}\n"),
+        (ONCE, "  tuned      4.000 ms, one timing, spread 0.5 %; batch_0_0/1\n"),
+        (ONCE, "  speed-up   2.00 times as fast as the default, one timing; unconfirmed\n"),
+        (ONCE, "  play-off   Unconfirmed: the play-off was stopped.\n"),
+        ({**ONCE, "tuned": ScheduleTime(4.0, 0.02, processes=3)}, "default, mean of 3 timings; unconfirmed\n"),
+        ({**ONCE, "tuned": ScheduleTime(4.0, 4.5)}, "one timing, within the spread of the times; unconfirmed\n"),
+        ({"default": None, "speed_up": None}, "unknown: the default was not timed"),
+        ({"default": None, "speed_up": None}, "  default    not timed\n"),
     ],
 )
-def test_other_ends(tuned: TunedSchedule, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_ends(changes: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tuned = replace(TUNED, published=replace(TUNED.published, **changes))
     assert expected in summary(of(tuned), capsys)
+
+
+def test_where_nothing_was_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "  tuned      nothing was timed\n" in summary(of(replace(TUNED, header=None, published=NOTHING)), capsys)
+
+
+def test_each_device_has_its_own_paired_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    ratios = {"pi": RatioEstimate(0.5, 0.4, 0.6), "phone": RatioEstimate(0.8, 0.7, 0.9)}
+    published = replace(TUNED.published, by_device={"pi": (8.0, 4.0), "phone": (3.0, 2.0)})
+    verdict = Verdict("a", "a", "default", VerdictReason.FASTER, "It is faster.", by_device=ratios)
+    text = summary(of(replace(TUNED, published=published, verdict=verdict)), capsys)
+    assert "  pi         4.000 ms, 2.000 times as fast (95 % interval 1.667 to 2.500)\n" in text
+    assert "  phone      2.000 ms, 1.250 times as fast (95 % interval 1.111 to 1.429)\n" in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""What a run's database says of a published schedule."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.store.published import INCUMBENT, Published, read_published
+from autotune_loop.store.read_database import check_schema_version, read_database
+from targets.errors import RunFolderError
+from targets.process.content_cache import file_sha256
+
+_END_OF_DATES_UNIX_S = 253402300800.0
+
+
+@dataclass(frozen=True)
+class RecordedFacts:
+    """What is known of the winner of one argument set.
+
+    Attributes:
+        published: its figures, as the run has told them.
+        clock: 'wall', or the name of a clock that is not a device's.
+        samples: schedules timed.
+        weights_sha256: of the newest accepted weights; None without any.
+        tuned_unix_s: when its last measurement was recorded.
+    """
+
+    published: Published
+    clock: str
+    samples: int
+    weights_sha256: str | None
+    tuned_unix_s: float
+
+
+def read_recorded_facts(header: Path, path: Path, task_index: int) -> RecordedFacts:
+    """What the database `path` says of a run's best.<name>.schedule.h.
+
+    Raises:
+        RunFolderError: the database is missing or damaged, or has not published this header; an incumbent has won.
+    """
+    next_step = "Ship another run, or tune again."
+    if not path.is_file():
+        raise RunFolderError(f"{path} is missing: it has the run's measurements.", next_step=next_step)
+    sha256 = file_sha256(header)
+    try:
+        return read_database(path, lambda database: _facts(database, header, path, task_index, sha256))
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise RunFolderError(f"{path} is damaged: {error}.", next_step=next_step) from error
+
+
+def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: int, sha256: str) -> RecordedFacts:
+    check_schema_version(path, database.execute("PRAGMA user_version").fetchone()[0])
+    published = read_published(database, path, task_index, sha256)
+    if published is None:
+        raise RunFolderError(
+            f"{header} was changed after the run had published it.",
+            next_step="Continue the run, which publishes it again; or build with the header itself.",
+        )
+    if published.sample == INCUMBENT:
+        raise RunFolderError(
+            f"{header} is nothing new to ship: the header in use is still the best.",
+            next_step="Keep that header, or tune longer.",
+        )
+    rows = database.execute(
+        "SELECT clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (published.symbol,)
+    ).fetchall()
+    if not rows:
+        raise ValueError(f"it has no time of {published.symbol}, which {header.name} is")
+    samples = database.execute(
+        "SELECT count(DISTINCT m.symbol) FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+        " WHERE c.task=? AND m.purpose='sample'",
+        (task_index,),
+    ).fetchone()[0]
+    weights = database.execute("SELECT sha256 FROM weights WHERE accepted=1 ORDER BY rowid DESC LIMIT 1").fetchone()
+    tuned_unix_s = max(float(at_unix_s) for _, at_unix_s in rows)
+    if not (math.isfinite(tuned_unix_s) and 0.0 <= tuned_unix_s < _END_OF_DATES_UNIX_S):
+        raise ValueError(f"{tuned_unix_s} is not a moment")
+    return RecordedFacts(
+        published=published,
+        clock=str(rows[0][0]),
+        samples=int(samples),
+        weights_sha256=None if weights is None else str(weights[0]),
+        tuned_unix_s=tuned_unix_s,
+    )

@@ -1,0 +1,48 @@
+"""What was published for an argument set, as rows of the summary and of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autotune_loop.store.published import Published, ScheduleTime
+from sdk.display.quantities import time_text
+
+LABEL_WIDTH = 11
+_GOOD, _DOUBTFUL = "bold green", "bold yellow"
+
+
+def published_rows(published: Published, clock_label: str, default_description: str) -> Iterator[tuple[str, str, str]]:
+    """Label, text and style of each row.
+
+    Args:
+        clock_label: as for `time_text`.
+        default_description: how the default schedule was made; may be empty.
+    """
+    default = "not timed"
+    if published.default is not None:
+        default = "; ".join(filter(None, [_timed(published.default, clock_label), default_description]))
+    yield "default", default, ""
+    unconfirmed = "" if published.confirmed else "; unconfirmed"
+    if published.stays or published.tuned is None:
+        yield "tuned", f"the {published.sample} stays: nothing is faster with confidence{unconfirmed}", _DOUBTFUL
+    else:
+        yield "tuned", f"{_timed(published.tuned, clock_label)}; {published.sample}", ""
+        gain = published.speed_up_text or "unknown: the default was not timed"
+        if _within_spread(published):
+            gain += ", within the spread of the times"
+        yield "speed-up", f"{gain}{unconfirmed}", _GOOD if published.confirmed and published.speed_up else _DOUBTFUL
+    if published.message:
+        yield "play-off", published.message, ""
+
+
+def _timed(time: ScheduleTime, clock_label: str) -> str:
+    spread = f"spread {100 * time.spread_ms / time.median_ms:.1f} %"
+    return f"{time_text(time.median_ms, clock_label)}, {time.words}, {spread}"
+
+
+def _within_spread(published: Published) -> bool:
+    """Say whether unconfirmed times differ by less than the sum of their spreads."""
+    default, tuned = published.default, published.tuned
+    if published.confirmed or default is None or tuned is None:
+        return False
+    return abs(default.median_ms - tuned.median_ms) < default.spread_ms + tuned.spread_ms
