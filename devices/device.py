@@ -35,6 +35,11 @@ class Clock(Enum):
         return self in (Clock.WALL, Clock.EMULATED)
 
     @property
+    def shows_machine(self) -> bool:
+        """Whether what else the machine does says something about the times: they are a real processor's."""
+        return self is Clock.WALL
+
+    @property
     def words(self) -> str:
         """The kind of time, for people."""
         if self is Clock.CYCLES:

@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS measurements (
     median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
     stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
     factor REAL NOT NULL, canary_s TEXT NOT NULL, disturbed TEXT NOT NULL, beside TEXT NOT NULL,
-    relative REAL, reference_ms REAL, at_unix_s REAL NOT NULL);
+    relative REAL, reference_ms REAL, machine TEXT NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS yardsticks (
     task INTEGER NOT NULL, symbol TEXT NOT NULL, device TEXT NOT NULL, reference_ms REAL NOT NULL,
     relative REAL NOT NULL, log_error REAL NOT NULL, at_unix_s REAL NOT NULL);
@@ -205,6 +205,7 @@ class RunDatabase:
             "" if measurement.beside is None else json.dumps(asdict(measurement.beside)),
             None if placement is None else placement.relative,
             None if placement is None else placement.reference_ms,
+            "" if measurement.machine is None else json.dumps(asdict(measurement.machine)),
         )
 
     def add_yardstick(self, task_index: int, yardstick: Yardstick) -> None:

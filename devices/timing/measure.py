@@ -14,6 +14,7 @@ import msgspec
 
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.machine_signs import Surroundings, read_signs, read_surroundings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
 from devices.transport import RunOutcome, Transport, check_name
@@ -45,6 +46,9 @@ _SIMULATED_TIME_ARGUMENTS = (
 ).split()
 # Extents, and first coordinates if they are not all 0, as an option --size has them; of up to eight dimensions.
 _SHAPE = re.compile(r"\d[\dx]{0,95}(@-?\d[-\dx]{0,103})?", re.ASCII)
+# Long enough for the clock of processor times, which ticks a hundred times a second.
+_LOOK_S = 1.0
+_LOOK_LIMIT_S = 60.0
 # Times outside these are a fault of the report, whatever the kernel.
 _Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
 
@@ -140,6 +144,16 @@ def list_kernels(session: Session, executable: str, time_s: float) -> list[dict[
     return [event for event in read_events(outcome.output) if event.get("event") == "kernel"]
 
 
+def look_around(session: Session, executable: str, stop: StopSignal | None = None) -> Surroundings | None:
+    """What the machine does while nothing of ours is timed, and who else computes there; None if it does not tell.
+
+    Raises:
+        DeviceError: the device cannot be used.
+    """
+    outcome = session.transport.run(executable, ["--neighbours", repr(_LOOK_S)], _LOOK_LIMIT_S, stop)
+    return read_surroundings(read_events(outcome.output)) if outcome.succeeded else None
+
+
 def measure_kernel(
     session: Session,
     executable: str,
@@ -181,6 +195,7 @@ def measure_kernel(
         if times.beside
         else None,
         reshaped=_reshaped(events),
+        machine=read_signs(events) if device.clock.shows_machine else None,
     )
 
 
@@ -245,7 +260,8 @@ def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
         values["--give-up-over-s"] = settings.give_up_over_s
     beside = _paired_with(settings, clock)
     paired = [] if beside is None else ["--beside", beside, "--lost-over", repr(settings.lost_over)]
-    return ["--time", *paired, *_options(values)]
+    machine = ["--machine"] if clock.shows_machine else []
+    return ["--time", *machine, *paired, *_options(values)]
 
 
 def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:

@@ -10,6 +10,7 @@ from enum import Enum
 
 from devices.device import Clock
 from devices.device_trouble import TroubleKind
+from devices.timing.machine_signs import MachineSigns
 
 
 class MeasureFailureReason(Enum):
@@ -83,6 +84,7 @@ class Measurement:
         disturbed: for every repetition, whether another process took a core away meanwhile; empty if nobody looked.
         beside: what it was timed in alternation with; None if it was timed alone.
         reshaped: the outputs that have another shape than the reference's.
+        machine: what else the machine did meanwhile; None if it does not tell.
     """
 
     kernel: str
@@ -96,6 +98,7 @@ class Measurement:
     disturbed: tuple[bool, ...] = ()
     beside: Beside | None = None
     reshaped: tuple[ReshapedOutput, ...] = ()
+    machine: MachineSigns | None = None
 
     @property
     def undisturbed_s(self) -> tuple[float, ...]:
@@ -119,8 +122,14 @@ class Measurement:
             return ()
         other = self.beside
         logs = [math.log(own_s / s) for own_s, s in zip(self.repetitions_s, other.repetitions_s, strict=True)]
-        marks = [one or two for one, two in zip(self.disturbed, other.disturbed, strict=False)]
-        return tuple(_undisturbed(logs, marks))
+        return tuple(_undisturbed(logs, self.disturbed_marks))
+
+    @property
+    def disturbed_marks(self) -> tuple[bool, ...]:
+        """For every repetition, or pair of them, whether it does not count."""
+        if self.beside is None:
+            return self.disturbed
+        return tuple(one or two for one, two in zip(self.disturbed, self.beside.disturbed, strict=False))
 
     @property
     def ratio(self) -> float | None:

@@ -59,6 +59,11 @@ def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) ->
     assert verdict.message in benchmark and f"{len(times_ms)} processes took" in benchmark
 
 
+def test_every_time_is_recorded_with_what_else_the_machine_did(python_run: TuneResult) -> None:
+    recorded = [json.loads(text) for (text,) in rows(python_run.run_folder, "SELECT machine FROM measurements")]
+    assert recorded and all(machine["duration_s"] > 0 and machine["own_s"] >= 0 for machine in recorded)
+
+
 def test_two_argument_sets_of_a_cpp_generator(tune: Tune, examples: Path, tmp_path: Path) -> None:
     events: list[Event] = []
     result = tune(

@@ -126,8 +126,8 @@ static int first_argument(int argc, char **argv) {
 
 static void check_together(const struct options *options) {
     const struct timing_options *timing = &options->timing;
-    if (!options->list && !options->kernel) {
-        fail(EXIT_USAGE, "usage", "Give --list or --kernel NAME.");
+    if (!options->list && !options->kernel && options->neighbours_s <= 0) {
+        fail(EXIT_USAGE, "usage", "Give --list, --neighbours T or --kernel NAME.");
     }
     if (options->reference && options->write_reference) {
         fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be used together.");
@@ -174,6 +174,8 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--far-share", SHARE, &tolerance->far_share},
         {"--least-common", SHARE, &tolerance->least_common},
         {"--time", FLAG, &options->time},
+        {"--machine", FLAG, &options->machine},
+        {"--neighbours", SECONDS, &options->neighbours_s},
         {"--beside", TEXT, &options->beside},
         {"--warm-up-s", SECONDS, &timing->warm_up_s},
         {"--precision", SHARE, &timing->precision},

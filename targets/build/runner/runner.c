@@ -1,12 +1,13 @@
 /* The on-device runner's main: checks one kernel's output and times it.
  *
  *     runner [--folder DIR] [--events FILE] --list
+ *     runner [--folder DIR] [--events FILE] --neighbours T
  *     runner [--folder DIR] [--events FILE] --kernel NAME [--seed N] [--threads N | --simulated-cores N]
  *            [--size ARG=E0xE1x…[@M0xM1x…]] [--exact-outputs] [--scalar NAME=VALUE] [--input NAME=FILE]
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]
  *             [--least-common X]]
- *            [--time [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
+ *            [--time [--machine] [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
  *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
  * --folder comes first: the files of the options after it, and those of --input, are in that folder. --events FILE gets
@@ -25,6 +26,8 @@
  * be precise. A kernel whose ratio is over R (by default 1: it is slower) by Student's test on at least three ratios,
  * with an error of 0.5 % a look, is not repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
  *
+ * --neighbours keeps one core busy for T seconds and reports the machine and the busiest process meanwhile.
+ *
  * Defaults: seed 0, threads Halide's choice, tolerances 0 (far-share and least-common 1), warm-up 0.1 s, precision 0.01, 5 to 1000
  * repetitions, 0 to 10 s, never giving up (0), repetitions of 0.0005 s.
  *
@@ -40,6 +43,10 @@
  *     timed     for every repetition repetitions_s (seconds of one call) and disturbed (another process took a core from
  *               one of its threads); iterations_per_repetition, warm_up_calls; beside another kernel also beside (its
  *               name), beside_s, beside_disturbed, beside_first (the order), beside_iterations_per_repetition; stopped_by ('precision', 'slower', 'time', 'repetitions' or 'gave_up')
+ *     machine   with --machine, what it did while the kernel was timed: duration_s, cores (that this process may use), and of
+ *               these the seconds busy_s, own_s (this process's share of them) and stolen_s (by a hypervisor); waiting_s
+ *               (a task waited for a core); hz and max_hz of a core; hottest_c if that is below 90 %. null if unknown
+ *     busiest   with --neighbours: pid, name, is_own_users (of who asks), busy_s; none if nobody else computes
  *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
  *     exit      code (with --events only)
@@ -172,7 +179,9 @@ static void time_beside(struct invocation *invocation, const struct options *opt
     static struct invocation beside;
     if (options->beside) prepare_beside(&beside, invocation, options);
     if (options->simulated_cores) start_simulated_clock();
+    const struct machine_counters before = options->machine ? read_counters() : (struct machine_counters){.cores = 0};
     time_kernel(invocation, options->beside ? &beside : NULL, &options->timing, first_call_s);
+    if (options->machine) report_machine(&before, -1);
     check_guards(invocation);
     if (options->beside) check_guards(&beside);
 }
@@ -207,6 +216,8 @@ static void run(int argc, char **argv) {
     parse_options(argc, argv, &options);
     if (options.list) {
         list_kernels();
+    } else if (options.neighbours_s > 0) {
+        report_neighbours(options.neighbours_s);
     } else {
         run_kernel(&options);
     }

@@ -12,6 +12,14 @@
 
 #include "HalideRuntime.h"
 
+/* Tests build the runner with other folders. */
+#ifndef PROC_ROOT
+#define PROC_ROOT "/proc"
+#endif
+#ifndef SYS_ROOT
+#define SYS_ROOT "/sys"
+#endif
+
 struct runner_kernel {
     const char *name;
     int (*call)(void **arguments);
@@ -69,6 +77,8 @@ struct timing_options {
 struct options {
     bool list;
     bool time;
+    bool machine;        /* report what else it does meanwhile */
+    double neighbours_s; /* above 0: instead of running a kernel, report for so long who else computes here */
     const char *kernel;
     const char *beside; /* the kernel that it is timed in alternation with, or NULL */
     uint64_t seed;
@@ -218,5 +228,27 @@ void start_simulated_clock(void);
  * negative */
 void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
                  double first_call_s);
+
+/* usable_cores.c: false, and -1, but on Linux and Android */
+bool is_usable_core(int core);
+int core_of_this_thread(void);
+
+/* machine.c: nothing but on Linux and Android. Sums since the machine was switched on, over the cores that this process may
+ * use; the time of this process since it began. */
+struct machine_counters {
+    double at_s;
+    int cores; /* 0 if nothing is known */
+    double busy_s;
+    double stolen_s;  /* by a hypervisor */
+    double waiting_s; /* NAN if unknown */
+    double own_s;
+};
+struct machine_counters read_counters(void);
+/* Reports what has happened since; `own_s` is the part of our own, below 0 for that of this process. */
+void report_machine(const struct machine_counters *before, double own_s);
+
+/* neighbours.c: nothing but on Linux and Android. Reports the machine for so long, while it keeps one core busy, and the
+ * busiest process that who started this one has not started. */
+void report_neighbours(double duration_s);
 
 #endif

@@ -14,7 +14,7 @@ BLUR = ("--kernel", "blur_plain")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give --list or --kernel NAME."),
+        ([], "Give --list, --neighbours T or --kernel NAME."),
         (["--kernel"], "--kernel needs a value."),
         (["--kernel", ""], "--kernel got ''; expected a name."),
         (["--kernel", "nothing"], "There is no kernel 'nothing' in this executable"),
