@@ -114,6 +114,7 @@ class BestImproved:
 
     Attributes:
         range_ms: between which times it will be found at another moment, with 95 % confidence; None if nobody knows.
+        timings: how many processes the time is the mean of.
     """
 
     kind: ClassVar[str] = "best_improved"
@@ -123,6 +124,7 @@ class BestImproved:
     default_ms: float | None
     clock: str
     range_ms: tuple[float, float] | None = None
+    timings: int = 1
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from autotune_loop.report.run_figures import (
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.specification.tuning_task import generator_names, sample_file_name
+from autotune_loop.store.published import timings_text
 from targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
@@ -67,6 +68,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
             {
                 "task": task,
                 "published": None if header is None else header.published,
+                "fastest_from": timings_text(task.fastest.processes),
                 "plots": names,
                 "published_loops": "" if header is None else _loops(header.text),
                 "default_loops": "" if task.default is None else _loops(_header_text(run, task.default)),

@@ -261,7 +261,7 @@ class Rounds:
         best_ms, default_ms = state.shown_ms(best.median_ms), state.default_ms
         default_ms = None if default_ms is None else state.shown_ms(default_ms)
         between = state.shown_range_ms(best)
-        self.listen(BestImproved(state.task_index, best.sample, best_ms, default_ms, clock, between))
+        self.listen(BestImproved(state.task_index, best.sample, best_ms, default_ms, clock, between, best.processes))
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))

@@ -17,6 +17,11 @@ from targets.values.records import Source, plain, record
 DEFAULT, INCUMBENT = "default", "incumbent"
 
 
+def timings_text(count: int) -> str:
+    """What a time of the rounds is: 'one timing' or 'mean of 3 timings'."""
+    return "one timing" if count == 1 else f"mean of {count} timings"
+
+
 @dataclass(frozen=True)
 class ScheduleTime:
     """A schedule's time on the device that a run reports.
@@ -41,7 +46,7 @@ class ScheduleTime:
         """'one timing', 'mean of 3 timings' or 'play-off median of 8'."""
         if self.range_ms is not None:
             return f"play-off median of {self.processes}"
-        return "one timing" if self.processes == 1 else f"mean of {self.processes} timings"
+        return timings_text(self.processes)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from autotune_loop.events import (
     SampleFailed,
     Trained,
 )
+from autotune_loop.store.published import timings_text
 from devices.device import Clock
 from sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
 from sdk.display.run_progress import RunProgress
@@ -69,9 +70,8 @@ def _run_lines(event: RunStarted) -> list[str]:
 
 def _improved_line(event: BestImproved, progress: RunProgress) -> str:
     label = Clock(event.clock).label
-    line = f"best {time_text(event.median_ms, label)}"
-    if event.range_ms is not None:
-        line += f" ({range_text(event.range_ms)})"
+    between = "" if event.range_ms is None else f", {range_text(event.range_ms)}"
+    line = f"best {time_text(event.median_ms, label)} ({timings_text(event.timings)}{between})"
     if event.default_ms is None:
         line += ", the default is not timed"
     elif event.median_ms == event.default_ms:
@@ -98,7 +98,7 @@ def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     if record.best_ms is not None and record.median_ms is not None:
         clock = progress.started.clock if progress.started is not None else Clock.WALL.value
         label = Clock(clock).label
-        parts.append(f"best {time_text(record.best_ms, label)}, median {time_text(record.median_ms, label)}")
+        parts.append(f"fastest timing {time_text(record.best_ms, label)}, median {time_text(record.median_ms, label)}")
     if record.rank_correlation is not None:
         parts.append(f"rank correlation with the prediction {record.rank_correlation:.2f}")
     stages = [f"{k} {duration_text(s)}" for k, s in event.stages_s.items() if s >= _TELLING_STAGE_S]

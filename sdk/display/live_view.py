@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autotune_loop.events import Notice, RunStarted, Trained
+from autotune_loop.store.published import timings_text
 from devices.device import Clock
 from sdk.display.display import STOPPING
 from sdk.display.event_lines import clock_message
@@ -125,12 +126,13 @@ def _best_line(standing: Standing, label: str, width: int) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
     line = _line("best", "").append(time_text(standing.best_ms, label), "bold").append("  ")
-    if standing.best_range_ms is not None:
-        line.append(f"({range_text(standing.best_range_ms)})  ", "dim")
+    between = "" if standing.best_range_ms is None else f", {range_text(standing.best_range_ms)}"
+    timings = f"{timings_text(standing.best_timings)}{between}"
     if standing.speed_up is not None and standing.speed_up <= 1:
-        return line.append("the default is the best so far", "yellow")
+        return line.append("the default is the best so far", "yellow").append(f"  {timings}", "dim")
     if standing.speed_up is not None:
         line.append(speed_up_text(standing.speed_up), "bold green").append("  ")
+    line.append(f"{timings}  ", "dim")
     at = "" if standing.best_at_s is None else f" at {clock_text(standing.best_at_s)}"
     place = Text(f"{standing.best_sample}{at}", style="dim")
     return line.append_text(place) if line.cell_len + place.cell_len <= width else line
@@ -176,7 +178,7 @@ def _accuracy(training: Trained) -> str:
 def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     clock = "" if started.clock == Clock.WALL.value else f"{started.clock} "
-    for title in ("round", "timed", "failed", f"{clock}best", f"{clock}median", "rank corr.", "took"):
+    for title in ("round", "timed", "failed", f"{clock}fastest", f"{clock}median", "rank corr.", "took"):
         table.add_column(title, justify="right", no_wrap=True)
     shown = progress.batches[-rows:]
     for batch in shown:

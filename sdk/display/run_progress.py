@@ -44,11 +44,13 @@ class Standing:
 
     Attributes:
         best_range_ms: between which times the best will be found at another moment; None if nobody knows.
+        best_timings: how many processes its time is the mean of.
     """
 
     default_ms: float | None = None
     best_ms: float | None = None
     best_range_ms: tuple[float, float] | None = None
+    best_timings: int = 1
     best_sample: str = ""
     best_at_s: float | None = None
 
@@ -174,7 +176,9 @@ class RunProgress:
             if row.candidate.is_default:
                 standing = replace(standing, default_ms=row.median_ms)
             if standing.best_ms is None:
-                standing = replace(standing, best_ms=row.median_ms, best_sample=row.candidate.sample)
+                standing = replace(
+                    standing, best_ms=row.median_ms, best_sample=row.candidate.sample, best_timings=row.processes
+                )
             self.standings[task_index] = standing
 
     def rank_correlation(self) -> tuple[int, float] | None:
@@ -234,6 +238,7 @@ class RunProgress:
             default_ms=event.default_ms,
             best_ms=event.median_ms,
             best_range_ms=event.range_ms,
+            best_timings=event.timings,
             best_sample=event.sample,
             best_at_s=self.elapsed_s,
         )

@@ -41,7 +41,7 @@ def test_everything_is_there() -> None:
     assert "3/3  round 1" in row(lines, "build")
     assert "1/5  2 schedules in turns" in row(lines, "play-off")
     assert row(lines, "default").endswith("8.000 ms (emulated time, not a device's)")
-    assert "4.000 ms (emulated time, not a device's)  2.00 times as fast" in row(lines, "best")
+    assert "4.000 ms (emulated time, not a device's)  2.00 times as fast  one" in row(lines, "best")
     assert "rank correlation 0.50 with the times of round 1" in row(lines, "predicted")
     assert "75 % of pairs in the measured order; new ones rejected with 50 %" in row(lines, "model")
     assert "3 schedules" in row(lines, "timed")
@@ -60,7 +60,7 @@ def test_the_picture_keeps_its_size_while_a_run_goes_on() -> None:
 
 def test_a_tall_terminal_shows_the_rounds() -> None:
     lines = picture(progress_after(run_events()), 120, 40)
-    (header,) = [line for line in lines if "emulated best" in line]
+    (header,) = [line for line in lines if "emulated fastest" in line]
     shown = lines[lines.index(header) + 1].strip("│ ").split()
     assert shown == "1 3 1 4.000 ms 8.000 ms 0.50 0:16".split()
 
@@ -74,7 +74,7 @@ def test_before_the_first_batch() -> None:
 
 def test_a_default_that_leads() -> None:
     lines = picture(progress_after(run_events("wall")[:9]))
-    assert row(lines, "best").endswith("8.000 ms  the default is the best so far")
+    assert row(lines, "best").endswith("8.000 ms  the default is the best so far  one timing")
     assert "wall time" in row(lines, "device")
     assert not any("emulated" in line.lower() for line in lines)
 

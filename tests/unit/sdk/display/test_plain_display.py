@@ -18,7 +18,7 @@ from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress
 EMULATED = "(emulated time, not a device's)"
 
 BATCH = (
-    f"round 1 of 2: 3 timed, 1 failed; best 4.000 ms {EMULATED}, median 8.000 ms {EMULATED}; "
+    f"round 1 of 2: 3 timed, 1 failed; fastest timing 4.000 ms {EMULATED}, median 8.000 ms {EMULATED}; "
     "rank correlation with the prediction 0.50; search 2.0 s, measure 1.0 s"
 )
 
@@ -38,8 +38,8 @@ def test_the_lines_of_a_run() -> None:
         "2 rounds of 4; writes /runs/blur-arm64-1",
         "warning: The full beam search failed: out of [memory]. A greedy one takes its place.",
         "failed, search: The search did not end within 60 s.",
-        f"best 8.000 ms {EMULATED}, the default schedule; batch_0_0/0",
-        f"best 4.000 ms {EMULATED}, 2.00 times as fast as the default (8.000 ms {EMULATED}); batch_0_0/1",
+        f"best 8.000 ms {EMULATED} (one timing), the default schedule; batch_0_0/0",
+        f"best 4.000 ms {EMULATED} (one timing), 2.00 times as fast as the default (8.000 ms {EMULATED}); batch_0_0/1",
         "failed, measure: The kernel was ended by signal 11.",
         "trained on 3 schedules in 0.2 s: accepted; enough",
         BATCH,
@@ -62,8 +62,11 @@ def test_a_batch_without_times() -> None:
 
 def test_argument_sets_are_named_where_there_are_several() -> None:
     progress = progress_after([started(tasks=2, clock="wall", budget_s=600.0, resumed=True)])
-    lines = event_lines(BestImproved(1, "batch_0_1/3", 2.0, None, "wall"), progress)
-    assert lines == ["best 2.000 ms, the default is not timed; batch_0_1/3, argument set 2"]
+    improved = BestImproved(1, "batch_0_1/3", 2.0, None, "wall", range_ms=(1.8, 2.2), timings=3)
+    lines = event_lines(improved, progress)
+    assert lines == [
+        "best 2.000 ms (mean of 3 timings, 1.800 ms to 2.200 ms), the default is not timed; batch_0_1/3, argument set 2"
+    ]
     assert progress.started is not None
     assert event_lines(progress.started, progress)[1] == (
         "2 rounds of 4, 2 argument sets, at most 10:00; resumes /runs/blur-arm64-1"
