@@ -38,6 +38,7 @@ class ScriptedExecutor:
 
     Attributes:
         arriving: the devices that `arrivals` gives next.
+        script: as given; may be replaced.
         most_at_once: tasks that a device has had under way at once.
     """
 
@@ -45,7 +46,7 @@ class ScriptedExecutor:
         self.arriving: list[str] = []
         self.most_at_once: dict[str, int] = {}
         self.build_slots = 1
-        self._script = script
+        self.script = script
         self._at_once = at_once
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._running: dict[str, int] = {}
@@ -65,7 +66,7 @@ class ScriptedExecutor:
             self._running[device] = self._running.get(device, 0) + 1
             self.most_at_once[device] = max(self.most_at_once.get(device, 0), self._running[device])
         try:
-            return cast(R, self._script(task))
+            return cast(R, self.script(task))
         finally:
             with self._lock:
                 self._running[device] -= 1

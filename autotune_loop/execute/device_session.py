@@ -14,7 +14,8 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
 from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
-from devices.timing.measure import Session, device_failure, measure_kernel, write_reference
+from devices.timing.machine_signs import Surroundings
+from devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
@@ -152,6 +153,21 @@ class DeviceSession:
             self._forget_connection(error)
             return None
 
+    def look_around(self, executable: Executable, stop: StopSignal) -> Surroundings | None:
+        """Who else computes on it now; None if it does not tell."""
+        with self._turn:
+            try:
+                self._push(self.open(), executable)
+                return look_around(self._session(Tolerance()), executable.path.name, stop)
+            except DeviceError as error:
+                self._forget_connection(error)
+                return None
+
+    def _push(self, transport: Transport, executable: Executable) -> None:
+        if executable.sha256 not in self._pushed:
+            transport.push(executable.path, executable.path.name)
+            self._pushed.add(executable.sha256)
+
     def forget(self, file_name: str, sha256: str) -> None:
         """Delete an executable from the device; one that does not answer deletes it later with all the rest."""
         self._pushed.discard(sha256)
@@ -210,9 +226,7 @@ class DeviceSession:
                 transport = self.open()
                 self._cool_down(stop, is_paired=settings.beside is not None and not self._alone(settings))
                 compared = () if reference is None else self.reference(reference, settings, stop)
-                if executable.sha256 not in self._pushed:
-                    transport.push(executable.path, executable.path.name)
-                    self._pushed.add(executable.sha256)
+                self._push(transport, executable)
             except DeviceError as error:
                 self._forget_connection(error)
                 return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)

@@ -10,6 +10,7 @@ from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.task import FileKey, MeasureTask
 from autotune_loop.execute.worker_state import WorkerState
 from devices.health.probe import DeviceSense
+from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure
@@ -99,6 +100,24 @@ class Sense(MeasureTask[DeviceSense | None], kind="sense"):
     def run(self, state: WorkerState) -> DeviceSense | None:
         """See `Task.run`."""
         return state.device_session(self.device_name).sense()
+
+
+@dataclass(frozen=True)
+class LookAround(MeasureTask[Surroundings | None], kind="look_around"):
+    """See who else computes on the device; returns None where it does not tell."""
+
+    is_brief = True
+
+    executable: Executable
+
+    def inputs(self) -> dict[Path, FileKey]:
+        """See `Task.inputs`."""
+        return _file_of(self.executable)
+
+    def run(self, state: WorkerState) -> Surroundings | None:
+        """See `Task.run`."""
+        with state.measuring() as stop:
+            return state.device_session(self.device_name).look_around(self.executable, stop)
 
 
 @dataclass(frozen=True)

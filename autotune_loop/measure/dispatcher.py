@@ -15,13 +15,15 @@ from typing import TypeGuard, TypeVar
 from autotune_loop.events import DeviceChanged, Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference, Sense
+from autotune_loop.execute.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
 from autotune_loop.measure.device_state import DeviceQueue, DeviceState
+from autotune_loop.measure.machine_watch import MachineWatch
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
 from autotune_loop.specification.prepared_run import ReportHealth
 from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -71,6 +73,7 @@ class Dispatcher:
         patience_s: how long the run waits if it has no device.
         ahead_s: device seconds of schedules that each device may get ahead; above 0 if answers take a while.
         at_once: schedules that each device times at once.
+        quiet_patience_s: how long the run waits, all in all, for each device that is too disturbed to time on.
         is_lost: whether there was no device for that time.
     """
 
@@ -82,12 +85,14 @@ class Dispatcher:
     report_health: ReportHealth
     ahead_s: float = 0.0
     at_once: int = 1
+    quiet_patience_s: float = 0.0
     is_lost: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._states = {name: DeviceState(name, DeviceQueue(self.at_once, self.ahead_s)) for name in self.device_names}
         self._calibration = Calibration(self.database)
         self._told: set[str] = set()
+        self._machines: dict[str, MachineWatch] = {}
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     @property
@@ -192,6 +197,7 @@ class Dispatcher:
         while True:
             self._look_again()
             self._release_held(work)
+            self._look_around(work)
             while not (stopping := enough()) and self._hand_out(work):
                 pass
             left = len(work.waiting) + len(work.held)
@@ -216,7 +222,7 @@ class Dispatcher:
 
     def _hand_out(self, work: _Work) -> bool:
         """Give one schedule to a free device that may time it; False if there is no such pair."""
-        if not any(state.in_service and state.queue.has_room for state in self._states.values()):
+        if not any(self._has_room(state) for state in self._states.values()):
             return False  # no need to look through all that wait
         wanted_patience_s = min(self.patience_s, _VERDICT_AFTER_S)
         for position, retry in enumerate(work.waiting):
@@ -236,8 +242,31 @@ class Dispatcher:
         wanted = retry.job.device
         allowed = [state for state in self._states.values() if state.in_service and wanted in (None, state.name)]
         elsewhere = [state for state in allowed if state.name != retry.avoid] or allowed
-        free = [state for state in elsewhere if state.queue.has_room]
+        free = [state for state in elsewhere if self._has_room(state)]
         return min(free, key=lambda state: state.queue.in_flight, default=None)
+
+    def _machine(self, name: str) -> MachineWatch:
+        return self._machines.setdefault(name, MachineWatch(name, self.quiet_patience_s))
+
+    def _has_room(self, state: DeviceState) -> bool:
+        return state.in_service and state.queue.has_room and not self._machine(state.name).is_waiting
+
+    def _look_around(self, work: _Work) -> None:
+        """Ask who computes on the devices that are disturbed, as long as there is something to time."""
+        for state in self._states.values() if work.waiting else ():
+            machine = self._machine(state.name)
+            if state.in_service and machine.begins_look(time.monotonic()):
+                task = LookAround(state.name, work.waiting[0].job.executable)
+                self._when_done(self.executor.submit(task), partial(self._looked_around, machine))
+
+    def _looked_around(self, machine: MachineWatch, done: Future[Surroundings | None]) -> None:
+        found = None
+        with contextlib.suppress(DeviceTrouble):
+            found = done.result()
+        if found is not None:
+            self.database.add_device_state(machine.device, "look", asdict(found))
+        for news in machine.looked(found, time.monotonic()):
+            self.listen(Notice(news.text, news.is_warning))
 
     def _submit(self, work: _Work, retry: RetryState, state: DeviceState) -> None:
         retry.tries += 1
@@ -260,6 +289,7 @@ class Dispatcher:
             self.listen(DeviceChanged(state.name, "in service", ""))
         if state.proved():
             self.report_health(state.name, None)
+        self._machine(state.name).add(result)
         if timing.alone and timing.alone not in self._told:
             self._told.add(timing.alone)
             self.listen(Notice(timing.alone, warning=True))

@@ -227,7 +227,7 @@ def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:
 def _readings(connection: sqlite3.Connection, start_s: float) -> tuple[SensorReading, ...]:
     readings = []
     for device, text, at_s in connection.execute("SELECT device, state, at_unix_s FROM device_states ORDER BY rowid"):
-        temperatures_c = [float(sensor["celsius"]) for sensor in json.loads(str(text))["temperatures"]]
+        temperatures_c = [float(sensor["celsius"]) for sensor in json.loads(str(text)).get("temperatures", ())]
         if temperatures_c:
             readings.append(SensorReading(str(device), float(at_s) - start_s, max(temperatures_c)))
     return tuple(readings)

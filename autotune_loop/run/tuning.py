@@ -12,6 +12,7 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
 from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.measure.machine_watch import quiet_patience_s
 from autotune_loop.run.result import TuneResult
 from autotune_loop.run.rounds import Rounds
 from autotune_loop.run.setup import (
@@ -75,7 +76,15 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
                     store.database.trust_the_machine()
                 at_once = min(device.at_once for device in run.devices)
                 dispatcher = Dispatcher(
-                    executor, names, store.database, listen, patience_s, run.report_health, ahead_s, at_once
+                    executor,
+                    names,
+                    store.database,
+                    listen,
+                    patience_s,
+                    run.report_health,
+                    ahead_s,
+                    at_once,
+                    quiet_patience_s(patience_s, budget_s),
                 )
                 rounds = Rounds(run, store, context, executor, dispatcher, learner, deadline, listen, stop)
                 return rounds.run(started_s)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autotune_loop.measure import machine_watch
 from autotune_loop.run.result import TuneResult
 from autotune_loop.specification.objective import LOOKS
 from sdk.settings import Settings
@@ -19,6 +21,14 @@ TINY_BATCH: dict[str, Any] = {"batch_size": 5, "pool_factor": 1.0, "seed": 3}
 QUICK_LEARNING: dict[str, Any] = {"epochs": 5}
 
 Tune = Callable[..., TuneResult]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_machine_is_too_busy() -> Iterator[None]:
+    """How busy this machine is, is not tested here, and nobody waits for it to become quiet."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_watch, "_LEAST_TIMINGS", math.inf)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def listen(event):
     if event.kind == "sample_measured":
         print(f"{event.round_index}/{event.task_index}/{event.sample_index}", flush=True)
 tune_flat(generator, parameters=sys.argv[4:], run_folder=Path(folder), resume=resume == "resume", parallelism=1,
-    rounds=500, batch_size=5, pool_factor=1.0, seed=3, epochs=5, listen=listen)
+    rounds=500, patience_s=1.0, batch_size=5, pool_factor=1.0, seed=3, epochs=5, listen=listen)
 """
 
 
