@@ -66,7 +66,7 @@ class WorkerState:
     @property
     def compiler(self) -> HostCppCompiler:
         """The host's C++ compiler."""
-        return HostCppCompiler(self.halide, self.cache, self.context.workspace.environment)
+        return HostCppCompiler(self.halide, self.cache, self.context.workspace.environment, self.stop)
 
     @property
     def toolchain(self) -> CToolchain:
@@ -124,12 +124,12 @@ class WorkerState:
     def building(self) -> Iterator[StopSignal]:
         """Hold the build cores, where building and measuring take turns; yields the task's stop signal."""
         stop = self.stop  # taken before the wait, so that an interrupt during it counts
-        with self._turns.building() if self.context.workspace.cores.take_turns else contextlib.nullcontext():
+        with self._turns.building(stop) if self.context.workspace.cores.take_turns else contextlib.nullcontext():
             yield stop
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[StopSignal]:
         """Hold the measuring cores, where building and measuring take turns; yields the task's stop signal."""
         stop = self.stop
-        with self._turns.measuring() if self.context.workspace.cores.take_turns else contextlib.nullcontext():
+        with self._turns.measuring(stop) if self.context.workspace.cores.take_turns else contextlib.nullcontext():
             yield stop

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from targets.errors import DeviceError, os_error_as
 from targets.process.file_lock import file_lock
+from targets.process.stop_signal import StopSignal
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,15 @@ class CoreTurns:
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        """Share the cores with other builds."""
+    def building(self, stop: StopSignal | None = None) -> Iterator[None]:
+        """Share the cores with other builds; once `stop` is set it waits no longer, and what is inside has to look."""
         with contextlib.ExitStack() as held:
-            with file_lock(self._turnstile):
-                held.enter_context(file_lock(self._cores, fcntl.LOCK_SH))
+            with file_lock(self._turnstile, stop=stop):
+                held.enter_context(file_lock(self._cores, fcntl.LOCK_SH, stop))
             yield
 
     @contextlib.contextmanager
-    def measuring(self) -> Iterator[None]:
-        """Have the cores alone."""
-        with file_lock(self._turnstile), file_lock(self._cores):
+    def measuring(self, stop: StopSignal | None = None) -> Iterator[None]:
+        """Have the cores alone; `stop` as for `building`."""
+        with file_lock(self._turnstile, stop=stop), file_lock(self._cores, stop=stop):
             yield

@@ -15,6 +15,7 @@ from targets.halide_install import HalideInstall
 from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
+from targets.process.stop_signal import StopSignal
 
 RUNNER_DIR = Path(__file__).parent / "runner"
 RUNNER_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra")
@@ -65,27 +66,34 @@ class Executable:
     sha256: str
 
 
-def link_executable(kernels: Sequence[KernelObject], halide_target: str, tools: BuildTools, output: Path) -> Executable:
+def link_executable(
+    kernels: Sequence[KernelObject],
+    halide_target: str,
+    tools: BuildTools,
+    output: Path,
+    stop: StopSignal | None = None,
+) -> Executable:
     """Link kernels, Halide's runtime for the target and the runner into one executable at `output`.
 
     Takes about 0.3 s once the runner's objects are in the cache. `output` appears complete or not at all.
 
     Raises:
         ToolchainError: there is no kernel, a name is not a C identifier or occurs twice, an object is damaged (it is
-            named), Halide has no runtime for the target, or the link fails.
+            named), Halide has no runtime for the target, the link fails, or `stop` is set before its end.
     """
     _check_names(kernels)
     for kernel in kernels:
         _check_object(kernel)
     runtime = build_runtime_object(halide_target, tools.cache, tools.halide)
-    runner = _runner_objects(tools)
+    runner = _runner_objects(tools, stop)
     names = tuple(kernel.name for kernel in kernels)
     with os_error_as(ToolchainError, f"{output} cannot be written"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".linking-", dir=output.parent) as folder:
-            linked, table = Path(folder) / output.name, _compile_table(kernels, Path(folder), tools)
+            linked, table = Path(folder) / output.name, _compile_table(kernels, Path(folder), tools, stop)
+            objects = [*runner, table, *(kernel.object_path for kernel in kernels), runtime]
             try:
-                tools.toolchain.link([*runner, table, *(kernel.object_path for kernel in kernels), runtime], linked)
+                tools.toolchain.link(objects, linked, stop)
             except ToolchainError as error:
                 raise _name_culprit(error, kernels) from error
             executable = Executable(output, names, file_sha256(linked))
@@ -179,7 +187,7 @@ def _name_culprit(error: ToolchainError, kernels: Sequence[KernelObject]) -> Too
     return error
 
 
-def _runner_objects(tools: BuildTools) -> list[Path]:
+def _runner_objects(tools: BuildTools, stop: StopSignal | None) -> list[Path]:
     include_dirs = [RUNNER_DIR, tools.halide.include_dir]
     headers = [RUNNER_DIR / "runner.h", tools.halide.include_dir / "HalideRuntime.h"]
     shared = [tools.toolchain.fingerprint(), *RUNNER_FLAGS, *(file_sha256(path) for path in headers)]
@@ -187,14 +195,14 @@ def _runner_objects(tools: BuildTools) -> list[Path]:
     for source in (*sorted(RUNNER_DIR.glob("*.c")), *tools.toolchain.shim_sources):
 
         def build(output: Path, source: Path = source) -> None:
-            tools.toolchain.compile_c(source, output, include_dirs, RUNNER_FLAGS)
+            tools.toolchain.compile_c(source, output, include_dirs, RUNNER_FLAGS, stop)
 
         key = ["runner", source.name, file_sha256(source), *shared]
         objects.append(tools.cache.get_or_build(key, ".o", build))
     return objects
 
 
-def _compile_table(kernels: Sequence[KernelObject], folder: Path, tools: BuildTools) -> Path:
+def _compile_table(kernels: Sequence[KernelObject], folder: Path, tools: BuildTools, stop: StopSignal | None) -> Path:
     source, compiled = folder / "kernels.c", folder / "kernels.o"
     declarations = "".join(
         f"int {kernel.name}_argv(void **arguments);\n"
@@ -207,5 +215,5 @@ def _compile_table(kernels: Sequence[KernelObject], folder: Path, tools: BuildTo
         f"const struct runner_kernel runner_kernels[] = {{\n{rows}}};\n"
         f"const int runner_kernel_count = {len(kernels)};\n"
     )
-    tools.toolchain.compile_c(source, compiled, [RUNNER_DIR, tools.halide.include_dir], RUNNER_FLAGS)
+    tools.toolchain.compile_c(source, compiled, [RUNNER_DIR, tools.halide.include_dir], RUNNER_FLAGS, stop)
     return compiled

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from targets.errors import ToolchainError
 from targets.process.compiler_run import compiler_environment, run_compiler
 from targets.process.stop_signal import StopSignal
 
@@ -47,18 +48,29 @@ class CToolchain(ABC):
         """Return which compiler it is, for which C library, and how it links: for people and records, without paths."""
 
     def compile_c(
-        self, source: Path, object_path: Path, include_dirs: Sequence[Path], flags: Sequence[str] = ()
+        self,
+        source: Path,
+        object_path: Path,
+        include_dirs: Sequence[Path],
+        flags: Sequence[str] = (),
+        stop: StopSignal | None = None,
     ) -> None:
-        """Compile one C source into an object file."""
+        """Compile one C source into an object file; an error once `stop` is set."""
         includes = [f"-I{folder.absolute()}" for folder in include_dirs]
         files = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
         failure = f"{source.name} does not compile for {self._target}"
-        self._run([*self._compile_flags(), *flags, *includes, *files], failure)
+        self._run_to_end([*self._compile_flags(), *flags, *includes, *files], failure, stop)
 
-    def link(self, objects: Sequence[Path], output: Path) -> None:
-        """Link objects and the system's libraries into an executable."""
+    def link(self, objects: Sequence[Path], output: Path, stop: StopSignal | None = None) -> None:
+        """Link objects and the system's libraries into an executable; an error once `stop` is set."""
         files = [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
-        self._run(self._link_arguments(files, output), f"{output.name} does not link for {self._target}")
+        failure = f"{output.name} does not link for {self._target}"
+        self._run_to_end(self._link_arguments(files, output), failure, stop)
+
+    def _run_to_end(self, arguments: Sequence[str], failure: str, stop: StopSignal | None) -> None:
+        self._run(arguments, failure, stop)
+        if stop is not None and stop.is_set():
+            raise ToolchainError(f"{failure}: it was stopped.")
 
     def _run(self, arguments: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
         compiler = f"{self._name} {self.version()}"

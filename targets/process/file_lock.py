@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from targets.process.limited_process import await_readable
+from targets.process.stop_signal import StopSignal
+
 
 @contextlib.contextmanager
-def file_lock(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+def file_lock(path: Path, how: int = fcntl.LOCK_EX, stop: StopSignal | None = None) -> Iterator[None]:
     """Hold the lock of a file, which is made if missing and stays, or of an existing folder.
+
+    Args:
+        stop: ends the wait when it is set; what is inside then runs without the lock, and has to look at it.
 
     Raises:
         OSError: it cannot be opened or locked.
@@ -19,7 +27,30 @@ def file_lock(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(descriptor, how)
+        if stop is None:
+            fcntl.flock(descriptor, how)
+        else:
+            _lock_unless_stopped(descriptor, how, stop)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock_unless_stopped(descriptor: int, how: int, stop: StopSignal) -> None:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        return
+    # Nothing but a signal ends `flock`, so another thread waits: for the same open file, by a descriptor of its own.
+    waiting = os.dup(descriptor)
+    locked = StopSignal()
+
+    def wait() -> None:
+        try:
+            fcntl.flock(waiting, how)
+        finally:
+            # If the wait was ended meanwhile, this was the last descriptor, and the lock goes with it.
+            os.close(waiting)
+            locked.set()
+
+    threading.Thread(target=wait, daemon=True, name="file-lock").start()
+    await_readable(locked.fileno(), math.inf, stop)

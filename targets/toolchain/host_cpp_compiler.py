@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from targets.errors import GeneratorError
+from targets.errors import GeneratorError, ToolchainError
 from targets.halide_install import HalideInstall
 from targets.process.compiler_run import find_compiler
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
+from targets.process.stop_signal import StopSignal
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
@@ -18,12 +19,23 @@ _MAXIMUM_ERROR_LINES = 12
 
 
 class HostCppCompiler:
-    """Compiles C++ against the Halide wheel, cached by the content of the source and of its own headers."""
+    """Compiles C++ against the Halide wheel, cached by the content of the source and of its own headers.
 
-    def __init__(self, halide: HalideInstall, cache: ContentCache, environment: Mapping[str, str]) -> None:
+    Args:
+        stop: kills the compiler when it is set, which is an error like any other.
+    """
+
+    def __init__(
+        self,
+        halide: HalideInstall,
+        cache: ContentCache,
+        environment: Mapping[str, str],
+        stop: StopSignal | None = None,
+    ) -> None:
         self._halide = halide
         self._cache = cache
         self._environment = dict(environment)
+        self._stop = stop
 
     def build_generator(self, source: Path) -> Path:
         """Build a generator executable from one C++ source.
@@ -67,7 +79,9 @@ class HostCppCompiler:
             "-o",
             str(output),
         ]
-        outcome = run_limited(command, _COMPILE_LIMITS, environment=self._environment)
+        outcome = run_limited(command, _COMPILE_LIMITS, environment=self._environment, stop=self._stop)
+        if outcome.stopped:
+            raise ToolchainError(f"The compiler was stopped before {source} was compiled.")
         if not outcome.succeeded:
             raise GeneratorError(
                 f"{source} does not compile (the compiler {outcome.describe()}):\n{_first_errors(outcome.log)}",

@@ -13,6 +13,7 @@ import pytest
 from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
 from targets.toolchain.zig import ZigToolchain
 from tests.unit.targets.runner_kernels import KERNELS, compile_kernel
 
@@ -70,9 +71,11 @@ class Workshop:
     def toolchain(self, architecture: Architecture) -> ZigToolchain:
         return ZigToolchain(architecture.triple, self.cache.root / "zig")
 
-    def link(self, kernels: list[KernelObject], architecture: Architecture, output: Path) -> Executable:
+    def link(
+        self, kernels: list[KernelObject], architecture: Architecture, output: Path, stop: StopSignal | None = None
+    ) -> Executable:
         tools = BuildTools(self.halide, self.cache, self.toolchain(architecture))
-        return link_executable(kernels, architecture.halide_target, tools, output)
+        return link_executable(kernels, architecture.halide_target, tools, output, stop)
 
 
 @pytest.fixture(scope="session")

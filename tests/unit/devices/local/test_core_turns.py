@@ -15,6 +15,7 @@ import pytest
 
 from devices.local.cores import CoreTurns
 from targets.errors import DeviceError
+from targets.process.stop_signal import StopSignal
 from tests.process_state import PATIENCE_S, await_condition
 
 PROJECT = Path(__file__).parents[4]
@@ -127,6 +128,43 @@ def test_a_killed_process_lets_go(tmp_path: Path, kind: str) -> None:
     holder.communicate()
     thread.join(PATIENCE_S)
     assert waited == ["in"]
+
+
+@pytest.mark.parametrize("kind", ["measuring", "building"])
+def test_a_stop_ends_the_wait_and_leaves_no_lock_behind(tmp_path: Path, kind: str) -> None:
+    stop, went_on, waited = StopSignal(), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        turns = CoreTurns(tmp_path)
+        with turns.measuring(stop) if kind == "measuring" else turns.building(stop):
+            went_on.set()
+        with turns.measuring():
+            waited.set()
+
+    thread = threading.Thread(target=wait)
+    with CoreTurns(tmp_path).measuring():
+        thread.start()
+        assert not went_on.wait(0.1), "it waits for its turn"
+        stop.set()
+        assert went_on.wait(PATIENCE_S)
+        assert not waited.is_set(), "others keep theirs"
+    thread.join(PATIENCE_S)
+    assert waited.is_set()
+
+
+def test_a_stop_that_never_comes_changes_nothing(tmp_path: Path) -> None:
+    held = threading.Event()
+
+    def measure() -> None:
+        with CoreTurns(tmp_path).measuring(StopSignal()):
+            held.set()
+
+    thread = threading.Thread(target=measure)
+    with CoreTurns(tmp_path).building(StopSignal()):
+        thread.start()
+        assert not held.wait(0.1)
+    thread.join(PATIENCE_S)
+    assert held.is_set()
 
 
 def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:

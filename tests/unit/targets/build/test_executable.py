@@ -10,6 +10,7 @@ import pytest
 
 from targets.build.executable import RUNNER_DIR, RUNNER_FLAGS, KernelObject
 from targets.errors import ToolchainError
+from targets.process.stop_signal import StopSignal
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel
 
@@ -36,6 +37,15 @@ def test_the_same_input_gives_the_same_file(workshop: Workshop, good: KernelObje
     first = workshop.link([good], X86, tmp_path / "first" / "batch")
     second = workshop.link([good], X86, tmp_path / "second" / "batch")
     assert first.sha256 == second.sha256
+
+
+def test_a_link_that_is_stopped_leaves_nothing(workshop: Workshop, good: KernelObject, tmp_path: Path) -> None:
+    stop = StopSignal()
+    stop.set()
+    with pytest.raises(ToolchainError, match="it was stopped"):
+        workshop.link([good], X86, tmp_path / "made" / "batch", stop)
+    assert list((tmp_path / "made").iterdir()) == []
+    assert workshop.link([good], X86, tmp_path / "made" / "batch").kernels == ("good",), "the cache is sound"
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a-b", "a b", "über", "a;b", 'x"', "a\n", "x" * 300])

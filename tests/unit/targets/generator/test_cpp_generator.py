@@ -13,6 +13,7 @@ from targets.generator.program import ExecutableGeneratorProgram, open_generator
 from targets.generator.reference import parse_generator, resolve_name
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
+from targets.process.stop_signal import StopSignal
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 TWO_GENERATORS = """
@@ -65,6 +66,19 @@ def test_a_compile_error_is_shown_as_the_compiler_tells_it(cpp_compiler: HostCpp
     assert "error:" in message and "was not declared in this scope" in message and "output(x, y)" in message
     assert len(message.splitlines()) <= 14
     assert caught.value.next_step
+
+
+@pytest.mark.toolchain
+def test_a_compiler_that_is_stopped_is_no_fault_of_the_source(
+    halide: HalideInstall, settings: Settings, tmp_path: Path, examples: Path
+) -> None:
+    stop = StopSignal()
+    stop.set()
+    cache = ContentCache(tmp_path / "cache")
+    with pytest.raises(ToolchainError, match="The compiler was stopped before .*blur.* was compiled"):
+        source = tmp_path / "blur.cpp"
+        source.write_text((examples / "separable_filter.cpp").read_text())
+        HostCppCompiler(halide, cache, settings.environment, stop).build_generator(source)
 
 
 def test_a_source_without_a_generator_is_named(
