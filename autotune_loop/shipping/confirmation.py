@@ -91,7 +91,7 @@ def confirm_winner(
         schedules=choices,
         devices=place.devices,
         inputs=run.inputs,
-        settings=MeasureSettings(),
+        settings=MeasureSettings.by_clock(place.device.clock),
         tools=place.tools,
         workspace=place.workspace,
     )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from devices.device import Clock
 from targets.values.checks import whole_number
 from targets.values.options import Option
 from targets.values.texts import parse_input_files, parse_scalars, parse_sizes
+
+# Emulated calls are slow and their clock is coarse: fewer calls, over a longer time.
+_EMULATED_TIME_FACTOR = 2.0
+_EMULATED_MIN_REPETITIONS = 3
+# The simulation takes several times as long as the emulation.
+_SIMULATED_RUN_LIMIT_S = 180.0
 
 _PANEL = "What kernels are called with"
 # The runner reads it into 64 bits.
@@ -129,3 +136,14 @@ class MeasureSettings:
     beside: str | None = None
     lost_over: float = 1.0
     alone_without_it: bool = False
+
+    @classmethod
+    def by_clock(cls, clock: Clock, precision: float = precision, max_time_s: float = max_time_s) -> MeasureSettings:
+        """How kernels are timed by a clock; a simulated one is as precise as it is, whatever is asked."""
+        if clock is Clock.SIMULATED:
+            return cls(run_limit_s=_SIMULATED_RUN_LIMIT_S)
+        settings = cls(precision=precision, max_time_s=max_time_s)
+        if clock is not Clock.EMULATED:
+            return settings
+        max_time_s *= _EMULATED_TIME_FACTOR
+        return replace(settings, max_time_s=max_time_s, min_repetitions=_EMULATED_MIN_REPETITIONS)

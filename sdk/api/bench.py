@@ -113,7 +113,9 @@ def _opened_plan(
             schedules=choices,
             devices=chosen.choice.devices,
             inputs=asked.inputs,
-            settings=MeasureSettings(precision=asked.measure.precision, max_time_s=asked.measure.max_time_s),
+            settings=MeasureSettings.by_clock(
+                chosen.choice.devices[0].clock, asked.measure.precision, asked.measure.max_time_s
+            ),
             tools=BuildTools(tools.halide, tools.cache, toolchain),
             workspace=chosen.workspace(settings),
         )
