@@ -33,8 +33,9 @@ from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
+from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.specification.workspace import Workspace

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.specification.workspace import Workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
@@ -74,7 +74,7 @@ class _GeneratorTask(BuildTask[R_co]):
     ) -> GeneratedFiles | GeneratorFailure:
         """Generate the code of a schedule that needs no search."""
         with state.building() as stop:
-            return self._generate(state, choice, symbol, _FROM_HEADER, state.context.limits.reference_s, stop)
+            return self._generate(state, choice, symbol, _FROM_HEADER, "reference_s", stop)
 
     def _generate(
         self,
@@ -82,9 +82,10 @@ class _GeneratorTask(BuildTask[R_co]):
         autoscheduler: AutoschedulerRequest,
         symbol: str,
         emit: tuple[str, ...],
-        time_s: float,
+        step: str,
         stop: StopSignal,
     ) -> GeneratedFiles | GeneratorFailure:
+        """Run the generator within the limit of that name."""
         context = state.context
         task = context.tasks[self.task_index]
         request = GeneratorRequest(
@@ -98,8 +99,12 @@ class _GeneratorTask(BuildTask[R_co]):
             parameters=task.parameters,
             autoscheduler=autoscheduler,
         )
+        time_s: float = getattr(context.limits, step)
         limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
-        return run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
+        made = run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
+        if isinstance(made, GeneratorFailure) and made.reason is GeneratorFailureReason.TIMED_OUT:
+            return replace(made, message=made.message + context.limits.advice(step))
+        return made
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,7 @@ class _SearchTask(_GeneratorTask[R_co]):
                 weights_path = folder / "noisy.weights"
                 noisy = perturb_weights(read_weights(point.weights_path), point.weights_noise, point.seed)
                 write_weights(noisy, weights_path)
-            limits = context.limits
-            time_s = limits.full_search_s if point.origin is Origin.FULL_BEAM else limits.search_s
+            step = "full_search_s" if point.origin is Origin.FULL_BEAM else "search_s"
             with plain_folder(weights_path.parent) as weights_folder, plain_folder(folder) as output_folder:
                 parameters = {
                     "beam_size": str(point.beam_size),
@@ -137,7 +141,7 @@ class _SearchTask(_GeneratorTask[R_co]):
                 if "object" not in emit and state.search_plugin is not None:
                     path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
                     autoscheduler = search_only(autoscheduler, state.search_plugin, path)
-                return self._generate(state, autoscheduler, symbol, emit, time_s, stop)
+                return self._generate(state, autoscheduler, symbol, emit, step, stop)
 
 
 @dataclass(frozen=True)
@@ -264,12 +268,12 @@ class Link(BuildTask[Executable], kind="link"):
         """See `Task.run`.
 
         Raises:
-            SdkError: they cannot be linked.
+            SdkError: they cannot be linked, or the link is interrupted.
         """
-        with state.building():
+        with state.building() as stop:
             tools = BuildTools(state.halide, state.cache, state.toolchain)
             output = self.output_folder / self.file_name
-            return link_executable(self.kernels, state.context.profile.halide_target, tools, output)
+            return link_executable(self.kernels, state.context.profile.halide_target, tools, output, stop)
 
 
 def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:

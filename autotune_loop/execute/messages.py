@@ -16,7 +16,8 @@ import msgspec
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.task import BuildTask, FileKey, R_co, Task, key_of
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.build_limits import BuildLimits
+from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import FarmError, SdkError

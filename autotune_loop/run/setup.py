@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.events import Listener, Notice, RunLength, RunStarted
+from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.prepared_run import PreparedRun
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_record import RunFacts, RunRecord
@@ -32,17 +32,6 @@ from weights.baseline import baseline_weights
 from weights.network import Network
 from weights.weights_file import Weights, read_weights, weights_sha256
 
-# Emulated calls are slow and their clock is coarse: fewer calls, over a longer time.
-_EMULATED_TIME_FACTOR = 2.0
-_EMULATED_MIN_REPETITIONS = 3
-_RUN_LIMIT_S = 60.0
-# The simulation takes several times as long as the emulation.
-_SIMULATED_RUN_LIMIT_S = 180.0
-# Shares of a time budget.
-_SEARCH_BUDGET_SHARE = 0.25
-_SHORTEST_SEARCH_LIMIT_S = 10.0
-_FULL_SEARCH_BUDGET_SHARE = 0.2
-_REFERENCE_BUDGET_SHARE = 0.5
 _MEMORY_SHARE = 0.8
 _MEMORY_LIMIT_BYTES = 8 * 2**30
 
@@ -83,14 +72,8 @@ def own_weights(run: PreparedRun) -> Weights:
 
 def measure_settings(run: PreparedRun) -> MeasureSettings:
     """How kernels are timed on the run's device."""
-    if run.clock is Clock.SIMULATED:
-        return MeasureSettings(run_limit_s=_SIMULATED_RUN_LIMIT_S)
     asked = run.options.measure
-    settings = MeasureSettings(precision=asked.precision, max_time_s=asked.max_time_s, run_limit_s=_RUN_LIMIT_S)
-    if run.clock is not Clock.EMULATED:
-        return settings
-    max_time_s = asked.max_time_s * _EMULATED_TIME_FACTOR
-    return replace(settings, max_time_s=max_time_s, min_repetitions=_EMULATED_MIN_REPETITIONS)
+    return MeasureSettings.by_clock(run.clock, asked.precision, asked.max_time_s)
 
 
 def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunRecord:
@@ -189,21 +172,8 @@ def run_context(run: PreparedRun, workspace: Workspace, work_folder: Path) -> tu
     build_slots = run.options.limits.build_jobs or len(cores.build)
     share_bytes = int(usable_memory_bytes() * _MEMORY_SHARE / build_slots)
     # A farm's workers limit the memory themselves.
-    limits = _limits(run, share_bytes if run.farm is None else _MEMORY_LIMIT_BYTES)
+    memory_bytes = _MEMORY_LIMIT_BYTES if run.farm is not None else min(_MEMORY_LIMIT_BYTES, share_bytes)
+    limits = BuildLimits.of_run(run.options.limits, len(run.spec.tasks), memory_bytes)
     here = replace(workspace, cores=cores, work_folder=work_folder, ndk_root=_usable_ndk(run, workspace))
     context = RunContext(run.spec, run.devices, run.inputs, limits, here)
     return context, build_slots
-
-
-def _limits(run: PreparedRun, memory_share_bytes: int) -> BuildLimits:
-    """With a budget, each step that the run waits for may take a share of its task's time."""
-    asked, standard = run.options.limits, BuildLimits()
-    budget_s = math.inf if asked.budget_s is None else asked.budget_s / len(run.spec.tasks)
-    full_s = asked.full_search_limit_s
-    return BuildLimits(
-        search_s=min(asked.search_limit_s, max(_SHORTEST_SEARCH_LIMIT_S, budget_s * _SEARCH_BUDGET_SHARE)),
-        full_search_s=min(standard.full_search_s, budget_s * _FULL_SEARCH_BUDGET_SHARE) if full_s is None else full_s,
-        reference_s=min(standard.reference_s, budget_s * _REFERENCE_BUDGET_SHARE),
-        reference_run_s=min(standard.reference_run_s, budget_s * _REFERENCE_BUDGET_SHARE),
-        memory_bytes=asked.memory_limit_bytes or min(_MEMORY_LIMIT_BYTES, memory_share_bytes),
-    )

@@ -208,7 +208,7 @@ class Limits:
         Option(
             "--budget",
             metavar="TIME",
-            help="End after this time with the best so far: 90s, 10m, 1.5h.",
+            help="End after this time, or soon after, with the best so far: 90s, 10m, 1.5h.",
             panel=_LENGTH,
             parse=parse_duration_s,
         ),
@@ -225,17 +225,16 @@ class Limits:
         ),
     ] = None
     search_limit_s: Annotated[
-        float,
+        float | None,
         above_zero(),
         Option(
             "--search-limit",
             metavar="TIME",
-            help="Time limit of one search.",
+            help="Time limit of one search. Default: 60s, or a quarter of --budget.",
             panel=_LIMITS,
             parse=parse_duration_s,
-            shown="60s",
         ),
-    ] = 60.0
+    ] = None
     full_search_limit_s: Annotated[
         float | None,
         above_zero(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from autotune_loop.specification.workspace import Workspace
@@ -12,25 +13,6 @@ from devices.timing.measure_settings import KernelInputs
 from targets.hexagon.sdk import HexagonSdk
 from targets.profile.profile import TargetProfile
 from weights.network import Network
-
-
-@dataclass(frozen=True)
-class BuildLimits:
-    """The limits of one candidate.
-
-    Attributes:
-        search_s: of a random search with code generation.
-        full_search_s: of the full beam search.
-        reference_s: of building the reference.
-        reference_run_s: of running it once.
-        memory_bytes: of each process.
-    """
-
-    search_s: float = 60.0
-    full_search_s: float = 600.0
-    reference_s: float = 120.0
-    reference_run_s: float = 600.0
-    memory_bytes: int = 8 * 2**30
 
 
 @dataclass(frozen=True)

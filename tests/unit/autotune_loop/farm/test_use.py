@@ -13,8 +13,9 @@ from autotune_loop.execute.messages import RemoteRun, decode, encode_run
 from autotune_loop.farm.device import FarmDevice, served_devices
 from autotune_loop.farm.use import DeviceWish
 from autotune_loop.farm.worker_registry import QueueWatch
+from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import BuildLimits, RunContext
+from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.specification.workspace import Workspace
 from devices.device import Clock
