@@ -34,6 +34,7 @@ from sdk.api.ship import check_shipped as check_shipped
 from sdk.api.ship import ship as ship
 from sdk.options.generator_spec import GeneratorSpec as GeneratorSpec
 from targets.build.artifacts import Artifacts as Artifacts
+from targets.errors import BudgetError as BudgetError
 from targets.errors import DeviceError as DeviceError
 from targets.errors import EmulatorError as EmulatorError
 from targets.errors import GeneratorError as GeneratorError

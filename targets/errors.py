@@ -67,6 +67,10 @@ class RunFolderError(SdkError):
     """A run folder is in use, is damaged, or was made with other settings."""
 
 
+class BudgetError(SdkError):
+    """A run's budget was over before its first schedule was timed; the run can be continued with a longer one."""
+
+
 @contextlib.contextmanager
 def os_error_as(kind: type[SdkError], what: str, *, next_step: str = "") -> Iterator[None]:
     """Raise an OSError inside as `kind`: its message is `what`, such as 'FILE cannot be read', and the reason."""

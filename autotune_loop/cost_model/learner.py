@@ -16,6 +16,7 @@ from autotune_loop.specification.run_spec import RunSpec
 from autotune_loop.store.run_store import RunStore
 from devices.local.cores import CoreTurns
 from targets.errors import WeightsError
+from targets.process.stop_signal import StopSignal
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 
@@ -63,10 +64,20 @@ class Learner:
         # Kept here until the next training, so that the thread that measures never waits for the model.
         self._new: list[TrainingSample] = []
         self._lock = threading.Lock()
+        self._stop = StopSignal()
 
     def __enter__(self) -> Learner:
         self._process.start()
         return self
+
+    def await_start(self, limit_s: float) -> bool:
+        """Wait for the model's process; whether it has started by then."""
+        return self._process.await_start(limit_s)
+
+    def interrupt(self) -> None:
+        """Kill the model's process: what is asked of it fails with a ModelProcessError, now and later."""
+        self._stop.set()
+        self._process.kill()
 
     def predict(self, featurizations: Sequence[Path]) -> list[float | None]:
         """What the newest accepted weights expect, in milliseconds."""
@@ -131,7 +142,7 @@ class Learner:
         )
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._turns is None else self._turns.building()
+        return contextlib.nullcontext() if self._turns is None else self._turns.building(self._stop)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

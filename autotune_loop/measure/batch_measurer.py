@@ -87,6 +87,7 @@ class BatchMeasurer:
 
     Attributes:
         enough: called before each measurement with the number of the batch's results; True ends the batch early.
+        overdue: called then; True stops the measurements under way, too.
     """
 
     dispatcher: Dispatcher
@@ -94,6 +95,7 @@ class BatchMeasurer:
     settings: MeasureSettings
     listen: Listener
     enough: Callable[[int], bool]
+    overdue: Callable[[int], bool] = lambda measured: False
 
     def __post_init__(self) -> None:
         self._failures = FailureLog(self.store.database, self.listen)
@@ -147,7 +149,13 @@ class BatchMeasurer:
         jobs = [
             MeasureJob(work.executable, symbol, task_index, reference.run, reference.tolerance) for symbol in symbols
         ]
-        self.dispatcher.run(jobs, lambda job: self._settings_now(work), finish, lambda: self.enough(work.measured))
+        self.dispatcher.run(
+            jobs,
+            lambda job: self._settings_now(work),
+            finish,
+            lambda: self.enough(work.measured),
+            lambda: self.overdue(work.measured),
+        )
         return timed
 
     def _measured(self, work: _Batch, result: Measurement, purpose: str, held_s: float) -> Measured:

@@ -183,12 +183,20 @@ class Dispatcher:
             with contextlib.suppress(DeviceTrouble):
                 future.result()
 
-    def run(self, jobs: Iterable[MeasureJob], settings: SettingsNow, finish: Finish, enough: Callable[[], bool]) -> int:
+    def run(
+        self,
+        jobs: Iterable[MeasureJob],
+        settings: SettingsNow,
+        finish: Finish,
+        enough: Callable[[], bool],
+        overdue: Callable[[], bool] = lambda: False,
+    ) -> int:
         """Time every job; `finish` is called once for each, in this thread, when its result is final.
 
         A job that fails because of a device is handed out again, to another device if there is one, and only once more
         if it took a device down. A job for a certain device waits a while for it. Ends early, after the jobs under way,
-        if `enough` returns True or no device is left.
+        if `enough` returns True or no device is left. Jobs under way are stopped, with everything else that is, once
+        `overdue` returns True.
 
         Returns:
             How many jobs got no result because of an early end.
@@ -203,6 +211,8 @@ class Dispatcher:
             left = len(work.waiting) + len(work.held)
             if work.flying == 0 and (stopping or not left or self._patience_is_over()):
                 return left
+            if work.flying and stopping and overdue():
+                self.executor.interrupt()
             self._hear()
 
     def _hear(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -50,15 +50,19 @@ def prepare_references(
     settings: MeasureSettings,
     listen: Listener,
     stop: StopSignal,
+    on_held: Callable[[float], None] = lambda held_s: None,
 ) -> list[TaskState]:
     """Return a state for each argument set, with its reference outputs computed on the device.
+
+    Args:
+        on_held: told how long each reference held its device.
 
     Raises:
         GeneratorError: the generator cannot be scheduled, or not for this target; the message shows the fix.
         UsageError: the kernel has no arguments for the given sizes, scalars or inputs.
     """
     preparations = [
-        _Preparation(executor, dispatcher, store, context, settings, index, listen, stop)
+        _Preparation(executor, dispatcher, store, context, settings, index, listen, stop, on_held)
         for index in range(len(context.tasks))
     ]
     incumbents = [preparation.incumbent() for preparation in preparations]
@@ -84,6 +88,7 @@ class _Preparation:
     index: int
     listen: Listener
     stop: StopSignal
+    on_held: Callable[[float], None]
 
     def __post_init__(self) -> None:
         self._task = self.context.tasks[self.index]
@@ -144,6 +149,7 @@ class _Preparation:
             run = self._reference_run(built, others)
             timing = self.dispatcher.prepare(run, self.index, self.settings, self.stop.is_set)
             result = None if timing is None else timing.result
+            self.on_held(0.0 if timing is None else timing.held_s)
             if not isinstance(result, MeasureFailure):
                 state.reference = replace(state.reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
@@ -153,9 +159,12 @@ class _Preparation:
                     if built.ships:
                         self._let_compete(_REFERENCE, state, built, result)
                 return built.is_plain
-            if result.reason is not MeasureFailureReason.DEVICE or not self.stop.is_set():
-                check_reference_failure(result)
-            trouble += f" {built.autoscheduler}'s schedule failed: {result.message}"
+            if self.stop.is_set():
+                return False
+            check_reference_failure(result)
+            late = result.reason is MeasureFailureReason.TIMED_OUT
+            advice = self.context.limits.advice("reference_run_s") if late else ""
+            trouble += f" {built.autoscheduler}'s schedule failed: {result.message}{advice}"
             built = self._submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.message}"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from autotune_loop.candidate import BuiltBatch, Measured
 from autotune_loop.cost_model.learner import Learner
-from autotune_loop.deadline import Deadline
+from autotune_loop.cost_model.process.child_process import ModelProcessError
 from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import BatchMeasurer
 from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve
+from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
 from autotune_loop.play_off.run_play_off import RunPlayOff
+from autotune_loop.run.budget import RunBudget
+from autotune_loop.run.ending import RunEnding
 from autotune_loop.run.nothing_timed import nothing_timed
 from autotune_loop.run.recovery import account_for_unfinished, recover, settle_samples
 from autotune_loop.run.references import prepare_references
@@ -27,6 +28,7 @@ from autotune_loop.run.result import DeviceUse, Outcome, RunTotals, TunedSchedul
 from autotune_loop.run.setup import measure_settings
 from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from autotune_loop.run.time_plan import TimePlan
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.specification.objective import ObjectiveKind
 from autotune_loop.specification.prepared_run import PreparedRun
@@ -38,10 +40,10 @@ from targets.process.stop_signal import StopSignal
 
 # If this many schedules fail before the first is timed, the run ends.
 _HOPELESS_AFTER = 16
-# At least this many schedules of a batch are timed, however short the budget.
-_MIN_TIMED = 4
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
+# Share of the time left that is waited for the cost model to start.
+_MODEL_SHARE = 0.25
 # A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
 _REPEAT_FULL_SEARCH_BELOW_S = 10.0
 
@@ -56,66 +58,82 @@ class Rounds:
     executor: Executor
     dispatcher: Dispatcher
     learner: Learner
-    deadline: Deadline
+    budget: RunBudget
     listen: Listener
     stop: StopSignal
 
     def __post_init__(self) -> None:
         self._builder_stop = StopSignal()
+        self._ending = RunEnding(self.stop, self.budget.end, self._kill)
         self._states: list[TaskState] = []
-        self._batches_done = 0
         self._newest_round = 0
-        self._reserve = PlayOffReserve(self.prepared.clock)
+        at_once = sum(device.at_once for device in self.prepared.devices)
+        batch_size = self.prepared.options.search.batch_size
+        self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
 
     def run(self, started_s: float) -> TuneResult:
-        """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began."""
-        with self._interrupted_when_stopped():
+        """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began.
+
+        Raises:
+            BudgetError: the budget was over before a schedule was timed.
+        """
+        with self._ending.watched():
             try:
-                outcome = self._rounds()
+                outcome = self._rounds_to_their_end()
             except KeyboardInterrupt:
                 self.stop.set()
+            self._check_that_something_was_timed()
             try:
-                tuned = [self._decide(state) for state in self._states]
+                tuned = [self._decide(index) for index in range(len(self._states))]
             except KeyboardInterrupt:
                 self.stop.set()
-                tuned = [self._decide(state) for state in self._states]
-            if self.stop.is_set():  # in the rounds or in a play-off
-                outcome = Outcome.INTERRUPTED
+                tuned = [self._decide(index) for index in range(len(self._states))]
+            if self._ending.has_come():  # in the rounds or in a play-off
+                outcome = Outcome.INTERRUPTED if self.stop.is_set() else Outcome.BUDGET_SPENT
             try:
-                # Last: the winner matters more than the weights for the next run.
                 settle_samples(self.store, self._states)
-                self._learn()
+                self._learn_last()
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
             return self._result(outcome, tuple(tuned), time.monotonic() - started_s)
 
-    @contextlib.contextmanager
-    def _interrupted_when_stopped(self) -> Iterator[None]:
-        """Once the run is stopped, kill running tasks, and tasks that still start, until it has ended."""
-        finished = threading.Event()
+    def _kill(self) -> None:
+        self._builder_stop.set()
+        self.executor.interrupt()
+        self.learner.interrupt()
 
-        def watch() -> None:
-            while not finished.is_set():
-                if self.stop.wait(_POLL_S):
-                    self._builder_stop.set()
-                    self.executor.interrupt()
-                    finished.wait(_POLL_S)
-
-        threading.Thread(target=watch, daemon=True, name="stop-watch").start()
+    def _rounds_to_their_end(self) -> Outcome:
         try:
-            yield
-        finally:
-            finished.set()
+            outcome = self._rounds()
+        except SdkError:
+            if not self._ending.has_come():  # else what was killed has failed
+                raise
+            outcome = Outcome.BUDGET_SPENT
+        if self._ending.has_come() and not self.stop.is_set():
+            self.listen(Notice(f"The budget is over: {self.budget.step} was cut short.", warning=True))
+            return Outcome.BUDGET_SPENT
+        return outcome
+
+    def _check_that_something_was_timed(self) -> None:
+        is_cut = self._ending.has_come() and not self.stop.is_set()
+        if is_cut and not (self._states and self.store.database.measured()):
+            raise self.budget.too_short(self.prepared.generator_names, self.store.folder)
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.prepared)
-        self.dispatcher.open(self.stop.is_set)
+        stop = self._ending.signal
+        self.budget.begin("opening the device")
+        self.dispatcher.open(stop.is_set)
+        self.budget.begin("preparing the reference")
+        on_held = self._plan.reserve.add_reference
         self._states = prepare_references(
-            self.executor, self.dispatcher, self.store, self.context, settings, self.listen, self.stop
+            self.executor, self.dispatcher, self.store, self.context, settings, self.listen, stop, on_held
         )
-        if self.stop.is_set():
+        if self._ending.has_come():
             return Outcome.INTERRUPTED
         self._newest_round = recover(self.store, self._states, self.learner, self.listen)
+        self._plan.play_offs = len(self._states)
+        self._plan.with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         for state in self._states:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
@@ -123,13 +141,16 @@ class Rounds:
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
                 self._publish_best(state)
-        measurer = BatchMeasurer(self.dispatcher, self.store, settings, self.listen, self._measured_enough)
+        measurer = BatchMeasurer(
+            self.dispatcher, self.store, settings, self.listen, self._measured_enough, self._plan.is_overdue
+        )
         builder = BatchBuilder(
             self.executor,
             self.store,
             self.context,
-            self.learner.predict,
-            self.deadline,
+            self._predict,
+            self.budget.deadline,
+            self._plan.affordable,
             self.listen,
             self._builder_stop,
         )
@@ -149,9 +170,10 @@ class Rounds:
                 if batch is None:
                     return Outcome.BUDGET_SPENT
                 self._states[batch.task_index].history.is_exhausted |= batch.exhausted
+                self._plan.begin_batch(len(batch.candidates))
                 upcoming = self._start_build(builder, producer)
                 self._measure(batch, measurer)
-                if self.stop.is_set():
+                if self._ending.has_come():
                     return Outcome.INTERRUPTED
                 if self.dispatcher.is_lost:
                     return Outcome.DEVICES_LOST
@@ -161,13 +183,13 @@ class Rounds:
         if all(state.history.is_exhausted for state in self._states):
             self.listen(Notice("The search finds no more new schedules."))
             return Outcome.EXHAUSTED
-        return Outcome.BUDGET_SPENT if self.deadline.within(self._reserve_s()) else Outcome.FINISHED
+        return Outcome.FINISHED if self._plan.has_time_for_a_batch() else Outcome.BUDGET_SPENT
 
     def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self._states]
         task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
         is_first = not any(history.started for history in histories)
-        if task_index is None or (not is_first and self.deadline.within(self._reserve_s())):
+        if task_index is None or not (is_first or self._plan.has_time_for_a_batch()):
             return None
         round_index = histories[task_index].started
         histories[task_index].started += 1
@@ -189,26 +211,44 @@ class Rounds:
         )
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
+    def _predict(self, featurizations: Sequence[Path]) -> list[float | None]:
+        """What the cost model expects; nothing if it starts too slowly for the budget."""
+        if self.learner.await_start(self.budget.deadline.share(_MODEL_SHARE).left_s):
+            return self.learner.predict(featurizations)
+        return [None] * len(featurizations)
+
     def _learn(self) -> float:
         """Train on the schedules timed since the last training; return the seconds that it took."""
-        if not self.learner.has_new_samples or self.stop.is_set():
+        if not self.learner.has_new_samples or self._ending.has_come():
             return 0.0
         started_s = time.monotonic()
         self.learner.train(self._newest_round)
         duration_s = time.monotonic() - started_s
-        self._reserve.add_training(duration_s)
+        self._plan.reserve.add_training(duration_s)
         return duration_s
 
+    def _learn_last(self) -> None:
+        """Train after the play-off: the winner matters more than the weights for the next run."""
+        self.budget.begin("the last training")
+        try:
+            if self._plan.has_time_to_learn() and not self._ending.has_come():
+                self._learn()
+                return
+        except ModelProcessError:
+            if not self._ending.has_come():
+                raise
+        if self.learner.has_new_samples and not self.stop.is_set():
+            self.listen(Notice("The budget ended before the last training: --resume or `sdk retrain` make up for it."))
+
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
-        """Return the batch, or None if the run is stopped or the budget is spent first."""
+        """Return the batch, or None if the run is to end or the budget is spent first."""
+        self.budget.begin("building the next schedules" if self._plan.batches_done else "building the first schedules")
         while True:
-            try:
-                return upcoming.result(_POLL_S)
-            except TimeoutError:
-                # The first batch is always finished: without a timed schedule there is no result.
-                spent = self._batches_done > 0 and self.deadline.within(self._reserve_s())
-                if spent or self.stop.is_set():
-                    return None
+            # The first batch is waited for beyond the budget: without a timed schedule there is no result.
+            if (self._plan.batches_done and self._plan.is_time_for_play_offs) or self._ending.has_come():
+                return None
+            if wait([upcoming], _POLL_S).done:
+                return upcoming.result()
 
     def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
         """Stop building a batch."""
@@ -219,32 +259,35 @@ class Rounds:
             wait([upcoming], _ABANDON_POLL_S)
 
     def _measured_enough(self, measured: int) -> bool:
-        """Whether to end a batch early: the run is stopped, or the play-off needs the time."""
-        nothing_to_come = measured >= _MIN_TIMED or not self.dispatcher.in_service
-        spent = nothing_to_come and self.deadline.within(self._reserve_s())
-        return spent or self.stop.is_set()
+        """Whether to end a batch early: the run is to end, or the play-off needs the time."""
+        in_service = bool(self.dispatcher.in_service)
+        return self._ending.has_come() or self._plan.is_enough(measured, in_service=in_service)
 
     def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
         state = self._states[batch.task_index]
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
+        self.budget.begin("timing schedules")
         started = time.monotonic()
         measured, failed = measurer.measure(
-            batch, state.reference, state.best_ms, self._reserve.add_timing, partial(self._measured, state)
+            batch, state.reference, state.best_ms, self._plan.add_timing, partial(self._measured, state)
         )
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
         state.add_batch(stages_s)
         state.advance_yardstick(self.store)
         state.prune(self.store, PLAY_OFF_CONTENDERS)
-        self._batches_done += 1
+        self._plan.end_batch()
+        left = len(batch.candidates) - measured - failed
+        if left > 0 and self._plan.is_time_for_play_offs and not self.stop.is_set():
+            self.listen(Notice(f"The budget left no time for {left} of the batch's {len(batch.candidates)} schedules."))
         self._newest_round = batch.round_index
         self.listen(BatchDone(batch.round_index, batch.task_index, measured, batch.failed + failed, stages_s))
         if measured or state.failures is None:
             state.failures = None
             return
         state.failures += batch.failed + failed
-        if state.failures >= _HOPELESS_AFTER and not (self.stop.is_set() or self.dispatcher.is_lost):
+        if state.failures >= _HOPELESS_AFTER and not (self._ending.has_come() or self.dispatcher.is_lost):
             raise self._nothing_timed(state)
 
     def _nothing_timed(self, state: TaskState) -> GeneratorError:
@@ -270,17 +313,16 @@ class Rounds:
         elif measured.candidate.is_default:  # what is published can be compared with it now
             state.publish_best(self.store, self.prepared.clock.value)
 
-    def _reserve_s(self) -> float:
-        """The time that the play-offs need."""
-        with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
-        return self._reserve.needed_s(len(self._states), with_incumbent)
-
-    def _decide(self, state: TaskState) -> TunedSchedule:
+    def _decide(self, index: int) -> TunedSchedule:
         """Hold the play-off of a task and publish the winner."""
+        self.budget.begin("the play-off")
+        state, clock = self._states[index], self.prepared.clock.value
         entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
-        clock, budget_s = self.prepared.clock.value, self.prepared.options.limits.budget_s
-        task_s = None if budget_s is None else budget_s / len(self._states)
-        if self.stop.is_set() or self.dispatcher.is_lost or entries is None:
+        if self._ending.has_come() or self.dispatcher.is_lost or entries is None:
+            return state.unconfirmed(self.store, clock)
+        deadline = self._plan.play_off_deadline(len(self._states) - index, state.incumbent is not None)
+        if deadline is None:
+            self.listen(Notice("The budget left no time for the play-off, so the winner is unconfirmed.", warning=True))
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
             executor=self.executor,
@@ -288,16 +330,20 @@ class Rounds:
             store=self.store,
             settings=measure_settings(self.prepared),
             options=self.prepared.options,
-            deadline=self._reserve.deadline(self.deadline, task_s, state.incumbent is not None),
+            deadline=deadline,
             listen=self.listen,
-            stop=self.stop,
+            stop=self._ending.signal,
         )
         try:
             result = play_off.hold(entries, state.reference, state.task_index)
         except SdkError as error:
-            self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
-            return state.unconfirmed(self.store, clock)
-        return state.decide(self.store, result, clock)
+            if not self._ending.has_come():
+                self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
+                return state.unconfirmed(self.store, clock)
+            result = None
+        if self._ending.has_come() and not self.stop.is_set():
+            self.listen(Notice("The budget ended the play-off.", warning=True))
+        return state.unconfirmed(self.store, clock) if result is None else state.decide(self.store, result, clock)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

@@ -6,13 +6,13 @@ import contextlib
 import time
 
 from autotune_loop.cost_model.learner import Learner
-from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.machine_watch import quiet_patience_s
+from autotune_loop.run.budget import RunBudget
 from autotune_loop.run.result import TuneResult
 from autotune_loop.run.rounds import Rounds
 from autotune_loop.run.setup import (
@@ -28,24 +28,30 @@ from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_store import RunStore
 from devices.local.cores import CoreTurns
-from targets.errors import RunFolderError, SdkError
+from targets.errors import BudgetError, RunFolderError, SdkError
 from targets.process.stop_signal import StopSignal
 
 # From this many devices results come faster than a disk can commit them one by one.
 _MANY_DEVICES = 16
 
 
-def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal) -> TuneResult:
+def tune(
+    run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSignal, started_s: float | None = None
+) -> TuneResult:
     """Run the loop to its end: rounds done, budget spent, nothing new to find, or stopped.
 
     Setting `stop` ends the run cleanly with the best so far; so does a KeyboardInterrupt.
 
+    Args:
+        started_s: the monotonic time from which the budget counts; None for now.
+
     Raises:
+        BudgetError: the budget was over before a schedule was timed.
         GeneratorError: the generator cannot be tuned; the message shows the fix.
         RunFolderError: the run folder is in use, damaged, full, or of another run.
         ToolchainError, EmulatorError, DeviceError, FarmError, WeightsError: what is missing or broken.
     """
-    started_s = time.monotonic()
+    started_s = time.monotonic() if started_s is None else started_s
     weights = start_weights(run)
     record = run_record(run, workspace, weights)
     try:
@@ -68,8 +74,8 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
                 ) as learner,
                 contextlib.closing(_open_executor(context, build_slots, run.farm, listen)) as executor,
             ):
-                budget_s, patience_s = run.options.limits.budget_s, run.options.measure.patience_s
-                deadline = Deadline(started_s + budget_s) if budget_s else Deadline.after(None)
+                budget = RunBudget(run.options.limits.budget_s, started_s)
+                patience_s = run.options.measure.patience_s
                 names = [device.name for device in run.devices]
                 ahead_s = 0.0 if run.farm is None else FARM_AHEAD_S
                 if len(names) > _MANY_DEVICES:
@@ -84,10 +90,12 @@ def tune(run: PreparedRun, workspace: Workspace, listen: Listener, stop: StopSig
                     run.report_health,
                     ahead_s,
                     at_once,
-                    quiet_patience_s(patience_s, budget_s),
+                    quiet_patience_s(patience_s, budget.budget_s),
                 )
-                rounds = Rounds(run, store, context, executor, dispatcher, learner, deadline, listen, stop)
+                rounds = Rounds(run, store, context, executor, dispatcher, learner, budget, listen, stop)
                 return rounds.run(started_s)
+        except BudgetError:
+            raise  # it can be continued
         except SdkError:
             store.discard_if_unused()
             raise

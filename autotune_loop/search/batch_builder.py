@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.candidate import (
     Built,
@@ -27,8 +28,9 @@ from autotune_loop.events import BuildProgress, Listener, Notice
 from autotune_loop.execute.build_tasks import BuildObject, Link, Search
 from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import full_beam_point, greedy_point
-from autotune_loop.search.pool import MIN_SCHEDULES, BatchInProgress, PoolSearch
+from autotune_loop.search.pool import BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
+from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import FailureLog
@@ -39,22 +41,33 @@ from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 from weights.weights_file import read_weights
 
-# Shares of the time left after which a batch needs only a few schedules: for searching, then for building.
-_SEARCH_SHARE = 0.25
-_BUILD_SHARE = 0.4
+# Shares of the time left after which a batch needs only a few schedules, and after which it needs only one: for
+# searching, then for building.
+_SEARCH_SHARES = (0.25, 0.5)
+_BUILD_SHARES = (0.4, 0.7)
+_FEW = 4
+# In its first round, a run times its default and one more, however long that takes.
+_LEAST = 2
+# The default is what the others are compared with.
+_DEFAULT_GRACE_S = 3.0
 
 Predict = Callable[[Sequence[Path]], list[float | None]]
 
 
 @dataclass
 class BatchBuilder:
-    """Builds one batch at a time: called in one thread, it submits the work to the executor."""
+    """Builds one batch at a time: called in one thread, it submits the work to the executor.
+
+    Attributes:
+        affordable: how many schedules can still be timed.
+    """
 
     executor: Executor
     store: RunStore
     context: RunContext
     predict: Predict
     deadline: Deadline
+    affordable: Callable[[], int]
     listen: Listener
     stop: StopSignal
 
@@ -90,17 +103,17 @@ class BatchBuilder:
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
-        count = self._sampling.batch_size - int(full_search)
+        count = max(_LEAST, min(self._sampling.batch_size, self.affordable())) - int(full_search)
         pool_size = max(count, round(count * self._sampling.pool_factor))
         with _timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
-            search_until = self.deadline.share(_SEARCH_SHARE / waiting)
-            pool = self._pool_search.search(work, used, pool_size, known, search_until)
+            fewest = self._fewest(pool_size, _SEARCH_SHARES, waiting, full)
+            pool = self._pool_search.search(work, used, pool_size, known, fewest)
         with _timed(work, "choose"):
-            chosen = self._choose(work, pool, count)
+            chosen = self._choose(work, pool, count, int(full_search))
         with _timed(work, "generate code"):
-            built = self._build_all(work, chosen, self.deadline.share(_BUILD_SHARE / waiting))
-            first = self._await_full(work, full, guide) if full is not None else []
+            built = self._build_all(work, chosen, self._fewest(len(chosen), _BUILD_SHARES, waiting, full))
+            first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         with _timed(work, "link"):
             yardstick = yardstick_now()
             executable = self._link(work, first + built, yardstick)
@@ -117,6 +130,21 @@ class BatchBuilder:
             yardstick=yardstick,
         )
 
+    def _fewest(
+        self, all_of_them: int, shares: tuple[float, float], waiting: int, full: Future[Any] | None
+    ) -> Callable[[], int]:
+        """How many schedules are enough, as the time passes."""
+        few_after, one_after = (self.deadline.share(share / waiting) for share in shares)
+
+        def fewest() -> int:
+            if not few_after.within(0.0):
+                return all_of_them
+            if not one_after.within(0.0):
+                return _FEW
+            return 0 if self.deadline.within(0.0) and full is not None and full.done() else 1
+
+        return fewest
+
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
         name = self.context.tasks[work.task_index].function_name
         return f"{name}_r{work.round_index}_a{work.task_index}_s{sample_index}"
@@ -127,7 +155,7 @@ class BatchBuilder:
         symbol = self._symbol(work, 0)
         return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
-    def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int) -> list[Candidate]:
+    def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
         if not pool or self.stop.is_set():
             return []
         network = self.context.network
@@ -136,7 +164,6 @@ class BatchBuilder:
         sampling = self._sampling
         seed = sampling.seed + work.round_index
         indices = choose_batch(features, predicted_ms, count, sampling.random_share, sampling.diversity, seed)
-        first = sampling.batch_size - count
         candidates = [
             self._keep(work, pool[i], first + position, predicted_ms[i]) for position, i in enumerate(indices)
         ]
@@ -155,15 +182,27 @@ class BatchBuilder:
         return self.executor.submit(BuildObject(folder, *same))
 
     def _await_full(
-        self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path
+        self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path, others: bool
     ) -> list[Built]:
-        """The full beam search's candidate; if it fails in the first round, a greedy one instead."""
-        result = full.result()
+        """The full beam search's candidate; if it fails in the first round, a greedy one instead.
+
+        Where there are others, it is not waited for much beyond the deadline.
+        """
+        late = Deadline(self.deadline.at_s + _DEFAULT_GRACE_S)
+
+        def is_late() -> bool:
+            return others and late.within(0.0)
+
+        result = result_unless(full, is_late)
         if isinstance(result, SearchFailure) and work.round_index == 0 and not self.stop.is_set():
             self._full_failed(work, result)
             text = f"The full beam search failed, so a greedy search replaces it: {result.failure.message}"
             self.listen(Notice(text, warning=True))
-            result = self._submit_full(work, greedy_point(self._sampling.seed, guide)).result()
+            result = result_unless(self._submit_full(work, greedy_point(self._sampling.seed, guide)), is_late)
+        if result is None:
+            if work.round_index == 0:
+                self.listen(Notice("The budget ended before the search for the default schedule did.", warning=True))
+            return []
         if isinstance(result, SearchFailure):
             if not self.stop.is_set():
                 self._full_failed(work, result)
@@ -184,20 +223,25 @@ class BatchBuilder:
             raise GeneratorError(result.failure.message)
         self._failures.search_failed(*work.place, result)
 
-    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], until: Deadline) -> list[Built]:
-        """Build candidates, in order; a few are enough after `until`, and one after the run's deadline."""
+    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], fewest: Callable[[], int]) -> list[Built]:
+        """Build candidates, in order, until those that are enough are built."""
         built: list[Built] = []
         waiting = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
+
+        def late() -> bool:
+            return fewest() < len(chosen) and len(built) >= fewest()
+
         while True:
-            few = MIN_SCHEDULES if not self.deadline.within(0.0) else 1
-            enough = self.stop.is_set() or (len(built) >= few and until.within(0.0))
+            enough = self.stop.is_set() or late()
             while waiting and len(under_way) < 2 * self.executor.build_slots and not enough:
                 under_way.append((waiting[0], self._submit_build(waiting.popleft())))
-            if not under_way:
+            result = result_unless(under_way[0][1], late) if under_way else None
+            if result is None:
+                for _, future in under_way:
+                    future.cancel()
                 return built
-            candidate, future = under_way.popleft()
-            result = future.result()
+            candidate, _ = under_way.popleft()
             if isinstance(result, GeneratorFailure):
                 work.failed += 1
                 reason = result.reason.value

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, SearchProgress
 from autotune_loop.execute.build_tasks import Search
 from autotune_loop.execute.executor import Executor
 from autotune_loop.search.plan import random_points
+from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_database import FailureLog
 from targets.errors import GeneratorError
@@ -23,8 +23,6 @@ from targets.process.stop_signal import StopSignal
 
 # Small pipelines have few schedules: a batch gives up after this many searches per wanted schedule.
 _MAX_SEARCHES_PER_WANTED = 6
-# A batch has at least this many schedules, however short the time.
-MIN_SCHEDULES = 4
 
 
 @dataclass
@@ -53,14 +51,14 @@ class PoolSearch:
     stop: StopSignal
 
     def search(
-        self, work: BatchInProgress, weights: Path, size: int, known: set[str], until: Deadline
+        self, work: BatchInProgress, weights: Path, size: int, known: set[str], fewest: Callable[[], int]
     ) -> list[SearchedSchedule]:
         """Return up to `size` schedules in the order of their points, so that equal seeds give equal pools.
 
         Args:
             weights: the cost model that guides the searches.
             known: schedules that count as duplicates; new ones are added.
-            until: after it, a few schedules are enough.
+            fewest: how many schedules are enough now.
 
         Raises:
             GeneratorError: all searches failed, or one failed with an error that concerns all.
@@ -70,10 +68,13 @@ class PoolSearch:
         message = ""
         points = random_points(self.context.spec.options.search.seed, *work.place, weights)
 
-        def enough() -> bool:
-            return len(pool) >= size or (len(pool) >= MIN_SCHEDULES and until.within(0.0))
+        def late() -> bool:
+            return fewest() < size and len(pool) >= fewest()
 
-        for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, enough):
+        def enough() -> bool:
+            return len(pool) >= size or late()
+
+        for result in self._stream(work, points, size * _MAX_SEARCHES_PER_WANTED, enough, late):
             if isinstance(result, SearchFailure):
                 failed += self._failed(work, result)
                 message = message or result.failure.message
@@ -84,14 +85,22 @@ class PoolSearch:
                 known.add(result.schedule_sha256)
                 pool.append(result)
             self.listen(SearchProgress(*work.place, len(pool), size, duplicates, failed))
-        if not pool and failed and not duplicates and not self.stop.is_set():
+        if not (pool or duplicates or late() or self.stop.is_set()) and failed:
             raise GeneratorError(f"All {failed} searches failed. The first failure: {message}")
         return pool
 
     def _stream(
-        self, work: BatchInProgress, points: Iterator[SearchPoint], at_most: int, enough: Callable[[], bool]
+        self,
+        work: BatchInProgress,
+        points: Iterator[SearchPoint],
+        at_most: int,
+        enough: Callable[[], bool],
+        late: Callable[[], bool],
     ) -> Iterator[SearchedSchedule | SearchFailure]:
-        """Results in the order of the points, a window of searches under way at any time."""
+        """Results in the order of the points, a window of searches under way at any time.
+
+        No search begins once it is enough; once it is late, those under way are left.
+        """
         under_way: deque[Future[SearchedSchedule | SearchFailure]] = deque()
         submitted = 0
         while True:
@@ -104,9 +113,13 @@ class PoolSearch:
                 folder = self.context.workspace.work_folder / "search" / label
                 under_way.append(self.executor.submit(Search(folder, work.task_index, next(points))))
                 submitted += 1
-            if not under_way:
+            found = result_unless(under_way[0], late) if under_way else None
+            if found is None:
+                for future in under_way:
+                    future.cancel()
                 return
-            yield under_way.popleft().result()
+            under_way.popleft()
+            yield found
 
     def _failed(self, work: BatchInProgress, result: SearchFailure) -> int:
         """Record a failure; return how many to count: none for a search that was stopped."""

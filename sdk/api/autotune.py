@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.events import Listener, Notice, ignore
@@ -63,7 +64,8 @@ def autotune(
     Raises:
         SdkError: a subclass, for everything that a user can fix.
     """
-    settings = settings or read_settings()
+    call = _Call(listen, stop or StopSignal(), settings or read_settings())
+    settings = call.settings
     specs = generator_specs(generator)
     options = asked_options(options, target, device)
     _check_shared_inputs(specs, options.inputs)
@@ -76,7 +78,7 @@ def autotune(
     start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
     spec = RunSpec(tasks, start.profile, choice.parallelism, options)
     folder = run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name)
-    return _tune(spec, folder, chosen, start, listen, stop, settings)
+    return _tune(spec, folder, chosen, start, call)
 
 
 def resume(
@@ -97,7 +99,8 @@ def resume(
     Raises:
         SdkError: a subclass, for everything that a user can fix.
     """
-    settings = settings or read_settings()
+    call = _Call(listen, stop or StopSignal(), settings or read_settings())
+    settings = call.settings
     record = read_run_record(run_folder)
     options = with_whole_paths(resumed_options(record, changes or {}))
     tasks = record.spec.tasks
@@ -114,7 +117,17 @@ def resume(
     chosen = _choose(replace(options, devices=devices), ", ".join(t.function_name for t in tasks), settings, listen)
     start = StartWeights(chosen.choice.profile)
     spec = RunSpec(tasks, start.profile, chosen.choice.parallelism, options)
-    return _tune(spec, run_folder, chosen, start, listen, stop, settings, resume=True)
+    return _tune(spec, run_folder, chosen, start, call, resume=True)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a run has of its caller: the budget counts from here."""
+
+    listen: Listener
+    stop: StopSignal
+    settings: Settings
+    started_s: float = field(default_factory=time.monotonic)
 
 
 def _check_shared_inputs(specs: Sequence[GeneratorSpec], inputs: KernelInputs) -> None:
@@ -154,9 +167,7 @@ def _tune(
     folder: Path,
     chosen: ChosenDevices,
     start: StartWeights,
-    listen: Listener,
-    stop: StopSignal | None,
-    settings: Settings,
+    call: _Call,
     resume: bool = False,
 ) -> TuneResult:
     # Imported here: it costs half a second that a wrong argument need not pay.
@@ -164,7 +175,7 @@ def _tune(
 
     for message in (chosen.choice.note, start.message):
         if message:
-            listen(Notice(message))
+            call.listen(Notice(message))
     with _prepared_inputs(spec.options.inputs) as inputs:
         run = PreparedRun(
             spec=spec,
@@ -177,13 +188,13 @@ def _tune(
             farm=chosen.farm,
             report_health=chosen.report_health,
         )
-        result = tune(run, chosen.workspace(settings), listen, stop or StopSignal())
+        result = tune(run, chosen.workspace(call.settings), call.listen, call.stop, call.started_s)
     try:
-        kept = keep_trained_weights(result, run, settings)
+        kept = keep_trained_weights(result, run, call.settings)
     except SdkError as error:
         # The run is over and its weights are in its folder.
-        listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
+        call.listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
     else:
         if kept:
-            listen(Notice(kept))
+            call.listen(Notice(kept))
     return result

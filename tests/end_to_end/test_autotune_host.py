@@ -180,13 +180,6 @@ def test_a_run_that_is_stopped_in_its_play_off_is_interrupted_and_confirmed_when
     assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed
 
 
-def test_however_short_the_budget_a_batch_is_timed(tune: Tune, examples: Path, tmp_path: Path) -> None:
-    generator = str(examples / "separable_filter.py")
-    result = tune(generator, parameters=SMALL, budget_s=0.01, rounds=9, run_folder=tmp_path / "run")
-    assert (result.outcome, result.totals.rounds) == (Outcome.BUDGET_SPENT, 1)
-    assert result.totals.samples_timed > 0 and result.best.default_ms is not None
-
-
 def test_a_schedule_with_wrong_output_never_wins(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

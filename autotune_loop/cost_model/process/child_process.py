@@ -34,7 +34,7 @@ _LIBRARY_CHATTER = re.compile(r"[IWE]\d{4} \d|WARNING: All log messages before")
 class ChildProcess:
     """A started child, with a `multiprocessing` connection for its standard input and one for its standard output.
 
-    Use it from one thread; only `close` may be called from any.
+    Use it from one thread; only `close` and `kill` may be called from any.
 
     Args:
         command: program and arguments.
@@ -73,6 +73,17 @@ class ChildProcess:
         """Wait for an object until the deadline (of `time.monotonic`)."""
         with self._before(deadline_s):
             return self._answers.recv()
+
+    def has_answer(self, limit_s: float) -> bool:
+        """Wait for an object, or for the child's end; False if neither comes within the limit."""
+        try:
+            return self._answers.poll(limit_s)
+        except OSError:  # closed, because the child has ended
+            return True
+
+    def kill(self) -> None:
+        """Kill the child; may be called from any thread."""
+        self._child.kill()
 
     def close(self) -> None:
         """End the child by closing its standard input, or by force if that does not help within seconds."""

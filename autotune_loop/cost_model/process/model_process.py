@@ -75,6 +75,15 @@ class ModelProcess:
             self._child = ChildProcess(self._command, self._environment, self._log_path)
             self._ready_deadline_s = time.monotonic() + _START_LIMIT_S
 
+    def await_start(self, limit_s: float) -> bool:
+        """Wait until the child is ready, or its end can be read; False if that takes longer than the limit.
+
+        Raises:
+            ModelProcessError: it was not started.
+        """
+        with self._lock:
+            return self._ready or self._started().has_answer(min(limit_s, _START_LIMIT_S))
+
     def load_weights(self, path: Path) -> None:
         """Use other weights for predictions and as the start of the next training; on an error the old ones stay.
 
@@ -128,6 +137,11 @@ class ModelProcess:
         report: TrainingReport = self._ask("train", learn, seed)
         return report
 
+    def kill(self) -> None:
+        """Kill the child; a request that waits for it fails, and so does every later one."""
+        if self._child is not None:
+            self._child.kill()
+
     def close(self) -> None:
         """Stop the child, whatever it is doing; does nothing when it is not running."""
         if self._child is not None:
@@ -145,14 +159,18 @@ class ModelProcess:
     def _ask(self, method: str, *arguments: object) -> Any:
         """Have the worker call one of its methods; raise what the method raises."""
         with self._lock:
-            if self._child is None:
-                raise ModelProcessError("The cost-model process got a request before it was started.")
+            child = self._started()
             if not self._ready:
-                _returned(self._child.receive(self._ready_deadline_s))
+                _returned(child.receive(self._ready_deadline_s))
                 self._ready = True
             deadline_s = time.monotonic() + _REQUEST_LIMIT_S
-            self._child.send((method, arguments), deadline_s)
-            return _returned(self._child.receive(deadline_s))
+            child.send((method, arguments), deadline_s)
+            return _returned(child.receive(deadline_s))
+
+    def _started(self) -> ChildProcess:
+        if self._child is None:
+            raise ModelProcessError("The cost-model process got a request before it was started.")
+        return self._child
 
 
 def _returned(answer: Any) -> Any:

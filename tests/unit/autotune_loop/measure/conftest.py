@@ -52,14 +52,20 @@ class Bench:
             quiet_patience_s=quiet_patience_s,
         )
 
-    def run(self, symbols: list[str], enough: Callable[[], bool] = lambda: False, device: str | None = None) -> int:
+    def run(
+        self,
+        symbols: list[str],
+        enough: Callable[[], bool] = lambda: False,
+        device: str | None = None,
+        overdue: Callable[[], bool] = lambda: False,
+    ) -> int:
         jobs = [MeasureJob(EXECUTABLE, symbol, 0, None, Tolerance(), device) for symbol in symbols]
 
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             assert job.symbol not in self.results, "a schedule has one result"
             self.results[job.symbol] = result
 
-        return self.dispatcher.run(jobs, lambda job: MeasureSettings(), finish, enough)
+        return self.dispatcher.run(jobs, lambda job: MeasureSettings(), finish, enough, overdue)
 
     def reasons(self) -> Counter[str]:
         return Counter(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
-from autotune_loop.events import Event, SampleMeasured
+from autotune_loop.events import Event, SampleFailed, SampleMeasured
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, Sense
 from autotune_loop.execute.task import Task
@@ -230,6 +230,15 @@ def test_when_time_is_up_the_leaders_are_kept_as_they_were_timed(store: RunStore
     assert outcome.counts == (5, 0)
     assert {one.processes for one in outcome.measured} == {1}
     assert len(outcome.measured) == 5
+
+
+def test_a_schedule_that_the_end_of_the_budget_stops_is_not_done_and_has_not_failed(store: RunStore) -> None:
+    batch = candidates(store, 4)
+    machine = Machine(true_times(batch), failing={batch[1].symbol: (0, MeasureFailureReason.STOPPED)})
+    outcome = measure(store, machine, batch, enough=lambda measured: machine.times_asked(batch[1].symbol) > 0)
+    assert outcome.counts == (1, 0)
+    assert store.database.failure_counts() == {} and store.database.not_done_count() == 1
+    assert not [event for event in outcome.events if isinstance(event, SampleFailed)]
 
 
 def test_an_interrupt_loses_no_time(store: RunStore) -> None:

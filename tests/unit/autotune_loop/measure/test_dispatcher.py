@@ -19,6 +19,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import DeviceError
+from tests.process_state import PATIENCE_S
 from tests.scripted_executor import lost, timed
 from tests.unit.autotune_loop.measure.conftest import EXECUTABLE, SHORT_PATIENCE_S, Bench, MakeBench
 
@@ -386,3 +387,28 @@ def test_a_member_that_is_lost_costs_no_schedule_its_name(make_bench: MakeBench)
     assert bench.run(["s0", "s1"]) == 0
     assert bench.reasons() == {"timed": 2}
     assert set(bench.database.incident_counts()) == {"a: connection lost"}
+
+
+@pytest.mark.parametrize("is_overdue", [False, True])
+def test_what_is_under_way_is_stopped_only_once_it_is_overdue(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch, is_overdue: bool
+) -> None:
+    begun, killed, looked = threading.Event(), threading.Event(), threading.Event()
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        begun.set()
+        assert looked.wait(PATIENCE_S)
+        if is_overdue:
+            assert killed.wait(PATIENCE_S)
+            return Timing(MeasureFailure(symbol, device, MeasureFailureReason.STOPPED, "It was stopped.", ""), 1.0)
+        return timed(device, symbol)
+
+    def overdue() -> bool:
+        looked.set()
+        return is_overdue
+
+    bench = make_bench(["pi"], measure)
+    monkeypatch.setattr(bench.executor, "interrupt", killed.set)
+    assert bench.run(["a", "b", "c"], enough=begun.is_set, overdue=overdue) == 1
+    assert bench.reasons() == {"stopped" if is_overdue else "timed": 2}
+    assert killed.is_set() is is_overdue

@@ -43,13 +43,32 @@ def test_a_training_that_is_under_way_is_waited_for() -> None:
     assert made.needed_s(1, 0) == before_s + 2.0, "the first one takes longer than those to come"
 
 
-def test_a_budget_that_is_spent_already_is_exceeded_by_a_share_of_it() -> None:
+def test_a_play_off_exceeds_a_spent_budget_by_what_it_needs_if_the_run_may() -> None:
     made = reserve(Clock.WALL, 0.8)
-    spent = Deadline(time.monotonic() - 1.0)
-    assert 0.0 < made.deadline(spent, 40.0, with_incumbent=False).left_s <= 10.0
     needed_s = made.needed_s(1, 0)
-    assert needed_s - 5.0 < made.deadline(spent, 4000.0, with_incumbent=False).left_s <= needed_s
-    assert made.deadline(spent, 4000.0, with_incumbent=True).left_s > needed_s
+    spent = Deadline(time.monotonic() - 1.0)
+    given = made.deadline(spent, Deadline.after(4000.0), with_incumbent=False, play_offs=1)
+    assert given is not None and needed_s - 5.0 < given.left_s <= needed_s
+    longer = made.deadline(spent, Deadline.after(4000.0), with_incumbent=True, play_offs=1)
+    assert longer is not None and longer.at_s > given.at_s + 1.0
+    assert made.deadline(spent, Deadline.after(needed_s - 1.0), with_incumbent=False, play_offs=1) is None
+    assert made.deadline(spent, Deadline.after(4000.0), with_incumbent=False, play_offs=1000) is None
     ample = Deadline.after(500.0)
-    assert made.deadline(ample, 4000.0, with_incumbent=False) == ample
-    assert made.deadline(Deadline(math.inf), None, with_incumbent=False).left_s == math.inf
+    assert made.deadline(ample, Deadline.after(600.0), with_incumbent=False, play_offs=1) == ample
+    endless = Deadline(math.inf)
+    assert made.deadline(endless, endless, with_incumbent=False, play_offs=1) == endless
+
+
+def test_schedules_that_are_timed_at_once_share_the_time() -> None:
+    one, two = PlayOffReserve(Clock.SIMULATED), PlayOffReserve(Clock.SIMULATED, at_once=2)
+    for made in (one, two):
+        made.add_timing(Measurement("blur", "qemu", Clock.SIMULATED, (1e-3,), "precision", True), 10.0)
+    assert two.timed_within(100.0) == 2 * one.timed_within(100.0) == 20
+    assert one.needed_s(1, 0) - two.needed_s(1, 0) == 20.0
+
+
+def test_one_slow_schedule_is_not_what_all_take() -> None:
+    made = reserve(Clock.SIMULATED, 2.0, 2.0, 2.0, 14.0)
+    assert made.timed_within(50.0) == 10
+    assert made.needed_s(1, 0) < 4 * 14.0
+    assert made.timed_within(-1.0) == 0

@@ -1,0 +1,141 @@
+"""What a run has time for, from what its timings really take: on a fake clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from autotune_loop import deadline as deadline_module
+from autotune_loop.run.budget import RunBudget
+from autotune_loop.run.time_plan import TimePlan
+from devices.device import Clock
+from devices.timing.measurement import Measurement
+
+BATCH_SIZE = 32
+
+
+class FakeTime:
+    """The seconds since a run began."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    made = FakeTime()
+    monkeypatch.setattr(deadline_module, "time", made)
+    return made
+
+
+def plan(budget_s: float | None, clock: Clock = Clock.SIMULATED, at_once: int = 1) -> TimePlan:
+    return TimePlan(RunBudget(budget_s, 0.0), clock, at_once, BATCH_SIZE)
+
+
+def time_schedules(made: TimePlan, count: int, held_s: float, clock: Clock = Clock.SIMULATED) -> None:
+    """A batch of so many, each of which held the device for so long."""
+    made.begin_batch(count)
+    for _ in range(count):
+        made.add_timing(Measurement("blur", "board", clock, (1e-4, 1e-4), "precision", True), held_s)
+    made.end_batch()
+
+
+def test_without_a_budget_batches_are_whole_and_follow_each_other(now: FakeTime) -> None:
+    made = plan(None)
+    time_schedules(made, 4, 90.0)
+    now.now_s = 1e6
+    assert made.affordable() == BATCH_SIZE and made.has_time_for_a_batch()
+    assert not made.is_enough(100, in_service=True) and not made.is_overdue(100)
+    assert made.play_off_deadline(1, with_incumbent=False) is not None
+    assert made.has_time_to_learn()
+
+
+def test_the_first_batch_is_as_large_as_the_reference_says(now: FakeTime) -> None:
+    """A reference that held the device for 20 s is written and timed: a schedule takes half of that."""
+    made = plan(60.0)
+    made.reserve.add_reference(20.0)
+    now.now_s = 20.0
+    assert made.affordable() == 4
+    assert plan(60.0).affordable() == BATCH_SIZE, "nothing is known yet"
+
+
+def test_a_batch_is_as_large_as_timings_have_shown(now: FakeTime) -> None:
+    made = plan(300.0)
+    time_schedules(made, 4, 5.0)
+    now.now_s = 200.0
+    # Of 100 s, the play-off takes four more timings and the link.
+    assert made.affordable() == pytest.approx((100 - 4 * 5 - 3) / 5, abs=1)
+    several = plan(300.0, at_once=2)
+    time_schedules(several, 4, 5.0)
+    assert several.affordable() > 2 * made.affordable() - 2
+
+
+def test_a_batch_under_way_comes_first(now: FakeTime) -> None:
+    made = plan(200.0)
+    time_schedules(made, 4, 5.0)
+    now.now_s = 100.0
+    free = made.affordable()
+    made.begin_batch(10)
+    assert made.affordable() == free - 10
+    made.add_timing(Measurement("blur", "board", Clock.SIMULATED, (1e-4,), "precision", True), 5.0)
+    assert made.affordable() == free - 9
+
+
+def test_no_batch_begins_that_could_not_be_timed(now: FakeTime) -> None:
+    made = plan(100.0)
+    time_schedules(made, 4, 20.0)
+    now.now_s = 10.0
+    assert made.affordable() == 0 and not made.has_time_for_a_batch()
+    assert not made.is_time_for_play_offs
+    time_schedules(quick := plan(100.0), 4, 0.2)
+    assert quick.has_time_for_a_batch()
+
+
+def test_the_first_batch_goes_on_until_there_is_a_result(now: FakeTime) -> None:
+    made = plan(60.0)
+    made.reserve.add_reference(40.0)
+    now.now_s = 50.0
+    assert made.is_time_for_play_offs
+    assert [made.is_enough(measured, in_service=True) for measured in (0, 1, 3, 4)] == [False, False, False, True]
+    assert made.is_enough(0, in_service=False), "nothing more comes"
+    assert not made.is_overdue(3), "the budget is not spent"
+    now.now_s = 61.0
+    assert [made.is_enough(measured, in_service=True) for measured in (0, 1)] == [False, True]
+    assert [made.is_overdue(measured) for measured in (0, 1)] == [False, True]
+
+
+def test_later_batches_end_at_once(now: FakeTime) -> None:
+    made = plan(60.0)
+    time_schedules(made, 4, 5.0)
+    now.now_s = 30.0
+    assert not made.is_enough(3, in_service=True)
+    now.now_s = 50.0
+    assert made.is_enough(0, in_service=True)
+    assert not made.is_overdue(0), "what is under way may still end"
+    now.now_s = 60.5
+    assert made.is_overdue(0)
+
+
+def test_a_play_off_ends_with_the_run_or_is_not_held(now: FakeTime) -> None:
+    made = plan(100.0)
+    time_schedules(made, 4, 5.0)
+    now.now_s = 70.0
+    in_time = made.play_off_deadline(1, with_incumbent=False)
+    assert in_time is not None and in_time.at_s == 100.0
+    now.now_s = 95.0
+    late = made.play_off_deadline(1, with_incumbent=False)
+    assert late is not None and 100.0 < late.at_s <= made.budget.end.at_s
+    assert made.play_off_deadline(2, with_incumbent=False) is None, "two share what is left"
+    now.now_s = 110.0
+    assert made.play_off_deadline(1, with_incumbent=False) is None
+
+
+def test_the_last_training_ends_before_the_run_must(now: FakeTime) -> None:
+    made = plan(100.0)
+    made.reserve.add_training(8.0)
+    now.now_s = 110.0
+    assert made.has_time_to_learn()
+    now.now_s = 115.0
+    assert not made.has_time_to_learn()

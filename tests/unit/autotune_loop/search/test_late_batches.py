@@ -1,0 +1,178 @@
+"""How many schedules of a batch are waited for, as the budget passes: on a fake clock."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from autotune_loop import deadline as deadline_module
+from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import Event, Notice
+from autotune_loop.execute.build_tasks import BuildObject, Search
+from autotune_loop.execute.task import Task
+from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.search.pool import BatchInProgress, PoolSearch
+from autotune_loop.specification.options import RunOptions
+from autotune_loop.store.run_store import RunStore
+from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from targets.process.stop_signal import StopSignal
+from tests.contract.writing_process import RECORD, candidate
+from tests.scripted_executor import ScriptedExecutor
+
+
+class FakeTime:
+    """The seconds since a run began."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    made = FakeTime()
+    monkeypatch.setattr(deadline_module, "time", made)
+    return made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def builder(
+    store: RunStore, script: Callable[[Task[Any]], object], budget_s: float = 100.0
+) -> Iterator[tuple[BatchBuilder, list[Event]]]:
+    """A builder whose tasks end as the script says."""
+    heard: list[Event] = []
+    context = SimpleNamespace(
+        spec=SimpleNamespace(options=RunOptions()),
+        tasks=[SimpleNamespace(function_name="blur", parameters={})],
+        workspace=SimpleNamespace(work_folder=store.work),
+    )
+    with contextlib.closing(ScriptedExecutor(script)) as executor:
+        deadline = Deadline.after(budget_s)
+        yield (
+            BatchBuilder(
+                executor,
+                store,
+                cast(Any, context),
+                lambda paths: [None] * len(paths),
+                deadline,
+                lambda: 8,
+                heard.append,
+                StopSignal(),
+            ),
+            heard,
+        )
+
+
+def no_task(task: Task[Any]) -> object:
+    raise AssertionError(f"nothing is to be done, not even {task}")
+
+
+def done() -> Future[Any]:
+    made: Future[Any] = Future()
+    made.set_result(None)
+    return made
+
+
+def test_the_longer_it_takes_the_fewer_are_enough(store: RunStore, now: FakeTime) -> None:
+    with builder(store, no_task) as (made, _):
+        fewest = made._fewest(20, (0.25, 0.5), 1, None)
+        enough = {}
+        for now_s in (24.0, 26.0, 49.0, 51.0, 101.0):
+            now.now_s = now_s
+            enough[now_s] = fewest()
+    assert enough == {24.0: 20, 26.0: 4, 49.0: 4, 51.0: 1, 101.0: 1}
+
+
+def test_once_the_budget_is_spent_the_default_alone_is_enough(store: RunStore, now: FakeTime) -> None:
+    full: Future[Any] = Future()
+    with builder(store, no_task) as (made, _):
+        waiting, ready = (made._fewest(20, (0.25, 0.5), 1, one) for one in (full, done()))
+        now.now_s = 99.0
+        assert (waiting(), ready()) == (1, 1)
+        now.now_s = 101.0
+        assert (waiting(), ready()) == (1, 0)
+
+
+def test_tasks_that_wait_for_their_first_batch_share_the_time(store: RunStore, now: FakeTime) -> None:
+    with builder(store, no_task) as (made, _):
+        fewest = made._fewest(20, (0.2, 0.4), 2, None)
+        now.now_s = 11.0
+        assert fewest() == 4
+
+
+def searched(task: Task[Any], store: RunStore, now: FakeTime, each_s: float) -> SearchedSchedule:
+    """A search that takes so long and finds something new."""
+    assert isinstance(task, Search)
+    now.now_s += each_s
+    return SearchedSchedule(task.point, task.output_folder, Path("f"), task.output_folder.name, each_s, None)
+
+
+def pool_search(made: BatchBuilder) -> PoolSearch:
+    return made._pool_search
+
+
+def test_a_pool_that_is_late_is_left_as_it_is(store: RunStore, now: FakeTime) -> None:
+    with builder(store, lambda task: searched(task, store, now, 20.0)) as (made, _):
+        fewest = made._fewest(16, (0.25, 0.5), 1, None)
+        pool = pool_search(made).search(BatchInProgress(0, 0), Path("w"), 16, set(), fewest)
+    assert 1 <= len(pool) <= 4
+
+
+def test_searches_that_all_fail_are_an_error_but_not_once_the_default_is_there(store: RunStore, now: FakeTime) -> None:
+    message = "It did not end within 15 s."
+
+    def fail(task: Task[Any]) -> SearchFailure:
+        assert isinstance(task, Search)
+        now.now_s += 30.0
+        return SearchFailure(task.point, GeneratorFailure(GeneratorFailureReason.TIMED_OUT, message, "", 30.0))
+
+    with builder(store, fail) as (made, _):
+        with pytest.raises(GeneratorError, match=f"All 12 searches failed.*{message}"):
+            pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), made._fewest(2, (0.25, 0.5), 1, None))
+        fewest = made._fewest(2, (0.25, 0.5), 1, done())
+        assert pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), fewest) == []
+
+
+def test_builds_that_are_late_are_left_under_way(store: RunStore, now: FakeTime) -> None:
+    """The first build fails after the budget is spent; with the default there, nothing else is waited for."""
+
+    def build(task: Task[Any]) -> GeneratorFailure:
+        assert isinstance(task, BuildObject)
+        now.now_s += 101.0
+        return GeneratorFailure(GeneratorFailureReason.TIMED_OUT, "It did not end.", "", 101.0)
+
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(6)]
+    for one in chosen:
+        store.database.add_candidate(one)
+    work = BatchInProgress(0, 0)
+    with builder(store, build) as (made, _):
+        assert made._build_all(work, chosen, made._fewest(6, (0.4, 0.7), 1, done())) == []
+    assert work.failed < 6
+
+
+def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:
+    full: Future[Any] = Future()
+    full.set_running_or_notify_cancel()
+    with builder(store, no_task, budget_s=10.0) as (made, heard):
+        now.now_s = 14.0
+        assert made._await_full(BatchInProgress(0, 0), full, Path("w"), others=True) == []
+        assert [event.text for event in heard if isinstance(event, Notice)] == [
+            "The budget ended before the search for the default schedule did."
+        ]
