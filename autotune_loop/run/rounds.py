@@ -91,7 +91,8 @@ class Rounds:
             if self._ending.has_come():  # in the rounds or in a play-off
                 outcome = Outcome.INTERRUPTED if self.stop.is_set() else Outcome.BUDGET_SPENT
             try:
-                settle_samples(self.store, self._states)
+                if self._states:
+                    settle_samples(self.store, self._states)
                 self._learn_last()
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
