@@ -12,7 +12,7 @@ import pytest
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchPoint
 from autotune_loop.execute.build_tasks import BuildWithHeader, Search
 from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.measure_tasks import Measure
+from autotune_loop.execute.measure_tasks import LookAround, Measure
 from autotune_loop.execute.messages import (
     TaskMessage,
     TaskResult,
@@ -26,6 +26,7 @@ from autotune_loop.execute.messages import (
 from autotune_loop.execute.task import FileKey, key_of
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable
@@ -55,7 +56,8 @@ def test_a_result_has_the_paths_of_who_asked(tmp_path: Path) -> None:
     assert back.built.object_path == there / "f.o"
 
 
-MEASUREMENT = Measurement("f", "pi", Clock.WALL, (0.25, 0.5), "precision", True, (0.125,))
+SIGNS = MachineSigns(0.5, 2, 0.75, 0.5, None, 0.25, 1.2e9, 2.4e9, None)
+MEASUREMENT = Measurement("f", "pi", Clock.WALL, (0.25, 0.5), "precision", True, (0.125,), machine=SIGNS)
 FAILURE = MeasureFailure("f", "pi", MeasureFailureReason.DEVICE, "It is gone.", "", TroubleKind.LOST, True)
 
 
@@ -68,10 +70,20 @@ def test_a_timing_is_the_same_after_its_message(result: Measurement | MeasureFai
     moved = decode(encode_task("run", task, task.inputs()), TaskMessage).read_task(files, None)
     assert isinstance(moved, Measure) and moved.reference is not None
     assert {moved.executable.path, moved.reference.executable.path} == {Path("/srv/batch")}
-    timing = Timing(result, 0.75, "boot/1", (MEASUREMENT, MEASUREMENT))
+    timing = Timing(result, 0.75, "boot/1", (MEASUREMENT, MEASUREMENT), "pi times alone.")
     reply = read_reply(encode(task_result(timing, 1.0, {}, {}, None)))
     assert isinstance(reply, TaskResult)
     assert reply.read_result(task, task.inputs()) == timing
+
+
+@pytest.mark.parametrize("found", [Surroundings(SIGNS, BusyProcess(42, "cc1plus", True, 0.5)), None])
+def test_a_look_at_a_machine_is_the_same_after_its_message(found: Surroundings | None) -> None:
+    task = LookAround("pi", Executable(Path("/home/ann/batch"), ("f",), "0" * 64))
+    moved = decode(encode_task("run", task, task.inputs()), TaskMessage).read_task(files_at(Path("/srv")), None)
+    assert isinstance(moved, LookAround) and moved.executable.path == Path("/srv/batch")
+    reply = read_reply(encode(task_result(found, 1.0, {}, {}, None)))
+    assert isinstance(reply, TaskResult)
+    assert reply.read_result(task, task.inputs()) == found
 
 
 def files_at(folder: Path) -> Callable[[FileKey], Path]:
