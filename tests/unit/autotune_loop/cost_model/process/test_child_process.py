@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,30 @@ def test_a_silent_child_is_ended(tmp_path: Path, deadline_s: float) -> None:
         child.receive(time.monotonic() + deadline_s)
     with pytest.raises(ModelProcessError):
         child.receive(soon())
+
+
+def test_whether_there_is_an_answer_is_told_without_reading_it(tmp_path: Path) -> None:
+    child = start(CONNECTED + "requests.recv(); answers.send(1); requests.recv()", tmp_path)
+    assert not child.has_answer(0.0)
+    child.send({}, soon())
+    assert child.has_answer(240.0) and child.has_answer(0.0)
+    assert child.receive(soon()) == 1
+    child.kill()
+    assert child.has_answer(240.0), "its end can be read"
+    with pytest.raises(ModelProcessError, match="killed by signal 9"):
+        child.receive(soon())
+    assert child.has_answer(0.0)
+    child.close()
+
+
+def test_a_child_that_is_killed_ends_a_wait_in_another_thread(tmp_path: Path) -> None:
+    child = start(CONNECTED + "answers.send(1); requests.recv()", tmp_path)
+    assert child.receive(soon()) == 1
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(child.receive, soon())
+        child.kill()
+        with pytest.raises(ModelProcessError, match="killed by signal 9"):
+            waiting.result()
 
 
 def test_a_child_that_does_not_read_is_ended(tmp_path: Path) -> None:
