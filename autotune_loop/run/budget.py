@@ -10,8 +10,9 @@ from targets.errors import BudgetError
 
 # A run may end so much later than its budget says: this share of it, but so many seconds in any case.
 _OVERTIME_SHARE, _LEAST_OVERTIME_S = 0.25, 10.0
-# Of that, what it takes to end: to kill what is under way, give devices back and close files.
-_ENDING_S = 4.0
+# Of that, what a loaded machine takes before the run, to start the command, and at its end, to kill what is under way,
+# give devices back and close files.
+_ENDING_S = 6.0
 # Steps that took less are not told.
 _SHORTEST_TOLD_S = 0.5
 # A run that had no time for its first batch gets this times what it has taken, rounded up to one of these.
