@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTHON_NAMES := python3 python3.13 python3.12 python3.11
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-EMULATOR_PACKAGES := qemu-user libc6-arm64-cross libc6-armhf-cross
+EMULATOR_PACKAGES := pkg-config qemu-user libc6-arm64-cross libc6-armhf-cross
 PEER_PACKAGES := openssh-server openssh-client adb chromium
 EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 EMULATOR_LOADER_32 := /usr/arm-linux-gnueabihf/lib/ld-linux-armhf.so.3

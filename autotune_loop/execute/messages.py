@@ -18,10 +18,16 @@ from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.task import BuildTask, FileKey, R_co, Task, key_of
 from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.workspace import Workspace
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.errors import FarmError, SdkError
+from targets.generator.reference import GeneratorKind, GeneratorReference
+from targets.halide_install import find_halide_install
+from targets.process.content_cache import ContentCache
 from targets.profile.profile import TargetProfile
+from targets.toolchain.cpp_build import CppBuild
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _T = TypeVar("_T")
 
@@ -168,8 +174,11 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
 
     Raises:
         FarmError: a generator or an input file cannot be read.
+        GeneratorError, ToolchainError: a C++ generator cannot be built here.
     """
-    tasks = tuple(replace(task, incumbent=None) for task in context.tasks)
+    tasks = tuple(
+        replace(task, incumbent=None, reference=_portable(task.reference, context.workspace)) for task in context.tasks
+    )
     paths = [*(task.reference.file for task in tasks), *context.inputs.files.values()]
     keys = {path: key_of(path) for path in paths}
     run = RemoteRun(
@@ -182,6 +191,17 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
         inputs=msgspec.Raw(encode(context.inputs, keys)),
     )
     return encode(run), {key: path for path, key in keys.items()}
+
+
+def _portable(reference: GeneratorReference, workspace: Workspace) -> GeneratorReference:
+    """What a worker can open: a C++ generator of several files travels as the executable that is built here."""
+    if reference.kind is not GeneratorKind.CPP:
+        return reference
+    compiler = HostCppCompiler(find_halide_install(), ContentCache(workspace.cache_folder), workspace.environment)
+    if compiler.files_of(reference.file, reference.build) == [reference.file]:
+        return reference
+    built = compiler.build_generator(reference.file, reference.build)
+    return replace(reference, file=built, kind=GeneratorKind.EXECUTABLE, build=CppBuild())
 
 
 def encode_task(run_id: str, task: Task[Any], inputs: Mapping[Path, FileKey]) -> bytes:

@@ -24,6 +24,7 @@ from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
 from targets.schedule.plugins import build_search_plugin
 from targets.toolchain.c_toolchain import open_toolchain
+from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # From a device's name to the device and a function that makes its transport, not yet connected where it is remote.
@@ -48,7 +49,7 @@ class WorkerState:
         self._find_device = find_device
         self._lock = threading.Lock()
         self._turns = CoreTurns(context.workspace.lock_folder)
-        self._programs: dict[Path, GeneratorProgram] = {}
+        self._programs: dict[tuple[Path, CppBuild], GeneratorProgram] = {}
         self._device_sessions: dict[str, DeviceSession] = {}
         self._closed = False
 
@@ -93,14 +94,15 @@ class WorkerState:
     def program(self, reference: GeneratorReference) -> GeneratorProgram:
         """One of the run's generators, opened at first use; those of one file are one program."""
         with self._lock:
-            if reference.file not in self._programs:
+            key = (reference.file, reference.build)
+            if key not in self._programs:
                 plugins = [self.halide.plugin_path(self.context.profile.autoscheduler.name)]
                 if (search_plugin := self.search_plugin) is not None:
                     plugins.append(search_plugin)
-                self._programs[reference.file] = open_generator(
+                self._programs[key] = open_generator(
                     reference, self.halide, self.compiler, self.context.workspace.environment, plugins
                 )
-            return self._programs[reference.file]
+            return self._programs[key]
 
     def device_session(self, device_name: str) -> DeviceSession:
         """The run's session with a device; a new one is not open yet.

@@ -20,13 +20,15 @@ from devices.timing.measure_settings import MeasureSettings
 from targets.build.simulated_clock_plugin import clock_model_sha256
 from targets.cuda.ptxas import INSTALL_HINT, find_ptxas
 from targets.errors import WeightsError
+from targets.generator.program import generator_sha256
 from targets.halide_install import find_halide_install
 from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import file_sha256
+from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.stop_signal import StopSignal
 from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import BASELINE_WEIGHTS
 from targets.toolchain.c_toolchain import fallback_notice, open_toolchain
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from targets.values.records import plain
 from weights.baseline import baseline_weights
 from weights.network import Network
@@ -81,8 +83,10 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
 
     Raises:
         ToolchainError: Halide or the target's C toolchain is missing or broken.
+        GeneratorError: a generator does not compile.
     """
     halide = find_halide_install()
+    compiler = HostCppCompiler(halide, ContentCache(workspace.cache_folder), workspace.environment)
     tasks, profile = run.spec.tasks, run.spec.profile
     is_simulated = run.clock is Clock.SIMULATED
     facts = RunFacts(
@@ -94,7 +98,7 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
         devices=tuple(device.name for device in run.devices),
         clock=run.clock.value,
         start_weights_sha256=weights_sha256(weights),
-        generator_sha256=tuple(file_sha256(task.reference.file) for task in tasks),
+        generator_sha256=tuple(generator_sha256(task.reference, compiler) for task in tasks),
         clock_model=run.devices[0].clock_model or (f"sha256 {clock_model_sha256()}" if is_simulated else ""),
         processor=probe_host().cpu_model if run.runs_here and run.clock is Clock.WALL else "",
         incumbent_sha256={

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.shipping.run_schedule import RunSchedule
 from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
+from targets.generator.program import GeneratorProgram, generator_sha256, open_generator
+from targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator
 from targets.halide_install import HalideInstall
-from targets.process.content_cache import file_sha256
+from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
@@ -21,12 +21,14 @@ class GeneratorSources:
 
     Attributes:
         given: generators as the user writes them; they take precedence over those that runs name.
+        build: what else those of them are made from that are in C++.
     """
 
     given: Sequence[str]
     halide: HalideInstall
     compiler: HostCppCompiler
     environment: Mapping[str, str]
+    build: CppBuild = field(default_factory=CppBuild)
 
     @contextlib.contextmanager
     def open(self, run: RunSchedule) -> Iterator[GeneratorProgram]:
@@ -44,12 +46,13 @@ class GeneratorSources:
         hint = "Pass it with --generator."
         if not file.is_file():
             raise GeneratorError(f"{file} is missing. {folder} was tuned from it.", next_step=hint)
-        if file_sha256(file) != run.generator_sha256:
+        reference = parse_generator(f"{file}:{name}", (), run.task.reference.build)
+        if generator_sha256(reference, self.compiler) != run.generator_sha256:
             raise GeneratorError(
-                f"{file} has changed since {folder} was tuned, so the schedule may no longer fit.",
+                f"{file} has changed since {folder} was tuned, or a file that it needs has. Its schedule may not fit.",
                 next_step="Tune again. If the algorithm is the same, pass the file with --generator.",
             )
-        with self._open(f"{file}:{name}") as program:
+        with self._open(reference) as program:
             yield program
 
     @contextlib.contextmanager
@@ -60,15 +63,18 @@ class GeneratorSources:
             GeneratorError, ToolchainError: as `open`.
         """
         for text in self.given:
-            with self._open(text) as program:
+            with self._open(self._given(text)) as program:
                 if generator_name in program.names:
                     yield program
                     return
         yield None
 
-    @contextlib.contextmanager
-    def _open(self, text: str) -> Iterator[GeneratorProgram]:
+    def _given(self, text: str) -> GeneratorReference:
         reference = parse_generator(text)
+        return replace(reference, build=self.build) if reference.kind is GeneratorKind.CPP else reference
+
+    @contextlib.contextmanager
+    def _open(self, reference: GeneratorReference) -> Iterator[GeneratorProgram]:
         program = open_generator(reference, self.halide, self.compiler, self.environment)
         with contextlib.closing(program):
             if reference.name is not None and reference.name not in program.names:

@@ -102,7 +102,7 @@ def _opened_plan(
     toolchain = chosen.open_toolchain(settings)
     tools = open_workbench(settings)
     progress("opening the generator")
-    with open_named_generator(spec.generator, spec.parameters, tools, settings) as (reference, program):
+    with open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build) as (reference, program):
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)

@@ -49,7 +49,7 @@ def build(
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken
     bench = open_workbench(settings)
-    with open_named_generator(spec.generator, spec.parameters, bench, settings) as (reference, program):
+    with open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program):
         assert reference.name is not None
         threads = parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)

@@ -26,7 +26,8 @@ from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram
 from targets.generator.reference import parse_parameters
 from targets.hexagon.sdk import HEXAGON_SDK_OPTION
-from targets.values.options import check_options
+from targets.toolchain.cpp_build import CppBuild
+from targets.values.options import check_options, with_whole_paths
 
 
 def ship(
@@ -79,7 +80,7 @@ def ship(
     return ship_runs(
         runs,
         output,
-        _sources(options.generators, workbench, settings),
+        _sources(options.generators, options.build, workbench, settings),
         sdk_version(),
         progress,
         confirm=confirm if holds_play_off else as_recorded,
@@ -111,20 +112,24 @@ def check_shipped(
     *,
     generators: Sequence[str] = (),
     parameters: Iterable[str] = (),
+    build: CppBuild | None = None,
     settings: Settings | None = None,
 ) -> CheckedFolder:
     """Check that a shipped folder is unchanged, and that its schedules fit these generators as they are now.
 
     Args:
         parameters: generator parameters that replace the recorded ones.
+        build: what else C++ generators are made from.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
-    sources = _sources(generators, open_workbench(settings), settings)
+    sources = _sources(generators, build or CppBuild(), open_workbench(settings), settings)
     return check(folder, sources, parse_parameters(parameters), sources.halide)
 
 
-def _sources(generators: Sequence[str], workbench: Workbench, settings: Settings) -> GeneratorSources:
-    return GeneratorSources(tuple(generators), workbench.halide, workbench.compiler, settings.environment)
+def _sources(generators: Sequence[str], build: CppBuild, workbench: Workbench, settings: Settings) -> GeneratorSources:
+    return GeneratorSources(
+        tuple(generators), workbench.halide, workbench.compiler, settings.environment, with_whole_paths(build)
+    )

@@ -11,6 +11,8 @@ from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_record import read_run_record
 from sdk.display.display import RESUME_IT, FollowUp
 from sdk.output import shown_path
+from targets.toolchain.cpp_build import CppBuild
+from targets.values.options import differing_options, value_at
 
 
 def follow_up(result: TuneResult) -> FollowUp:
@@ -43,6 +45,9 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
     words = [f"{shown_path(task.reference.file)}:{task.generator_name}", "--target", devices.target or target]
     for key, value in tuned.parameters.items():
         words += ["-p", f"{key}={value}"]
+    build = task.reference.build
+    for option in differing_options(CppBuild(), build):
+        words += [f"{option.label}={value}" for value in value_at(build, option)]
     if task.function_name != task.generator_name:
         words += ["--function-name", task.function_name]
     if devices.hexagon_sdk_root is not None:

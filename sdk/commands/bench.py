@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from autotune_loop.specification.options import Limits, RunOptions
+from sdk.options.autotune_options import given_build
 from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption, declared
 from sdk.options.with_options import Takes, with_options
 from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.project.file import find_project
+from targets.toolchain.cpp_build import CppBuild
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
@@ -39,6 +41,7 @@ def bench(
         ),
     ] = None,
     parameters: ParameterOption = None,
+    build: Annotated[Mapping[str, Any], Takes(CppBuild)],
     turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
     play_off: Annotated[
         bool,
@@ -68,7 +71,8 @@ def bench(
 
     if budget is not None:
         options = options.with_values({"budget_s": budget})
-    named = GeneratorSpec(find_project(Path.cwd()).resolve(generator), tuple(parameters or ()))
+    entry = find_project(Path.cwd()).named(generator)
+    named = GeneratorSpec(entry.generator, tuple(parameters or ()), build=given_build(build, entry))
     chosen = schedules or ["own"]
     with show_progress("starting", quiet=as_json) as progress:
         if play_off:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from autotune_loop.specification.options import DeviceOptions
+from sdk.options.autotune_options import given_build
 from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, declared
+from sdk.options.with_options import Takes, with_options
 from sdk.output import print_json, show_progress
 from sdk.project.file import find_project
+from targets.toolchain.cpp_build import CppBuild
 
 
+@with_options
 def build(
+    *,
     generator: GeneratorArgument = None,
     target: Annotated[
         str, declared(DeviceOptions, "target", help="Name or path of a target profile; `sdk targets` lists them.")
@@ -27,6 +33,7 @@ def build(
         ),
     ] = "own",
     parameters: ParameterOption = None,
+    made_from: Annotated[Mapping[str, Any], Takes(CppBuild)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("build"),
     function_name: Annotated[
         str | None,
@@ -42,10 +49,13 @@ def build(
     from sdk.api.build import build as build_files
     from sdk.options.generator_spec import GeneratorSpec
 
-    named = find_project(Path.cwd()).resolve(generator)
+    entry = find_project(Path.cwd()).named(generator)
+    named = entry.generator
     with show_progress(f"building {named} for {target}", quiet=as_json):
         made = build_files(
-            GeneratorSpec(named, tuple(parameters or ()), function_name=function_name),
+            GeneratorSpec(
+                named, tuple(parameters or ()), function_name=function_name, build=given_build(made_from, entry)
+            ),
             output,
             target=target,
             schedule=schedule,

@@ -40,7 +40,7 @@ def ship(
     if check:
         if len(folders) != 1 or output is not None:
             raise UsageError("--check takes one shipped folder and no -o.")
-        _check(folders[0], options.generators, parameters or [], as_json)
+        _check(folders[0], options, parameters or [], as_json)
         return
     if show:
         _show(folders)
@@ -89,11 +89,11 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
 
 
-def _check(folder: Path, generators: tuple[str, ...], parameters: list[str], as_json: bool) -> None:
+def _check(folder: Path, options: ShipOptions, parameters: list[str], as_json: bool) -> None:
     from sdk.api.ship import check_shipped
 
     with show_progress("checking", quiet=as_json):
-        checked = check_shipped(folder, generators=generators, parameters=parameters)
+        checked = check_shipped(folder, generators=options.generators, parameters=parameters, build=options.build)
     if as_json:
         print_json({"problems": checked.problems, "notes": checked.notes, "schedules_compared": checked.schedules})
     else:

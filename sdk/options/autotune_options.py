@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
 from sdk.output import shown_path
-from sdk.project.file import FILE_NAME, Project
+from sdk.project.file import FILE_NAME, Project, ProjectGenerator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
+from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import nearest_hint
-from targets.values.options import Option, options_of, with_whole_paths
+from targets.values.options import Option, options_of, with_values, with_whole_paths
 
 if TYPE_CHECKING:
     from sdk.options.generator_spec import GeneratorSpec
@@ -70,6 +71,7 @@ class GeneratorOptions:
             is_fixed=True,
         ),
     ] = None
+    build: CppBuild = field(default_factory=CppBuild)
 
 
 @dataclass(frozen=True)
@@ -191,9 +193,23 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
             argsets=((),) if text is None else parse_argument_sets(text),
             function_name=name or entry.function_name,
             incumbent=None if entry.incumbent is None else Path(entry.incumbent),
+            build=given_build(values, entry),
         )
         specs.append(spec)
     return tuple(specs)
+
+
+def given_build(values: Mapping[str, Any], entry: ProjectGenerator) -> CppBuild:
+    """How a generator is built: what is typed, over what `sdk.toml` says.
+
+    Args:
+        values: by their keywords; others are passed over.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+    typed = {option.keyword: values[option.keyword] for option in options_of(CppBuild) if option.keyword in values}
+    return with_values(entry.build, typed)
 
 
 def parse_argument_sets(text: str) -> tuple[tuple[str, ...], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from autotune_loop.specification.tuning_task import TuningTask, published_names
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
+from targets.toolchain.cpp_build import CppBuild
 from targets.values.options import check_options, with_whole_paths
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class GeneratorSpec:
         argsets: further parameters, one collection for each argument set; every set is tuned.
         function_name: of the tuned function; None takes the generator's.
         incumbent: the header that is in use today, and to be beaten; None where there is none.
+        build: what else a C++ generator is made from.
     """
 
     generator: str
@@ -35,6 +37,7 @@ class GeneratorSpec:
     argsets: tuple[tuple[str, ...], ...] = ((),)
     function_name: str | None = None
     incumbent: Path | None = None
+    build: CppBuild = field(default_factory=CppBuild)
 
 
 def generator_specs(generator: str | GeneratorSpec | Sequence[str | GeneratorSpec]) -> tuple[GeneratorSpec, ...]:
@@ -80,7 +83,8 @@ def tuning_tasks(
     """
     tasks: list[TuningTask] = []
     for spec in specs:
-        with open_named_generator(spec.generator, spec.parameters, workbench, settings) as (reference, _):
+        build = with_whole_paths(spec.build)
+        with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, _):
             pass
         assert reference.name is not None
         name = check_function_name(spec.function_name or reference.name)

@@ -14,7 +14,16 @@ from sdk.project.file import Project
 from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
 from targets.errors import UsageError
 from targets.generator.reference import parse_generator, parse_parameters
-from targets.values.options import differing_options, option_of, options_of, value_at, words_of
+from targets.values.options import (
+    DeclaredOption,
+    differing_options,
+    option_of,
+    options_of,
+    value_at,
+    with_values,
+    with_whole_paths,
+    words_of,
+)
 
 
 def resumed_folder(values: Mapping[str, Any], folder: Path | None, project: Project) -> Path:
@@ -88,8 +97,19 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
         name = tasks[0].function_name
         if given != name:
             raise _refused(f"-f {name}", f"-f {given}", "-f")
+    elif option.path[0] == "build":
+        _check_build(tasks, option, given)
     elif keyword == "generator" and not Path(given[0]).is_dir():
         _check_generators(tasks, given)
+
+
+def _check_build(tasks: tuple[TuningTask, ...], option: DeclaredOption, given: Any) -> None:
+    for task in tasks:
+        old = task.reference.build
+        new = with_whole_paths(with_values(old, {option.keyword: given}))
+        if new != old:
+            made, wanted = (words_of(option, getattr(build, option.path[-1])) for build in (old, new))
+            raise _refused(made, wanted, option.label)
 
 
 def _check_generators(tasks: tuple[TuningTask, ...], given: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from autotune_loop.specification.options import DeviceOptions
+from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import above_zero
 from targets.values.options import Option
 from targets.values.texts import parse_duration_s
@@ -14,7 +15,11 @@ from targets.values.texts import parse_duration_s
 
 @dataclass(frozen=True)
 class ShipOptions:
-    """What is tried before schedules ship, and where: by default where each run was timed."""
+    """What is tried before schedules ship, and where: by default where each run was timed.
+
+    Attributes:
+        build: what else C++ generators of `generators` are made from.
+    """
 
     generators: Annotated[
         tuple[str, ...],
@@ -49,3 +54,4 @@ class ShipOptions:
         Option("--budget", metavar="TIME", help="End the play-off after this time: 90s, 10m.", parse=parse_duration_s),
     ] = None
     devices: DeviceOptions = field(default_factory=DeviceOptions)
+    build: CppBuild = field(default_factory=CppBuild)

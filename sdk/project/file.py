@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from targets.errors import UsageError
+from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import Unfit, any_text, list_of, shown, table_of
+from targets.values.options import with_whole_paths
 from targets.values.records import Example, Source, record
 
 FILE_NAME = "sdk.toml"
@@ -24,6 +26,7 @@ class ProjectGenerator:
         parameters: each `key=value`.
         argument_sets: as --generator-arg-sets; None for none.
         function_name, incumbent: as the options of these names; None for none.
+        build: what else a C++ generator is made from.
     """
 
     generator: Annotated[str, any_text, Example("a generator such as 'blur.py:blur'")]
@@ -32,6 +35,7 @@ class ProjectGenerator:
     argument_sets: str | None = None
     function_name: str | None = None
     incumbent: str | None = None
+    build: CppBuild = field(default_factory=CppBuild)
 
 
 def _generators(value: object) -> dict[str, ProjectGenerator]:
@@ -97,6 +101,14 @@ class Project(_ProjectFile):
             return str(self.folder / self.generators[wanted].generator)
         return wanted if generator else str(self.folder / wanted)
 
+    def named(self, generator: str | None) -> ProjectGenerator:
+        """What a command works on, with whole paths: what is given, else the project's default.
+
+        Raises:
+            UsageError: none was given and the project names no default.
+        """
+        return self._whole(generator or self.default_generator or "", self.resolve(generator))
+
     def resolve_all(self, generators: Sequence[str]) -> list[ProjectGenerator]:
         """What one run tunes, with whole paths: those that are given, else the default, else all `[[generators]]`.
 
@@ -107,13 +119,13 @@ class Project(_ProjectFile):
         if not names and self.default_generator is None and self.tunes_all:
             names = list(self.generators)
         if names:
-            return [self._whole(name, self.resolve(name)) for name in names]
-        return [self._whole(self.default_generator or "", self.resolve(None))]
+            return [self.named(name) for name in names]
+        return [self.named(None)]
 
     def _whole(self, name: str, path: str) -> ProjectGenerator:
         entry = self.generators.get(name, ProjectGenerator(path))
         incumbent = None if entry.incumbent is None else str(self.folder / entry.incumbent)
-        return replace(entry, generator=path, incumbent=incumbent)
+        return replace(entry, generator=path, incumbent=incumbent, build=with_whole_paths(entry.build, self.folder))
 
 
 def find_project(start: Path) -> Project:

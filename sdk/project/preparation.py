@@ -15,6 +15,7 @@ from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference, parse_generator, resolve_name
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
+from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -42,14 +43,18 @@ def open_workbench(settings: Settings) -> Workbench:
 
 @contextlib.contextmanager
 def open_named_generator(
-    generator: str, parameters: Iterable[str], workbench: Workbench, settings: Settings
+    generator: str,
+    parameters: Iterable[str],
+    workbench: Workbench,
+    settings: Settings,
+    build: CppBuild | None = None,
 ) -> Iterator[tuple[GeneratorReference, GeneratorProgram]]:
     """Import or build the generator for a while, and fill in its name.
 
     Raises:
         GeneratorError, UsageError, ToolchainError: as `parse_generator`, `open_generator` and `resolve_name`.
     """
-    reference = parse_generator(generator, parameters)
+    reference = parse_generator(generator, parameters, build)
     program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
     with contextlib.closing(program):
         yield resolve_name(reference, program.names), program

@@ -64,9 +64,21 @@ def open_generator(
     if reference.kind is GeneratorKind.PYTHON:
         return PythonGeneratorProgram(reference.file, environment, plugins)
     if reference.kind is GeneratorKind.CPP:
-        built = compiler.build_generator(reference.file)
+        built = compiler.build_generator(reference.file, reference.build)
         return ExecutableGeneratorProgram(built, environment, halide.lib_dir, source=reference.file)
     return ExecutableGeneratorProgram(reference.file, environment, halide.lib_dir)
+
+
+def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -> str:
+    """The hash of what a generator is made from: its file, and of a C++ one its other sources and headers.
+
+    Raises:
+        GeneratorError, ToolchainError: a C++ source does not compile, or there is no compiler.
+        OSError: a file cannot be read.
+    """
+    if reference.kind is GeneratorKind.CPP:
+        return compiler.sources_sha256(reference.file, reference.build)
+    return file_sha256(reference.file)
 
 
 class ExecutableGeneratorProgram:

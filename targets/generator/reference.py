@@ -9,7 +9,9 @@ from enum import Enum
 from pathlib import Path
 
 from targets.errors import GeneratorError, UsageError
+from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import nearest
+from targets.values.options import differing_options
 
 _CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
 _RESERVED = ("target", "autoscheduler")
@@ -32,21 +34,24 @@ class GeneratorReference:
         kind: how it is run.
         name: the registered name; None takes the only one of the file.
         parameters: generator parameters by name, without target and autoscheduler.
+        build: what else a C++ generator is made from.
     """
 
     file: Path
     kind: GeneratorKind
     name: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    build: CppBuild = field(default_factory=CppBuild)
 
 
-def parse_generator(text: str, parameters: Iterable[str] = ()) -> GeneratorReference:
+def parse_generator(text: str, parameters: Iterable[str] = (), build: CppBuild | None = None) -> GeneratorReference:
     """Parse GENERATOR and its `-p key=value` parameters.
 
     Raises:
         GeneratorError: the file is missing, or its kind is unknown.
-        UsageError: a parameter is not `key=value`, or the SDK sets it.
+        UsageError: a parameter is not `key=value`, or the SDK sets it; or `build` is for a generator that is not built.
     """
+    build = build or CppBuild()
     path_text, name = text, None
     if not Path(text).exists() and ":" in text:
         path_text, _, name = text.rpartition(":")
@@ -56,7 +61,12 @@ def parse_generator(text: str, parameters: Iterable[str] = ()) -> GeneratorRefer
             f"There is no generator file {path_text}.",
             next_step="Give a path such as blur.py, blur.cpp:blur or bin/blur.generator.",
         )
-    return GeneratorReference(path.resolve(), _kind(path), name or None, parse_parameters(parameters))
+    kind = _kind(path)
+    if kind is not GeneratorKind.CPP and (given := differing_options(CppBuild(), build)):
+        raise UsageError(
+            f"{given[0].label} is for a generator that is built from C++, not for {path}.", next_step="Leave it out."
+        )
+    return GeneratorReference(path.resolve(), kind, name or None, parse_parameters(parameters), build)
 
 
 def _kind(path: Path) -> GeneratorKind:

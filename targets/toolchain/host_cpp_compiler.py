@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from targets.errors import GeneratorError, ToolchainError
 from targets.halide_install import HalideInstall
+from targets.process.atomic_write import write_atomically
 from targets.process.compiler_run import find_compiler
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
+from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
 _MAXIMUM_ERROR_LINES = 12
+_COMPILE_STEP = (
+    "\nFix the source, or name what it needs: --include for folders of headers, --define for macros. Halide's headers"
+    " and libraries need no options."
+)
+_PKG_CONFIG_STEP = "On Debian: apt-get install pkg-config. Or give --include and --library."
+_PACKAGE_STEP = "\nSee: pkg-config --list-all"
+# The compiler and the C++ library belong to the machine; Halide's headers are told by its version.
+_SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/lib/gcc"))
+_INCLUDED = re.compile(r'(?:#[ \t]*include|__has_include)[ \t]*\(?[ \t]*["<]([^">]+)[">]')
+_ERROR = re.compile(r"\berror\b|undefined reference|cannot find -l|multiple definition")
 
 
 class HostCppCompiler:
-    """Compiles C++ against the Halide wheel, cached by the content of the source and of its own headers.
+    """Compiles C++ against the Halide wheel, cached by the content of the sources and of every header they read.
 
     Args:
         stop: kills the compiler when it is set, which is an error like any other.
@@ -37,15 +54,16 @@ class HostCppCompiler:
         self._environment = dict(environment)
         self._stop = stop
 
-    def build_generator(self, source: Path) -> Path:
-        """Build a generator executable from one C++ source.
+    def build_generator(self, source: Path, build: CppBuild | None = None) -> Path:
+        """Build a generator executable from a C++ source and what belongs to it.
 
         Raises:
             ToolchainError: no C++ compiler is installed.
-            GeneratorError: the source does not compile; the message has the compiler's first errors.
+            GeneratorError: a source does not compile or link; the message has the compiler's first errors.
         """
+        build = build or CppBuild()
         link = [str(self._halide.gengen_library), "-rdynamic"]
-        return self._build(source, "generator", link, ".generator")
+        return self._build(source, build, [], link, ".generator")
 
     def build_plugin(self, source: Path) -> Path:
         """Build an autoscheduler plug-in from one C++ source.
@@ -53,56 +71,171 @@ class HostCppCompiler:
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        return self._build(source, "plugin", ["-fPIC", "-shared"], ".so")
+        return self._build(source, CppBuild(), ["-fPIC"], ["-shared"], ".so")
 
-    def _build(self, source: Path, what: str, extra: list[str], suffix: str) -> Path:
-        key = [what, self._halide.version, str(self._halide.root), *extra]
-        key += [file_sha256(path) for path in _source_files(source)]
-        return self._cache.get_or_build(key, suffix, lambda output: self._compile(source, extra, output))
+    def sources_sha256(self, source: Path, build: CppBuild) -> str:
+        """The hash of everything that a generator is made from; of the source alone if that is all.
 
-    def _compile(self, source: Path, extra: list[str], output: Path) -> None:
-        fix = "On Debian: apt-get install g++. Python generators can be tuned without one."
+        Raises:
+            ToolchainError, GeneratorError: as for `build_generator`.
+        """
+        files = self.files_of(source, build)
+        if files == [source]:
+            return file_sha256(source)
+        lines = [f"{os.path.relpath(file, source.parent)} {file_sha256(file)}" for file in files]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def files_of(self, source: Path, build: CppBuild) -> list[Path]:
+        """Every file of the user's that a generator is made from: sources, their headers, libraries given by a path.
+
+        Raises:
+            ToolchainError, GeneratorError: as for `build_generator`.
+        """
+        flags = self._compile_flags(build, [])
+        found = [source, *build.sources, *(Path(name) for name in build.libraries if is_library_path(name))]
+        for one in (source, *build.sources):
+            if one.suffix not in LINKED_SUFFIXES:
+                found += self._headers(one, flags)
+        return list(dict.fromkeys(found))
+
+    def _build(
+        self, source: Path, build: CppBuild, compile_flags: Sequence[str], link_flags: Sequence[str], suffix: str
+    ) -> Path:
+        flags = self._compile_flags(build, compile_flags)
+        sources = [one for one in (source, *build.sources) if one.suffix not in LINKED_SUFFIXES]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            objects = list(pool.map(lambda one: self._object(one, flags), sources))
+        ready = [one for one in build.sources if one.suffix in LINKED_SUFFIXES]
+        libraries = [name if is_library_path(name) else f"-l{name}" for name in build.libraries]
+        packages = self._package_flags(build.packages, "--libs")
+        inputs = [*map(str, objects), *map(str, ready), *link_flags, *libraries, *packages]
+        files = [*objects, *ready, *(Path(name) for name in build.libraries if is_library_path(name))]
+        key = ["link", self._halide.version, str(self._halide.root), *inputs, *(file_sha256(file) for file in files)]
         command = [
-            find_compiler(CPP_COMPILERS, self._environment, "A C++ compiler is needed", fix),
-            "-std=c++17",
-            # The wheel's libHalide is built without run-time type information.
-            "-fno-rtti",
-            f"-I{self._halide.include_dir}",
-            f"-I{self._halide.tools_dir}",
-            str(source),
-            *extra,
+            self._compiler(),
+            *inputs,
             f"-L{self._halide.lib_dir}",
             "-lHalide",
             f"-Wl,-rpath,{self._halide.lib_dir}",
             "-ldl",
             "-lpthread",
-            "-o",
-            str(output),
         ]
+        step = "\nName the missing sources with --source, libraries with --library or --pkg-config."
+
+        def link(output: Path) -> None:
+            self._run([*command, "-o", str(output)], (str(source), "does not link"), step)
+
+        return self._cache.get_or_build(key, suffix, link)
+
+    def _object(self, source: Path, flags: Sequence[str]) -> Path:
+        headers = self._headers(source, flags)
+        key = [*self._key(source, flags), *(file_sha256(header) for header in headers)]
+        command = [self._compiler(), *_language_flags(source), *flags, "-c", str(source)]
+
+        def compile_source(output: Path) -> None:
+            self._run([*command, "-o", str(output)], (str(source), "does not compile"), _COMPILE_STEP)
+
+        return self._cache.get_or_build(key, ".o", compile_source)
+
+    def _key(self, source: Path, flags: Sequence[str]) -> list[str]:
+        return ["object", self._halide.version, str(self._halide.root), *flags, file_sha256(source)]
+
+    def _compile_flags(self, build: CppBuild, more: Sequence[str]) -> list[str]:
+        return [
+            f"-I{self._halide.include_dir}",
+            f"-I{self._halide.tools_dir}",
+            *(f"-I{folder}" for folder in build.include_folders),
+            *(f"-D{definition}" for definition in build.definitions),
+            *self._package_flags(build.packages, "--cflags"),
+            *build.flags,
+            *more,
+        ]
+
+    def _headers(self, source: Path, flags: Sequence[str]) -> list[Path]:
+        """The user's headers that a source reads.
+
+        The compiler is asked again once one of them has changed, or one that was looked for in vain is there.
+        """
+        key = hashlib.sha256("\0".join([*self._key(source, flags), str(source)]).encode()).hexdigest()
+        note = self._cache.root / "headers" / f"{key}.json"
+        known = _read_note(note)
+        if known is None:
+            command = [self._compiler(), *_language_flags(source), *flags, "-M", "-MT", "x", str(source)]
+            with tempfile.NamedTemporaryFile("r", suffix=".d") as rule:
+                self._run([*command, "-MF", rule.name], (str(source), "does not compile"), _COMPILE_STEP)
+                read = _dependencies(rule.read())
+            known = [path for path in read if path != source and not self._is_system(path)]
+            folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
+            facts = {
+                "read": {str(path): file_sha256(path) for path in known},
+                "missing": [str(path) for path in _missing([source, *known], folders)],
+            }
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(note, json.dumps(facts).encode())
+        return known
+
+    def _is_system(self, header: Path) -> bool:
+        return any(header.is_relative_to(folder) for folder in (*_SYSTEM_FOLDERS, self._halide.root))
+
+    def _package_flags(self, packages: Sequence[str], what: str) -> list[str]:
+        if not packages:
+            return []
+        program = find_compiler(("pkg-config",), self._environment, "--pkg-config needs pkg-config", _PKG_CONFIG_STEP)
+        failure = ("pkg-config", f"does not know {', '.join(packages)}")
+        log = self._run([program, what, *packages], failure, _PACKAGE_STEP)
+        return log.split()
+
+    def _compiler(self) -> str:
+        fix = "On Debian: apt-get install g++. Python generators can be tuned without one."
+        return find_compiler(CPP_COMPILERS, self._environment, "A C++ compiler is needed", fix)
+
+    def _run(self, command: Sequence[str], failure: tuple[str, str], next_step: str) -> str:
+        """Run a command; what it prints. A failure is what it is about, and what that does not."""
         outcome = run_limited(command, _COMPILE_LIMITS, environment=self._environment, stop=self._stop)
+        if outcome.succeeded:
+            return outcome.log
         if outcome.stopped:
-            raise ToolchainError(f"The compiler was stopped before {source} was compiled.")
-        if not outcome.succeeded:
-            raise GeneratorError(
-                f"{source} does not compile (the compiler {outcome.describe()}):\n{_first_errors(outcome.log)}",
-                next_step="\nFix the source. Halide's headers and libraries need no options: the SDK adds them.",
-            )
+            raise ToolchainError(f"The compiler was stopped before {failure[0]} was compiled.")
+        raise GeneratorError(
+            f"{' '.join(failure)} ({Path(command[0]).name} {outcome.describe()}):\n{_first_errors(outcome.log)}",
+            next_step=next_step,
+        )
 
 
-def _source_files(source: Path) -> list[Path]:
-    """Return the source and, transitively, the headers that it includes by a relative path."""
-    found = [source]
-    for file in found:
-        text = file.read_text(errors="replace")
-        for include in re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', text, re.MULTILINE):
-            header = file.parent / include
-            if header.is_file() and header not in found:
-                found.append(header)
-    return found
+def _language_flags(source: Path) -> list[str]:
+    # The wheel's libHalide is built without run-time type information.
+    return ["-x", "c"] if source.suffix == ".c" else ["-std=c++17", "-fno-rtti"]
+
+
+def _read_note(note: Path) -> list[Path] | None:
+    """The headers of a note, if all of them are as they were and no other is in their place."""
+    try:
+        facts = json.loads(note.read_text())
+        read = {Path(name): str(sha256) for name, sha256 in facts["read"].items()}
+        is_current = all(file_sha256(path) == sha256 for path, sha256 in read.items())
+        return list(read) if is_current and not any(Path(name).exists() for name in facts["missing"]) else None
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return None
+
+
+def _missing(files: Sequence[Path], folders: Sequence[Path]) -> list[Path]:
+    """Where the compiler would look for what the files include, as far as nothing is there."""
+    places: dict[Path, None] = {}
+    for file in files:
+        for name in _INCLUDED.findall(file.read_text(errors="replace")):
+            places |= dict.fromkeys(folder / name for folder in (file.parent, *folders))
+    return [place for place in places if not place.exists()]
+
+
+def _dependencies(rule: str) -> list[Path]:
+    """The files of a rule for make, as compilers print them."""
+    words = re.findall(r"(?:\\[ #]|[^\s\\])+", rule.partition(":")[2].replace("\\\n", " "))
+    return [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words]
 
 
 def _first_errors(log: str) -> str:
+    """The first cause and what follows; a linker names what is missing before the compiler says that it failed."""
     lines = log.splitlines()
-    errors = [index for index, line in enumerate(lines) if "error" in line]
+    errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
     start = errors[0] if errors else 0
     return "\n".join(lines[start : start + _MAXIMUM_ERROR_LINES])

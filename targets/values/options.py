@@ -169,6 +169,8 @@ def with_whole_paths(record: T, folder: Path | None = None) -> T:
         value = value_at(record, option)
         if isinstance(value, Path):
             record = _put(record, option.path, folder / value)
+        elif isinstance(value, tuple) and any(isinstance(item, Path) for item in value):
+            record = _put(record, option.path, tuple(folder / item for item in value))
         elif isinstance(value, Mapping) and any(isinstance(item, Path) for item in value.values()):
             record = _put(record, option.path, {name: folder / item for name, item in value.items()})
     return record

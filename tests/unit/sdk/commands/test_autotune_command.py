@@ -35,6 +35,7 @@ from sdk.options.generator_spec import GeneratorSpec
 from sdk.options.resume_options import resumed_options
 from sdk.project.file import Project, find_project
 from targets.errors import UsageError
+from targets.toolchain.cpp_build import CppBuild
 from tests.run_specs import make_record, make_spec, make_task
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
@@ -275,6 +276,27 @@ def test_a_project_that_lists_generators_tunes_all_in_one_run(
         generators_for("blur other.py -f name", monkeypatch, project)
 
 
+def test_how_a_generator_is_built_is_typed_or_in_the_projects_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "include").mkdir()
+    (folder / "stage.cpp").write_text("")
+    typed_build = CppBuild(
+        (Path("stage.cpp"),), (Path("include"),), ("A", "B=2"), ("-std=c++20",), ("png",), ("libtiff-4",)
+    )
+    arguments = (
+        "blur.cpp --source stage.cpp --include include --define A --define B=2 --cxxflag=-std=c++20 --library png"
+        " --pkg-config libtiff-4"
+    )
+    assert generators_for(arguments, monkeypatch, Project(folder=folder)) == (
+        GeneratorSpec("blur.cpp", build=typed_build),
+    )
+    listed = 'generator = "blur.cpp"\nbuild = {sources = ["stage.cpp"], definitions = ["A"]}\n'
+    (folder / "sdk.toml").write_text(f"[[generators]]\nname = 'blur'\n{listed}")
+    (spec,) = generators_for("blur --define C", monkeypatch, find_project(folder))
+    assert spec.build == CppBuild(sources=(folder / "stage.cpp",), definitions=("C",))
+
+
 def test_a_bad_budget_of_the_project_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sdk.toml").write_text('budget = "long"')
     assert main(["autotune", "blur.py"]) == 2
@@ -349,6 +371,7 @@ def test_what_a_resumed_run_may_be_asked_anew(run: Path, monkeypatch: pytest.Mon
         ("-f other", "This run was made with -f blur, not -f other. Resume it without -f,"),
         ("--seed 5", "This run was made with --seed 4, not --seed 5. Resume it without --seed,"),
         ("-t x86-64", "This run was made with --target arm64, not --target x86-64. Resume it without --target,"),
+        ("--define TILES=4", "made with no --define, not --define TILES=4. Resume it without --define,"),
         ("--parallelism 2", "This run was made with --parallelism 4, not --parallelism 2."),
         ("--loss rank", "made with --loss relative_throughput, not --loss rank."),
         ("--scalar gain=2", "made with no --scalar, not --scalar gain=2."),

@@ -1,0 +1,167 @@
+"""How a C++ generator of more than one file is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from targets.errors import UsageError
+from targets.values.options import Option
+
+# What the linker takes as it is.
+LINKED_SUFFIXES = (".o", ".a", ".so")
+_PANEL = "How a C++ generator is built"
+_MACRO = re.compile(r"[A-Za-z_]\w*(=.*)?", re.ASCII)
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+def existing_files(texts: Iterable[str]) -> list[str]:
+    """The paths of files.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    paths = list(texts)
+    for path in paths:
+        if not Path(path).is_file():
+            raise UsageError(f"there is no file {path}.")
+    return paths
+
+
+def existing_folders(texts: Iterable[str]) -> list[str]:
+    """The paths of folders.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    paths = list(texts)
+    for path in paths:
+        if not Path(path).is_dir():
+            raise UsageError(f"there is no folder {path}.")
+    return paths
+
+
+def macros(texts: Iterable[str]) -> list[str]:
+    """Definitions NAME or NAME=VALUE.
+
+    Raises:
+        UsageError: one has another form.
+    """
+    found = list(texts)
+    for text in found:
+        if not _MACRO.fullmatch(text):
+            raise UsageError(f"{text!r} must be NAME or NAME=VALUE, such as TILES=4.")
+    return found
+
+
+def packages(texts: Iterable[str]) -> list[str]:
+    """Names of pkg-config.
+
+    Raises:
+        UsageError: one cannot be a name.
+    """
+    found = list(texts)
+    for text in found:
+        if not _PACKAGE.fullmatch(text):
+            raise UsageError(f"{text!r} cannot be the name of a package.", next_step="See: pkg-config --list-all")
+    return found
+
+
+def is_library_path(library: str) -> bool:
+    """Whether a library is given by its path, not by its name."""
+    return "/" in library or library.endswith(LINKED_SUFFIXES)
+
+
+def libraries(texts: Iterable[str]) -> list[str]:
+    """Names of libraries, and whole paths.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    found = list(texts)
+    existing_files(text for text in found if is_library_path(text))
+    return [str(Path(text).absolute()) if is_library_path(text) else text for text in found]
+
+
+@dataclass(frozen=True)
+class CppBuild:
+    """What the compiler needs beside the generator's own file, in the order in which it was given.
+
+    Attributes:
+        sources: further C++ or C sources, objects and static libraries.
+        include_folders: searched for headers.
+        definitions: macros, NAME or NAME=VALUE.
+        flags: passed to the compiler as they are.
+        libraries: names for the linker, or paths of libraries.
+        packages: names of pkg-config.
+    """
+
+    sources: Annotated[
+        tuple[Path, ...],
+        Option(
+            "--source",
+            metavar="FILE",
+            help="A further source (.cpp, .c), object or static library of the generator; repeat for more.",
+            panel=_PANEL,
+            parse=existing_files,
+            is_fixed=True,
+        ),
+    ] = ()
+    include_folders: Annotated[
+        tuple[Path, ...],
+        Option(
+            "--include",
+            metavar="FOLDER",
+            help="A folder with its headers; repeat for more.",
+            panel=_PANEL,
+            parse=existing_folders,
+            is_fixed=True,
+        ),
+    ] = ()
+    definitions: Annotated[
+        tuple[str, ...],
+        Option(
+            "--define",
+            metavar="NAME[=VALUE]",
+            help="A macro; repeat for more.",
+            panel=_PANEL,
+            parse=macros,
+            is_fixed=True,
+        ),
+    ] = ()
+    flags: Annotated[
+        tuple[str, ...],
+        Option(
+            "--cxxflag",
+            metavar="FLAG",
+            help="A flag of the compiler, as --cxxflag=-std=c++20; repeat for more.",
+            panel=_PANEL,
+            name="cxx_flags",
+            is_fixed=True,
+        ),
+    ] = ()
+    libraries: Annotated[
+        tuple[str, ...],
+        Option(
+            "--library",
+            metavar="NAME",
+            help="A library to link, by name (png) or path; repeat for more.",
+            panel=_PANEL,
+            parse=libraries,
+            is_fixed=True,
+        ),
+    ] = ()
+    packages: Annotated[
+        tuple[str, ...],
+        Option(
+            "--pkg-config",
+            metavar="NAME",
+            help="A package whose flags pkg-config knows; repeat for more.",
+            panel=_PANEL,
+            parse=packages,
+            is_fixed=True,
+        ),
+    ] = ()

@@ -1,0 +1,163 @@
+"""C++ generators of several files: sources, headers in other folders, macros, objects, C and pkg-config."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from targets.errors import GeneratorError, UsageError
+from targets.generator.program import generator_sha256, open_generator
+from targets.generator.reference import parse_generator
+from targets.halide_install import HalideInstall
+from targets.process.content_cache import ContentCache
+from targets.toolchain.cpp_build import CppBuild
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.values.options import with_values
+
+pytestmark = pytest.mark.toolchain
+
+STAGE_H = """
+#pragma once
+#include "Halide.h"
+Halide::Func scaled(Halide::Func in, Halide::Var x);
+"""
+STAGE_CPP = """
+#include <stage.h>
+extern "C" int offset(void);
+Halide::Func scaled(Halide::Func in, Halide::Var x) {
+    Halide::Func out("out");
+    out(x) = in(x) * FACTOR + offset();
+    return out;
+}
+"""
+GENERATOR = """
+#include <stage.h>
+struct Scale : Halide::Generator<Scale> {
+    Input<Buffer<int32_t, 1>> input{"input"};
+    Output<Buffer<int32_t, 1>> output{"output"};
+    void generate() { Halide::Var x; Halide::Func f("f"); f(x) = input(x); output(x) = scaled(f, x)(x); }
+};
+HALIDE_REGISTER_GENERATOR(Scale, scale)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in {
+        "include/stage.h": STAGE_H,
+        "source/stage.cpp": STAGE_CPP,
+        "source/offset.c": "int offset(void) { int class = 3; return class; }\n",
+        "source/scale.cpp": GENERATOR,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def build(project: Path) -> CppBuild:
+    sources = (project / "source/stage.cpp", project / "source/offset.c")
+    return CppBuild(sources=sources, include_folders=(project / "include",), definitions=("FACTOR=2",))
+
+
+def test_all_of_it_is_one_generator(
+    project: Path, build: CppBuild, halide: HalideInstall, cpp_compiler: HostCppCompiler
+) -> None:
+    reference = parse_generator(str(project / "source/scale.cpp"), (), build)
+    program = open_generator(reference, halide, cpp_compiler, os.environ)
+    assert program.names == ("scale",)
+    assert set(cpp_compiler.files_of(reference.file, build)) == {
+        *(project / "source" / name for name in ("scale.cpp", "stage.cpp", "offset.c")),
+        project / "include/stage.h",
+    }
+
+
+def test_objects_are_linked_as_they_are(project: Path, build: CppBuild, cpp_compiler: HostCppCompiler) -> None:
+    made = project / "offset.o"
+    subprocess.run(["gcc", "-c", str(project / "source/offset.c"), "-o", str(made)], check=True)
+    built = cpp_compiler.build_generator(
+        project / "source/scale.cpp", with_values(build, {"sources": [project / "source/stage.cpp", made]})
+    )
+    assert built.is_file()
+
+
+def test_every_header_counts_wherever_it_lies(
+    project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
+) -> None:
+    compiler = HostCppCompiler(halide, cache, os.environ)
+    reference = parse_generator(str(project / "source/scale.cpp"), (), build)
+    first, was = compiler.build_generator(reference.file, build), generator_sha256(reference, compiler)
+    assert compiler.build_generator(reference.file, build) == first
+    header = project / "include/stage.h"
+    header.write_text(STAGE_H + '#include "deeper.h"\n')
+    (project / "include/deeper.h").write_text("#define DEEPER 1\n")
+    second = compiler.build_generator(reference.file, build)
+    (project / "include/deeper.h").write_text("#error too deep\n")
+    with pytest.raises(GeneratorError, match="too deep"):
+        compiler.build_generator(reference.file, build)
+    header.write_text(STAGE_H)
+    assert compiler.build_generator(reference.file, build) == first != second
+    assert generator_sha256(reference, compiler) == was
+    other = with_values(build, {"definitions": ["FACTOR=3"]})
+    assert compiler.build_generator(reference.file, other) != first
+
+
+def test_a_header_that_appears_counts(
+    project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
+) -> None:
+    compiler = HostCppCompiler(halide, cache, os.environ)
+    source = project / "source/scale.cpp"
+    source.write_text('#if __has_include("tuned.h")\n#include "tuned.h"\n#endif\n' + GENERATOR)
+    without = compiler.build_generator(source, build)
+    (project / "source/tuned.h").write_text("// tuned\n")
+    assert compiler.build_generator(source, build) != without
+    (project / "source/tuned.h").unlink()
+    assert compiler.build_generator(source, build) == without
+
+
+def test_what_is_missing_is_named_with_the_option_that_gives_it(
+    project: Path, build: CppBuild, cpp_compiler: HostCppCompiler
+) -> None:
+    source = project / "source/scale.cpp"
+    with pytest.raises(GeneratorError, match=r"stage\.h") as caught:
+        cpp_compiler.build_generator(source)
+    assert "--include" in caught.value.next_step
+    with pytest.raises(GeneratorError, match="does not link") as caught:
+        cpp_compiler.build_generator(source, with_values(build, {"sources": []}))
+    assert "undefined reference to `scaled(" in caught.value.message.splitlines()[1]
+    assert "--source" in caught.value.next_step
+    with pytest.raises(GeneratorError, match="pkg-config does not know no-such-package"):
+        cpp_compiler.build_generator(source, with_values(build, {"packages": ["no-such-package"]}))
+
+
+def test_a_package_gives_its_flags(project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache) -> None:
+    (project / "stage.pc").write_text(
+        f"Name: stage\nDescription: it\nVersion: 1\nCflags: -I{project}/include -DFACTOR=2\n"
+    )
+    compiler = HostCppCompiler(halide, cache, {**os.environ, "PKG_CONFIG_PATH": str(project)})
+    bare = with_values(build, {"include_folders": [], "definitions": [], "packages": ["stage"]})
+    assert compiler.build_generator(project / "source/scale.cpp", bare).is_file()
+
+
+def test_only_c_plus_plus_is_built(examples: Path, build: CppBuild) -> None:
+    with pytest.raises(UsageError, match=r"--source is for a generator that is built from C\+\+, not for .*\.py"):
+        parse_generator(str(examples / "separable_filter.py"), (), build)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "words"),
+    [
+        ("sources", "nowhere.cpp", "--source: there is no file nowhere.cpp."),
+        ("include_folders", "nowhere", "--include: there is no folder nowhere."),
+        ("definitions", "3=4", "--define: '3=4' must be NAME or NAME=VALUE"),
+        ("libraries", "lib/nowhere.a", "--library: there is no file lib/nowhere.a."),
+        ("packages", "--libs", "--pkg-config: '--libs' cannot be the name of a package."),
+    ],
+)
+def test_wrong_values_are_told_at_once(keyword: str, value: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_values(CppBuild(), {keyword: [value]})
+    assert caught.value.message.startswith(words)
