@@ -113,6 +113,11 @@ def sample_name(round_index: int, task_index: int, sample_index: int) -> str:
     return f"batch_{round_index}_{task_index}/{sample_index}"
 
 
+def kernel_symbol(function_name: str, round_index: int, task_index: int, sample_index: int) -> str:
+    """The C symbol of a candidate's kernel, unique in the run."""
+    return f"{function_name}_r{round_index}_a{task_index}_s{sample_index}"
+
+
 def is_default(round_index: int, origin: Origin) -> bool:
     """Whether a candidate is the schedule that a user gets without tuning."""
     return round_index == 0 and origin is not Origin.RANDOM

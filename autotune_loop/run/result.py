@@ -30,7 +30,7 @@ class TunedSchedule:
         parameters: the generator's.
         generator: its registered name.
         default_description: how the default schedule was made.
-        header: best.<name>.schedule.h; None if nothing could be timed.
+        header: best.<name>.schedule.h; None if nothing could be timed, or the default not yet.
         published: which schedule that is, with its figures.
         verdict: what the play-off says; None where none was held.
     """

@@ -18,8 +18,9 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import BatchMeasurer
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
-from autotune_loop.play_off.run_play_off import RunPlayOff
+from autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
 from autotune_loop.run.budget import RunBudget
+from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
 from autotune_loop.run.ending import RunEnding
 from autotune_loop.run.nothing_timed import nothing_timed
 from autotune_loop.run.recovery import account_for_unfinished, recover, settle_samples
@@ -139,28 +140,40 @@ class Rounds:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
+                if is_left_over(self.store, state):
+                    self._time_default(state)
+                else:
+                    keep_failure(self.store, state)
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
                 self._publish_best(state)
-        measurer = BatchMeasurer(
-            self.dispatcher, self.store, settings, self.listen, self._measured_enough, self._plan.is_overdue
-        )
-        builder = BatchBuilder(
-            self.executor,
-            self.store,
-            self.context,
-            self._predict,
-            self.budget.deadline,
-            self._plan.affordable,
-            self.listen,
-            self._builder_stop,
-        )
+        builder = self._batch_builder(self._builder_stop)
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
-            outcome = self._pipeline(builder, producer, measurer)
+            outcome = self._pipeline(builder, producer, self._batch_measurer())
         hopeless = next((state for state in self._states if state.failures), None)
         if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
             raise self._nothing_timed(hopeless)
         return outcome
+
+    def _batch_builder(self, stop: StopSignal) -> BatchBuilder:
+        deadline, affordable = self.budget.deadline, self._plan.affordable
+        return BatchBuilder(
+            self.executor, self.store, self.context, self._predict, deadline, affordable, self.listen, stop
+        )
+
+    def _batch_measurer(self) -> BatchMeasurer:
+        settings, enough, overdue = measure_settings(self.prepared), self._measured_enough, self._plan.is_overdue
+        return BatchMeasurer(self.dispatcher, self.store, settings, self.listen, enough, overdue)
+
+    def _time_default(self, state: TaskState) -> None:
+        """Build and time the default as the first batch would have, which has left no time of it."""
+        self.listen(Notice("The default schedule has no time yet, so it is timed before anything is published."))
+        self.budget.begin("timing the default")
+        batch = self._batch_builder(self._ending.signal).build_default(state.task_index, state.yardstick)
+        measured = partial(self._measured, state)
+        self._batch_measurer().measure(batch, state.reference, state.best_ms, self._plan.add_timing, measured)
+        if not (self._ending.has_come() or self.dispatcher.is_lost):
+            keep_failure(self.store, state, tried_again=True)
 
     def _pipeline(self, builder: BatchBuilder, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
@@ -283,6 +296,9 @@ class Rounds:
         if left > 0 and self._plan.is_time_for_play_offs and not self.stop.is_set():
             self.listen(Notice(f"The budget left no time for {left} of the batch's {len(batch.candidates)} schedules."))
         self._newest_round = batch.round_index
+        if not state.has_baseline:
+            keep_failure(self.store, state)
+            state.publish_best(self.store, self.prepared.clock.value)
         self.listen(BatchDone(batch.round_index, batch.task_index, measured, batch.failed + failed, stages_s))
         if measured or state.failures is None:
             state.failures = None
@@ -311,15 +327,14 @@ class Rounds:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
         if state.add(measured):
             self._publish_best(state)
-        elif measured.candidate.is_default:  # what is published can be compared with it now
+        elif measured.candidate.is_default:  # nothing was published before it had a time
             state.publish_best(self.store, self.prepared.clock.value)
 
     def _decide(self, index: int) -> TunedSchedule:
         """Hold the play-off of a task and publish the winner."""
         self.budget.begin("the play-off")
         state, clock = self._states[index], self.prepared.clock.value
-        entries = state.entries(self.store, PLAY_OFF_CONTENDERS)
-        if self._ending.has_come() or self.dispatcher.is_lost or entries is None:
+        if self._ending.has_come() or self.dispatcher.is_lost:
             return state.unconfirmed(self.store, clock)
         deadline = self._plan.play_off_deadline(len(self._states) - index, state.incumbent is not None)
         if deadline is None:
@@ -336,6 +351,9 @@ class Rounds:
             stop=self._ending.signal,
         )
         try:
+            entries = self._entries(state)
+            if entries is None:
+                return state.unconfirmed(self.store, clock)
             result = play_off.hold(entries, state.reference, state.task_index)
         except SdkError as error:
             if not self._ending.has_come():
@@ -345,6 +363,15 @@ class Rounds:
         if self._ending.has_come() and not self.stop.is_set():
             self.listen(Notice("The budget ended the play-off.", warning=True))
         return state.unconfirmed(self.store, clock) if result is None else state.decide(self.store, result, clock)
+
+    def _entries(self, state: TaskState) -> PlayOffEntries | None:
+        """The contenders of a play-off, once the default has a time if it can get one; None if there are none."""
+        if failed_on_a_device(self.store, state):
+            self._time_default(state)
+        if not state.has_baseline:
+            return None
+        restore_objects(self.executor, self.store, state, PLAY_OFF_CONTENDERS, self.listen)
+        return None if self._ending.has_come() else state.entries(self.store, PLAY_OFF_CONTENDERS)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

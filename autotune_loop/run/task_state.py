@@ -20,7 +20,7 @@ from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.published import DEFAULT, INCUMBENT, NOTHING, Published, ScheduleTime, SpeedUp
+from autotune_loop.store.published import DEFAULT, INCUMBENT, NOTHING, NoDefault, Published, ScheduleTime, SpeedUp
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from weights.network import Network
@@ -80,6 +80,7 @@ class TaskState:
         failures: schedules that failed before the first was timed; None once one is.
         yardsticks: what candidates are timed beside: the current one last, the one before it, which a batch that is
             being built may have, first; empty if each is timed alone.
+        no_default: why the default cannot be timed; None if it is timed, or may still be.
     """
 
     task_index: int
@@ -93,6 +94,7 @@ class TaskState:
     autoscheduler: str = Network.ADAMS2019.value
     failures: int | None = 0
     yardsticks: tuple[Yardstick, ...] = ()
+    no_default: NoDefault | None = None
 
     @property
     def yardstick(self) -> Yardstick | None:
@@ -129,6 +131,11 @@ class TaskState:
     def default_ms(self) -> float | None:
         """The default schedule's time as a sample."""
         return None if self.default is None else self.default.median_ms
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether the default is timed, or cannot be: then a schedule may be published."""
+        return self.default is not None or self.no_default is not None
 
     def add(self, measured: Measured) -> bool:
         """Record a candidate's time; true when it is the best so far."""
@@ -176,8 +183,19 @@ class TaskState:
         store.database.add_yardstick(self.task_index, self.yardsticks[-1])
 
     def publish_best(self, store: RunStore, clock: str) -> Path | None:
-        """Publish the best so far whose schedule file exists; nothing if there is none."""
+        """Publish the best so far whose schedule file exists; nothing if there is none.
+
+        Nothing is published before the default is timed, or cannot be: a header says how much is gained over it.
+        """
         return self._publish_unconfirmed(store, clock, _NOT_YET)[0]
+
+    def _no_default(self, time: ScheduleTime | None) -> NoDefault | None:
+        """Why the default has no time where it is published without one."""
+        if time is not None:
+            return None
+        if self.default is not None:
+            return self.no_default or NoDefault("it was not timed to the end of the play-off")
+        return self.no_default or NoDefault("the run ended before it was timed")
 
     def _best(self) -> list[Timed]:
         """The best first; of unlike devices each one's best, then each one's second, and so on."""
@@ -190,7 +208,8 @@ class TaskState:
             place[timed.device] += 1
         return [timed for _, timed in sorted(ranked, key=lambda item: item[0])]
 
-    def _kept(self, count: int) -> list[Timed]:
+    def kept(self, count: int) -> list[Timed]:
+        """Those whose objects are kept: the best and the default."""
         kept = self._best()[: count - 1]
         if self.default is not None and self.default not in kept:
             kept = [*kept, self.default]
@@ -206,14 +225,14 @@ class TaskState:
 
     def prune(self, store: RunStore, count: int) -> None:
         """Delete the objects of all but the best and the default."""
-        kept = {timed.symbol for timed in self._kept(count)} | {one.kernel.name for one in self.yardsticks}
+        kept = {timed.symbol for timed in self.kept(count)} | {one.kernel.name for one in self.yardsticks}
         for timed in self.timed:
             if timed.symbol not in kept:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)
 
     def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
         """The default, those that may be the best and the incumbent whose objects exist; None if none does."""
-        kept = [timed for timed in self._kept(count) if timed.is_default or self._may_be_best(timed)]
+        kept = [timed for timed in self.kept(count) if timed.is_default or self._may_be_best(timed)]
         labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
             labels[self.incumbent.symbol] = "the incumbent"
@@ -259,6 +278,7 @@ class TaskState:
             message=verdict.message,
             tuned=tuned_time,
             default=default_time,
+            no_default=self._no_default(default_time),
             speed_up=verdict.speed_up(than) or _ratio(default_time, tuned_time),
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
@@ -277,6 +297,7 @@ class TaskState:
                 reason=VerdictReason.UNCONFIRMED.value,
                 message=message,
                 default=self._shown(self.default),
+                no_default=self._no_default(self._shown(self.default)),
             )
             schedule = store.schedule_path(self.incumbent.folder)
             header: Path | None = store.publish(self.task_index, schedule, published, clock)
@@ -289,7 +310,7 @@ class TaskState:
         return replace(self._untimed(), header=header, published=published, verdict=verdict)
 
     def _publish_unconfirmed(self, store: RunStore, clock: str, message: str) -> tuple[Path | None, Published]:
-        for timed in self.timed:
+        for timed in self.timed if self.has_baseline else ():
             schedule = store.schedule_path(store.samples / timed.sample)
             if not schedule.is_file():
                 continue
@@ -302,10 +323,12 @@ class TaskState:
                 message=message,
                 tuned=tuned,
                 default=default,
+                no_default=self._no_default(default),
                 speed_up=_ratio(default, tuned),
             )
             return store.publish(self.task_index, schedule, published, clock), published
-        return None, NOTHING
+        default = self._shown(self.default)
+        return None, replace(NOTHING, default=default, no_default=self._no_default(default))
 
     def _shown(self, timed: Timed | None) -> ScheduleTime | None:
         if timed is None:

@@ -22,11 +22,13 @@ from autotune_loop.candidate import (
     SearchFailure,
     SearchPoint,
     Yardstick,
+    kernel_symbol,
 )
 from autotune_loop.deadline import Deadline
-from autotune_loop.events import BuildProgress, Listener, Notice
+from autotune_loop.events import BuildProgress, Listener, Notice, SampleFailed
 from autotune_loop.execute.build_tasks import BuildObject, Link, Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
@@ -50,6 +52,7 @@ _FEW = 4
 _LEAST = 2
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
+_NO_TIME = "The budget ended before the search for the default schedule did."
 
 Predict = Callable[[Sequence[Path]], list[float | None]]
 
@@ -130,6 +133,44 @@ class BatchBuilder:
             yardstick=yardstick,
         )
 
+    def build_default(self, task_index: int, yardstick: Yardstick | None) -> BuiltBatch:
+        """Build the default alone, where the first batch has left no time of it.
+
+        Raises:
+            GeneratorError: no schedule of this generator can be built; the message shows the fix.
+        """
+        work = BatchInProgress(0, task_index)
+        built = self._default(work)
+        return BuiltBatch(
+            round_index=0,
+            task_index=task_index,
+            candidates=tuple(one.candidate for one in built),
+            executable=self._link(work, built, yardstick),
+            exhausted=False,
+            failed=work.failed,
+            full_search_s=None,
+            stages_s=work.stages_s,
+            yardstick=yardstick,
+        )
+
+    def _default(self, work: BatchInProgress) -> list[Built]:
+        """The default, as the first batch has found it or would have."""
+        candidate = self.store.database.candidate(self._symbol(work, 0))
+        if candidate is None:
+            guide = self.store.default_weights
+            full = self._submit_full(work, full_beam_point(self._sampling.seed, guide))
+            return self._await_full(work, full, guide, False)
+        built = rebuild(self.executor, self.store, candidate)
+        if isinstance(built, GeneratorFailure):
+            self._build_failed(work, candidate, built)
+            return []
+        return [built]
+
+    def _build_failed(self, work: BatchInProgress, candidate: Candidate, failure: GeneratorFailure) -> None:
+        work.failed += 1
+        reason = failure.reason.value
+        self._failures.candidate_failed(candidate, "build", reason, failure.message, failure.log)
+
     def _fewest(
         self, all_of_them: int, shares: tuple[float, float], waiting: int, full: Future[Any] | None
     ) -> Callable[[], int]:
@@ -146,8 +187,7 @@ class BatchBuilder:
         return fewest
 
     def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
-        name = self.context.tasks[work.task_index].function_name
-        return f"{name}_r{work.round_index}_a{work.task_index}_s{sample_index}"
+        return kernel_symbol(self.context.tasks[work.task_index].function_name, *work.place, sample_index)
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
@@ -201,11 +241,13 @@ class BatchBuilder:
             result = result_unless(self._submit_full(work, greedy_point(self._sampling.seed, guide)), is_late)
         if result is None:
             if work.round_index == 0:
-                self.listen(Notice("The budget ended before the search for the default schedule did.", warning=True))
+                self.listen(Notice(_NO_TIME, warning=True))
+                failed = SampleFailed(*work.place, None, "search", "over budget", _NO_TIME)
+                self.store.database.add_failure(failed, symbol=self._symbol(work, 0))
             return []
         if isinstance(result, SearchFailure):
             if not self.stop.is_set():
-                self._full_failed(work, result)
+                self._full_failed(work, result, self._symbol(work, 0) if work.round_index == 0 else None)
             return []
         known = self.store.database.known_schedules(work.task_index)
         if work.round_index > 0 and result.schedule_sha256 in known:
@@ -218,10 +260,10 @@ class BatchBuilder:
         shutil.rmtree(result.folder, ignore_errors=True)
         return [built]
 
-    def _full_failed(self, work: BatchInProgress, result: SearchFailure) -> None:
+    def _full_failed(self, work: BatchInProgress, result: SearchFailure, symbol: str | None = None) -> None:
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
-        self._failures.search_failed(*work.place, result)
+        self._failures.search_failed(*work.place, result, symbol)
 
     def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], fewest: Callable[[], int]) -> list[Built]:
         """Build candidates, in order, until those that are enough are built."""
@@ -243,9 +285,7 @@ class BatchBuilder:
                 return built
             candidate, _ = under_way.popleft()
             if isinstance(result, GeneratorFailure):
-                work.failed += 1
-                reason = result.reason.value
-                self._failures.candidate_failed(candidate, "build", reason, result.message, result.log)
+                self._build_failed(work, candidate, result)
             else:
                 built.append(self.store.keep_build(candidate, result))
             self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))

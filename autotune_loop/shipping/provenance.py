@@ -33,6 +33,7 @@ def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> 
     Times are medians in milliseconds, and `tuned_from` says of what; the default's are None if it has none.
     `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
     `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
+    `no_default` is there only where the default has no time.
     """
     profile, made_with, recorded = run.record.spec.profile, run.record.made_with, run.facts
     tuned, default, speed_up = recorded.published.tuned, recorded.published.default, recorded.published.speed_up
@@ -66,6 +67,8 @@ def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> 
         "date": datetime.fromtimestamp(recorded.tuned_unix_s, UTC).date().isoformat(),
         "sdk_version": sdk_version,
     }
+    if recorded.published.no_default is not None:
+        facts["no_default"] = recorded.published.no_default.what
     return {name: _presentable(fact) for name, fact in facts.items()}
 
 
@@ -86,7 +89,7 @@ def shipped_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def provenance_comment(facts: Provenance) -> list[str]:
     """Lines for the top of a file."""
-    default = "has no time"
+    default = f"has no time: {facts['no_default']}" if "no_default" in facts else "has no time"
     if facts["default_ms"] is not None:
         how = "in turns with it" if facts["confirmed"] else "not in turns with it"
         default = f"{facts['default_ms']:.4g} ms +- {facts['default_spread_ms']:.2g}, {how}"

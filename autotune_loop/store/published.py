@@ -79,6 +79,29 @@ class SpeedUp:
 
 
 @dataclass(frozen=True)
+class NoDefault:
+    """Why the default, by which a gain is measured, has no time.
+
+    Attributes:
+        what: happened, without the names of devices and files: 'its search failed (crashed)'.
+        message: more about it; may be empty.
+    """
+
+    what: str
+    message: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What happened, with the message."""
+        return f"{self.what}: {' '.join(self.message.split())}" if self.message else f"{self.what}."
+
+    @property
+    def sentence(self) -> str:
+        """For the user."""
+        return f"The default has no time, because {self.reason}"
+
+
+@dataclass(frozen=True)
 class Published:
     """The winner of an argument set, as `best.<name>.schedule.h` has it.
 
@@ -92,6 +115,7 @@ class Published:
         default: of the schedule without tuning, by the same clock; None if it was not timed.
         speed_up: over what it had to beat; 1 where that stays. None if nothing was compared.
         by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
+        no_default: why the default has no time; None if it has one.
     """
 
     sample: str
@@ -103,6 +127,7 @@ class Published:
     default: ScheduleTime | None = None
     speed_up: SpeedUp | None = None
     by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
+    no_default: NoDefault | None = None
 
     @property
     def stays(self) -> bool:
@@ -128,7 +153,12 @@ class Published:
         if self.tuned.expected_ms is not None:
             low_ms, high_ms = self.tuned.expected_ms
             lines.append(f"Expect {low_ms:.6g} to {high_ms:.6g} ms at another moment.")
-        return "\n".join([*lines, self.message]) + "\n"
+        lines.append(self.message)
+        if self.no_default is not None:
+            lines.append(self.no_default.sentence)
+        elif not self.confirmed:
+            lines.append(self.speed_up_text)
+        return "\n".join(filter(None, lines)) + "\n"
 
     def row(self) -> str:
         """What the database keeps; `read_published` reads it back."""
@@ -141,6 +171,7 @@ class Published:
             "confirmed": self.confirmed,
             "message": self.message,
             **_figures("default", self.default),
+            "no_default": self.no_default and self.no_default.sentence,
             **_figures("tuned", self.tuned),
             "speed_up": self.speed_up and self.speed_up.times,
             "speed_up_low": self.speed_up and self.speed_up.low,

@@ -17,9 +17,12 @@ from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
 SCHEMA_VERSION = 6
+CANDIDATE_COLUMNS = (
+    "c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed, c.beam_size,"
+    " c.random_dropout, c.weights_noise"
+)
 MEASURED_SQL = (
-    "SELECT m.purpose, c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin,"
-    " c.seed, c.beam_size, c.random_dropout, c.weights_noise, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
+    f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s, m.relative FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
 )
@@ -161,17 +164,10 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    round_index, task_index, sample_index = map(int, row[:3])
-    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:12]
     median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[12:]
     time = positive(median_ms) * positive(factor) if relative is None else positive(relative)
-    origin = Origin(origin_text)
-    folder = (samples / sample_name(round_index, task_index, sample_index)).parent
-    weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
-    point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
-    predicted = None if predicted_ms is None else float(predicted_ms)
     return purpose, Measured(
-        Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted),
+        candidate_of(samples, *row[:12]),
         median_ms=time,
         spread_ms=float(spread_ms) / positive(median_ms) * time,
         clock=str(clock),
@@ -180,6 +176,18 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
         at_unix_s=float(at_unix_s),
         is_relative=relative is not None,
     )
+
+
+def candidate_of(samples: Path, *row: Any) -> Candidate:
+    """The candidate of a row with `CANDIDATE_COLUMNS`; see `timing_of`."""
+    round_index, task_index, sample_index = map(int, row[:3])
+    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:]
+    origin = Origin(origin_text)
+    folder = (samples / sample_name(round_index, task_index, sample_index)).parent
+    weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
+    point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
+    predicted = None if predicted_ms is None else float(predicted_ms)
+    return Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted)
 
 
 def positive(value: object) -> float:

@@ -18,14 +18,17 @@ from autotune_loop.candidate import Candidate, Measured, Placement, SearchFailur
 from autotune_loop.events import Listener, SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
+from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
 from autotune_loop.store.published import Published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
+    CANDIDATE_COLUMNS,
     MEASURED_SQL,
     SCALES_SQL,
     SCHEMA_VERSION,
     CalibrationRow,
     calibration_of,
+    candidate_of,
     check_schema_version,
     positive,
     scale_row,
@@ -290,6 +293,17 @@ class RunDatabase:
         timings = self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples"))
         return settled(timings, self.scales())
 
+    def candidate(self, symbol: str) -> Candidate | None:
+        """The candidate whose kernel has this symbol, if it was chosen."""
+        sql = f"SELECT {CANDIDATE_COLUMNS} FROM candidates c WHERE c.symbol=?"
+        found: list[Candidate] = self._rows(sql, (symbol,), partial(candidate_of, self._path.parent / "samples"))
+        return found[0] if found else None
+
+    def failure_of(self, symbol: str) -> KernelFailure | None:
+        """The newest failure of a candidate; None if it never failed."""
+        found: list[KernelFailure] = self._rows(FAILURE_SQL, (symbol,), lambda *row: KernelFailure(*map(str, row)))
+        return found[0] if found else None
+
     def unfinished(self) -> list[tuple[str, int, int]]:
         """Symbol, round and argument set of the candidates with neither a time nor a failure."""
         return self._rows(
@@ -361,9 +375,11 @@ class FailureLog:
         if reason != NOT_DONE:
             self._listen(failed)
 
-    def search_failed(self, round_index: int, task_index: int, result: SearchFailure) -> None:
-        """A search found no schedule."""
+    def search_failed(
+        self, round_index: int, task_index: int, result: SearchFailure, symbol: str | None = None
+    ) -> None:
+        """A search found no schedule; `symbol` is for the one whose schedule was to be a certain candidate."""
         failure = result.failure
         failed = SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message)
-        self._database.add_failure(failed, failure.log, seed=result.point.seed)
+        self._database.add_failure(failed, failure.log, symbol=symbol, seed=result.point.seed)
         self._listen(failed)

@@ -62,8 +62,13 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
             next_step=f"Repair one, then run: sdk autotune --resume {result.run_folder}",
         )
     if not any(tuned.header for tuned in result.tuned):
+        # Schedules may have been timed, but not the default, by which their gain is measured.
+        why = next((t.published.no_default.sentence for t in result.tuned if t.published.no_default), "")
+        timed = result.totals.samples_timed > 0
         raise GeneratorError(
-            f"No schedule of {result.generator} was timed.",
+            f"No schedule of {result.generator} is published: {why}"
+            if timed and why
+            else f"No schedule of {result.generator} was timed.",
             next_step="Read the warnings above. If there are none, continue with --resume and a longer --budget.",
         )
 

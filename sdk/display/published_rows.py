@@ -18,7 +18,7 @@ def published_rows(published: Published, clock_label: str, default_description: 
         clock_label: as for `time_text`.
         default_description: how the default schedule was made; may be empty.
     """
-    default = "not timed"
+    default = "not timed" if published.no_default is None else f"not timed, because {published.no_default.reason}"
     if published.default is not None:
         default = "; ".join(filter(None, [_timed(published.default, clock_label), default_description]))
     yield "default", default, ""

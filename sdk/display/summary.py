@@ -59,7 +59,9 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     if tuned.header is None:
-        yield _row("tuned", "nothing was timed", "bold red")
+        no_default = tuned.published.no_default
+        why = "nothing was timed" if no_default is None else f"nothing is published. {no_default.sentence}"
+        yield _row("tuned", why, "bold red")
         return
     for name, text, style in published_rows(tuned.published, label, tuned.default_description):
         yield _row(name, text, style)

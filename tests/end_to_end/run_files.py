@@ -10,6 +10,7 @@ from typing import Any
 
 from autotune_loop.run.result import TuneResult
 from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.sample_file import read_sample
 from weights.network import Network
 from weights.weights_file import read_weights
@@ -24,19 +25,21 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 def check_run_folder(result: TuneResult, name: str, clock: str, network: Network = Network.ADAMS2019) -> None:
     """Halide's layout, complete; every measurement has its sample; nothing else is left."""
     folder = result.run_folder
-    # A leader's time is the geometric mean of the processes of its race.
     timed = rows(
         folder,
-        "SELECT c.round, c.task, c.sample, coalesce((SELECT exp(avg(ln(r.median_ms * r.factor))) FROM measurements r"
-        " WHERE r.symbol = m.symbol AND r.purpose = 'race'), m.median_ms * m.factor), m.clock, m.output_checked"
+        "SELECT c.round, c.task, c.sample, m.median_ms * m.factor, m.relative, m.clock, m.output_checked"
         " FROM measurements m JOIN candidates c ON c.symbol = m.symbol WHERE m.purpose = 'sample'",
     )
+    # Those that were timed beside a yardstick are on the run's scale, which its last timing has settled.
+    with closing(RunDatabase(folder / "tuning.db")) as database:
+        reported_ms = {measured.candidate.sample: measured.median_ms for measured in database.measured()}
     assert len(timed) == result.totals.samples_timed > 0
     samples = {path.relative_to(folder / "samples") for path in (folder / "samples").rglob("*.sample")}
     assert samples == {Path(f"batch_{r}_{a}/{s}/{name}.sample") for r, a, s, *_ in timed}
-    for r, a, s, median_ms, written_clock, checked in timed:
+    for r, a, s, alone_ms, relative, written_clock, checked in timed:
         beside = folder / "samples" / f"batch_{r}_{a}" / str(s)
         sample = read_sample(beside / f"{name}.sample", network)
+        median_ms = alone_ms if relative is None else reported_ms[f"batch_{r}_{a}/{s}"]
         assert abs(sample.runtime_ms - median_ms) <= 1e-5 * median_ms
         features = read_featurization(beside / f"{name}.featurization", network)
         assert sample.featurization.schedule_sha256 == features.schedule_sha256

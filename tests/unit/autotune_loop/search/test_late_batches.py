@@ -176,3 +176,5 @@ def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunSto
         assert [event.text for event in heard if isinstance(event, Notice)] == [
             "The budget ended before the search for the default schedule did."
         ]
+        (reason,) = store.database._rows("SELECT symbol, reason FROM failures")
+        assert str(reason[0]).endswith("_r0_a0_s0") and reason[1] == "over budget", "the published header says so"

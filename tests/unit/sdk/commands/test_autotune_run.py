@@ -26,19 +26,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from sdk.main import main
 sys.exit(main())
 """
-# Ctrl-C at the moment when the first time is told: a test that was held up could only send it later.
-CTRL_C_AT_THE_FIRST_TIME = """
+# Ctrl-C at the moment when the first event of a kind is told: a test that was held up could only send it later.
+CTRL_C_AT_THE_FIRST = """
 import os
-from sdk.display.json_display import JsonDisplay
-listen, told = JsonDisplay.listen, []
+from sdk.display.{module} import {display}
+listen, told = {display}.listen, []
 def interrupting(self, event):
     listen(self, event)
-    if event.kind == "sample_measured":
+    if event.kind == "{kind}":
         told.append(event)
         if len(told) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-JsonDisplay.listen = interrupting
+{display}.listen = interrupting
 """
+CTRL_C_AT_THE_FIRST_TIME = CTRL_C_AT_THE_FIRST.format(
+    module="json_display", display="JsonDisplay", kind="sample_measured"
+)
+CTRL_C_IN_THE_PLAY_OFF = CTRL_C_AT_THE_FIRST.format(module="plain_display", display="PlainDisplay", kind="play_off")
 SMALL = (
     *("--size", "input=512x256x3", "--size", "output=512x256x3", "-t", "host", "--search-limit", "30s"),
     *("--play-off-turns", "8"),
@@ -140,6 +144,17 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, settings: Sett
     assert f"Resumed with {result['samples_timed']} timed" in out
     assert "round 2 of 2: " in out
     assert "  speed-up   " in out or "the default stays" in out
+
+
+def test_ctrl_c_in_the_play_off_says_what_is_unconfirmed(tmp_path: Path, settings: Settings) -> None:
+    with started(tmp_path, settings, "-n", "1", "-s", "4", "--plain", beforehand=CTRL_C_IN_THE_PLAY_OFF) as process:
+        out, error = process.communicate()
+    assert (process.returncode, error) == (130, "sdk: interrupted.\n")
+    assert "  default    " in out and "  default    not timed" not in out
+    assert "; unconfirmed\n" in out and "  play-off   Unconfirmed: " in out
+    assert "  ended      " in out and "interrupted; everything measured is saved" in out
+    assert (tmp_path / "tuned/separable_filter-host-1/samples/best.separable_filter.schedule.h").is_file()
+    assert children_left(tmp_path) == []
 
 
 def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, settings: Settings) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from autotune_loop.play_off.verdict import RatioEstimate, Verdict, VerdictReason
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from autotune_loop.store.published import NOTHING, ScheduleTime, SpeedUp
+from autotune_loop.store.published import NOTHING, NoDefault, ScheduleTime, SpeedUp
 from sdk.display.display import RESUME_IT
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
@@ -96,6 +96,10 @@ ONCE = {
         ({**ONCE, "tuned": ScheduleTime(4.0, 4.5)}, "one timing, within the spread of the times; unconfirmed\n"),
         ({"default": None, "speed_up": None}, "unknown: the default was not timed"),
         ({"default": None, "speed_up": None}, "  default    not timed\n"),
+        (
+            {"default": None, "speed_up": None, "no_default": NoDefault("its search failed (crashed)", "X\nwas lost.")},
+            "  default    not timed, because its search failed (crashed): X was lost.\n",
+        ),
     ],
 )
 def test_other_ends(changes: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

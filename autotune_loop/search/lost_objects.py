@@ -1,0 +1,35 @@
+"""Code that a killed process or a full disk has taken with it, built again from what is left of a candidate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune_loop.candidate import Built, BuiltObject, Candidate
+from autotune_loop.execute.build_tasks import BuildObject, BuildWithHeader
+from autotune_loop.execute.executor import Executor
+from autotune_loop.store.run_store import RunStore
+from targets.build.executable import KernelObject
+from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailure
+from targets.schedule.header import read_schedule
+
+
+def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built | GeneratorFailure:
+    """Build a candidate from its schedule header, which is cheap, or else by repeating its search."""
+    folder, task_index, symbol = store.objects / candidate.symbol, candidate.task_index, candidate.symbol
+    text = _header_text(store.schedule_path(store.samples / candidate.sample))
+    if text:
+        applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text)).result()
+        if isinstance(applied, BuiltObject):
+            return Built(candidate, KernelObject(symbol, applied.object_path))
+    again = BuildObject(folder, task_index, candidate.point, symbol, candidate.schedule_sha256)
+    result = executor.submit(again).result()
+    return result if isinstance(result, GeneratorFailure) else store.keep_build(candidate, result)
+
+
+def _header_text(path: Path) -> str:
+    """The header; empty where it is missing or damaged."""
+    try:
+        return read_schedule(path)
+    except GeneratorError:
+        return ""
