@@ -22,7 +22,7 @@ class ProcessTime:
 
     Attributes:
         median_s: of its calls; shown to users.
-        compared: what contenders are compared by: the time as a multiple of the baseline's in the same process, and 1
+        compared: what contenders are compared by: the time as a multiple of the baseline's in the same turn, and 1
             for the baseline itself. Without a baseline, or noise, the seconds that a quarter of the calls were below:
             other load only slows calls, so they are less disturbed than the median.
     """

@@ -59,10 +59,13 @@ static double seconds(struct timeval time) {
 }
 
 struct machine_counters read_counters(void) {
-    struct rusage usage;
+    struct rusage usage, of_children;
     struct machine_counters counters = {.at_s = (double)now_ns() * 1e-9, .waiting_s = waiting_s()};
     count_cores(&counters);
-    if (getrusage(RUSAGE_SELF, &usage) == 0) counters.own_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    if (getrusage(RUSAGE_SELF, &usage) == 0 && getrusage(RUSAGE_CHILDREN, &of_children) == 0) {
+        counters.own_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+        counters.own_s += seconds(of_children.ru_utime) + seconds(of_children.ru_stime);
+    }
     return counters;
 }
 

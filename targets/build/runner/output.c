@@ -22,6 +22,10 @@ void write_events_to(const char *path) {
     events_file = file;
 }
 
+void flush_events(void) {
+    fflush(events());
+}
+
 /* The exit code of a program on a DSP is lost, so it goes into the file. */
 static int end_events(int exit_code) {
     if (!events_file) return exit_code;
@@ -31,7 +35,7 @@ static int end_events(int exit_code) {
 }
 
 /* A shared object on a DSP has no process of its own to end, so it returns from its main. */
-static _Noreturn void end_program(int exit_code) {
+_Noreturn void end_program(int exit_code) {
     longjmp(program_end, exit_code + 1);
 }
 

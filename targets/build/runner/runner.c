@@ -175,19 +175,21 @@ static void prepare_beside(struct invocation *beside, struct invocation *invocat
     }
 }
 
-static void time_beside(struct invocation *invocation, const struct options *options, double first_call_s) {
-    static struct invocation beside;
-    if (options->beside) prepare_beside(&beside, invocation, options);
+static void time_invocation(struct invocation *invocation, struct invocation *beside,
+                            const struct kernel_process *process, const struct options *options, double first_call_s) {
     if (options->simulated_cores) start_simulated_clock();
     const struct machine_counters before = options->machine ? read_counters() : (struct machine_counters){.cores = 0};
-    time_kernel(invocation, options->beside ? &beside : NULL, &options->timing, first_call_s);
+    time_kernel(invocation, beside, process, &options->timing, first_call_s);
+    if (process) end_process(process);
     if (options->machine) report_machine(&before, -1);
     check_guards(invocation);
-    if (options->beside) check_guards(&beside);
+    if (beside) check_guards(beside);
 }
 
 static void run_kernel(const struct options *options) {
-    static struct invocation invocation; /* too large for the small stacks of some devices */
+    static struct invocation invocation, beside; /* too large for the small stacks of some devices */
+    struct kernel_process process;
+    bool has_process = false;
     set_up_halide(options->simulated_cores ? 1 : options->threads);
     if (options->simulated_cores) simulate_cores(options->simulated_cores);
     prepare_arguments(&invocation, find_kernel(options->kernel), options);
@@ -199,6 +201,10 @@ static void run_kernel(const struct options *options) {
     }
     ask_kernel_for_shapes(&invocation, options->exact_outputs);
     set_up_buffers(&invocation, options->seed);
+    if (options->beside) {
+        prepare_beside(&beside, &invocation, options);
+        has_process = !options->simulated_cores && start_process(&process, &beside);
+    }
     double first_call_s = -1;
     if (options->write_reference || options->reference || !options->time) {
         first_call_s = run_checked(&invocation, options->reference ? PATTERN_COMPARED : PATTERN_REFERENCE);
@@ -208,7 +214,10 @@ static void run_kernel(const struct options *options) {
         refuse_wider_inputs(&invocation);
         fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' differs from the reference.", options->kernel);
     }
-    if (options->time) time_beside(&invocation, options, first_call_s);
+    if (options->time) {
+        struct invocation *other = options->beside ? &beside : NULL;
+        time_invocation(&invocation, other, has_process ? &process : NULL, options, first_call_s);
+    }
 }
 
 static void run(int argc, char **argv) {

