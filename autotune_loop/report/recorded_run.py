@@ -16,6 +16,7 @@ from autotune_loop.store.published import Published, read_published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
+    NOT_DONE_SQL,
     SCALES_SQL,
     CalibrationRow,
     calibration_of,
@@ -165,7 +166,7 @@ def _read(folder: Path, record: RunRecord, headers: Mapping[int, bytes], connect
     moments = " UNION ALL ".join(f"SELECT min(at_unix_s) AS a, max(at_unix_s) AS b FROM {t}" for t in tables)
     first_s, last_s = connection.execute(f"SELECT min(a), max(b) FROM ({moments})").fetchone()
     start_s = float(first_s or 0.0)
-    not_done = connection.execute("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,)).fetchone()[0]
+    not_done = connection.execute(NOT_DONE_SQL, (NOT_DONE,)).fetchone()[0]
     return RecordedRun(
         folder=folder,
         record=record,

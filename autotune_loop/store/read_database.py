@@ -32,6 +32,11 @@ SCALES_SQL = (
     " SELECT 1, c.task, m.device, m.reference_ms FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.reference_ms IS NOT NULL ORDER BY 1"
 )
+# A resumed run times the default that an earlier process left.
+NOT_DONE_SQL = (
+    "SELECT count(*) FROM failures WHERE reason = ?"
+    " AND coalesce(symbol NOT IN (SELECT symbol FROM measurements WHERE purpose = 'sample'), 1)"
+)
 CALIBRATIONS_SQL = (
     "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms FROM calibrations ORDER BY rowid"
 )

@@ -24,6 +24,7 @@ from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     CANDIDATE_COLUMNS,
     MEASURED_SQL,
+    NOT_DONE_SQL,
     SCALES_SQL,
     SCHEMA_VERSION,
     CalibrationRow,
@@ -344,8 +345,8 @@ class RunDatabase:
         return str(rows[0]) if rows else ""
 
     def not_done_count(self) -> int:
-        """Candidates that were not timed because the run ended."""
-        (count,) = self._rows("SELECT count(*) FROM failures WHERE reason = ?", (NOT_DONE,), int)
+        """Candidates that were not timed because the run ended, and not since either."""
+        (count,) = self._rows(NOT_DONE_SQL, (NOT_DONE,), int)
         return int(count)
 
     def stage_totals_s(self) -> dict[str, float]:

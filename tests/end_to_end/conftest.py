@@ -23,12 +23,17 @@ QUICK_LEARNING: dict[str, Any] = {"epochs": 5}
 Tune = Callable[..., TuneResult]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_machine_is_too_busy() -> Iterator[None]:
-    """How busy this machine is, is not tested here, and nobody waits for it to become quiet."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """How busy this machine is, is not tested here, and nobody waits for it to become quiet.
+
+    Fixtures that tests of other folders share are not the place: what a session's fixture changes stays for all.
+    """
+    if not item.path.is_relative_to(Path(__file__).parent):
+        return (yield)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine_watch, "_LEAST_TIMINGS", math.inf)
-        yield
+        return (yield)
 
 
 @pytest.fixture(scope="session")
