@@ -67,8 +67,8 @@ $(READY): pyproject.toml
 
 # The emulators that run programs of boards, and the real peers that the tests talk to.
 emulator:
-	@$(call install,command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ] && [ -e $(EMULATOR_LOADER_32) ],\
-		$(EMULATOR_PACKAGES),to run programs of boards,to tune without a board)
+	@$(call install,command -v pkg-config && command -v qemu-aarch64 && [ -e $(EMULATOR_LOADER) ] && [ -e $(EMULATOR_LOADER_32) ],\
+		$(EMULATOR_PACKAGES),to run programs of boards and find libraries,to tune without a board)
 
 peers: emulator # one after the other: apt-get waits for nobody
 	@$(call install,PATH="$$PATH:/usr/sbin" command -v sshd && command -v adb && command -v ssh-agent && command -v chromium,\
