@@ -115,10 +115,10 @@ LONG = "--warm-up-s 0 --precision 0 --max-repetitions 100000 --max-time-s 999".s
 
 def children_of(parent: int) -> list[int]:
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
-                found.append(int(path.parent.name))
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):  # it has ended meanwhile
+            if int(Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()[1]) == parent:
+                found.append(int(name))
     return found
 
 
