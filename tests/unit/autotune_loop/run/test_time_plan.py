@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop import deadline as deadline_module
 from autotune_loop.run.budget import RunBudget
 from autotune_loop.run.time_plan import TimePlan
 from devices.device import Clock
 from devices.timing.measurement import Measurement
+from tests.fake_time import FakeTime
 
 BATCH_SIZE = 32
-
-
-class FakeTime:
-    """The seconds since a run began."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
-    made = FakeTime()
-    monkeypatch.setattr(deadline_module, "time", made)
-    return made
 
 
 def plan(budget_s: float | None, clock: Clock = Clock.SIMULATED, at_once: int = 1) -> TimePlan:

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop import deadline as deadline_module
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Event, Notice
@@ -25,24 +24,8 @@ from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
 from tests.contract.writing_process import RECORD, candidate
+from tests.fake_time import FakeTime
 from tests.scripted_executor import ScriptedExecutor
-
-
-class FakeTime:
-    """The seconds since a run began."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
-    made = FakeTime()
-    monkeypatch.setattr(deadline_module, "time", made)
-    return made
 
 
 @pytest.fixture
