@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,11 +24,7 @@ def existing_files(texts: Iterable[str]) -> list[str]:
     Raises:
         UsageError: one is missing.
     """
-    paths = list(texts)
-    for path in paths:
-        if not Path(path).is_file():
-            raise UsageError(f"there is no file {path}.")
-    return paths
+    return _existing(texts, "file", Path.is_file)
 
 
 def existing_folders(texts: Iterable[str]) -> list[str]:
@@ -37,10 +33,14 @@ def existing_folders(texts: Iterable[str]) -> list[str]:
     Raises:
         UsageError: one is missing.
     """
+    return _existing(texts, "folder", Path.is_dir)
+
+
+def _existing(texts: Iterable[str], what: str, exists: Callable[[Path], bool]) -> list[str]:
     paths = list(texts)
     for path in paths:
-        if not Path(path).is_dir():
-            raise UsageError(f"there is no folder {path}.")
+        if not exists(Path(path)):
+            raise UsageError(f"there is no {what} {path}.")
     return paths
 
 

@@ -129,7 +129,7 @@ class HostCppCompiler:
 
     def _object(self, source: Path, flags: Sequence[str]) -> Path:
         headers = self._headers(source, flags)
-        key = [*self._key(source, flags), *(file_sha256(header) for header in headers)]
+        key = [*self._key(source, flags), *headers.values()]
         command = [self._compiler(), *_language_flags(source), *flags, "-c", str(source)]
 
         def compile_source(output: Path) -> None:
@@ -151,8 +151,8 @@ class HostCppCompiler:
             *more,
         ]
 
-    def _headers(self, source: Path, flags: Sequence[str]) -> list[Path]:
-        """The user's headers that a source reads.
+    def _headers(self, source: Path, flags: Sequence[str]) -> dict[Path, str]:
+        """The user's headers that a source reads, with their hashes.
 
         The compiler is asked again once one of them has changed, or one that was looked for in vain is there.
         """
@@ -164,10 +164,10 @@ class HostCppCompiler:
             with tempfile.NamedTemporaryFile("r", suffix=".d") as rule:
                 self._run([*command, "-MF", rule.name], (str(source), "does not compile"), _COMPILE_STEP)
                 read = _dependencies(rule.read())
-            known = [path for path in read if path != source and not self._is_system(path)]
+            known = {path: file_sha256(path) for path in read if path != source and not self._is_system(path)}
             folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
             facts = {
-                "read": {str(path): file_sha256(path) for path in known},
+                "read": {str(path): sha256 for path, sha256 in known.items()},
                 "missing": [str(path) for path in _missing([source, *known], folders)],
             }
             note.parent.mkdir(parents=True, exist_ok=True)
@@ -207,13 +207,13 @@ def _language_flags(source: Path) -> list[str]:
     return ["-x", "c"] if source.suffix == ".c" else ["-std=c++17", "-fno-rtti"]
 
 
-def _read_note(note: Path) -> list[Path] | None:
-    """The headers of a note, if all of them are as they were and no other is in their place."""
+def _read_note(note: Path) -> dict[Path, str] | None:
+    """The headers of a note with their hashes, if all of them are as they were and no other is in their place."""
     try:
         facts = json.loads(note.read_text())
         read = {Path(name): str(sha256) for name, sha256 in facts["read"].items()}
         is_current = all(file_sha256(path) == sha256 for path, sha256 in read.items())
-        return list(read) if is_current and not any(Path(name).exists() for name in facts["missing"]) else None
+        return read if is_current and not any(Path(name).exists() for name in facts["missing"]) else None
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
 

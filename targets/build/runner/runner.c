@@ -183,7 +183,7 @@ static void time_invocation(struct invocation *invocation, struct invocation *be
     if (process) end_process(process);
     if (options->machine) report_machine(&before, -1);
     check_guards(invocation);
-    if (beside) check_guards(beside);
+    if (beside && !process) check_guards(beside); /* else that process has */
 }
 
 static void run_kernel(const struct options *options) {

@@ -235,7 +235,7 @@ void time_kernel(struct invocation *invocation, struct invocation *beside, const
 struct calls_request {
     int64_t calls;
     bool is_settled_first; /* another call, that does not count, comes before them */
-    bool is_simulated;     /* nobody can disturb them */
+    bool is_watched;       /* say whether they were disturbed */
 };
 struct calls_result {
     double spent_s;

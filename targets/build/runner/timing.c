@@ -53,13 +53,13 @@ static long involuntary_switches(void) {
 
 struct calls_result time_calls(struct invocation *invocation, struct calls_request request) {
     if (request.is_settled_first) call_once(invocation);
-    const long switches = request.is_simulated ? 0 : involuntary_switches();
+    const long switches = request.is_watched ? involuntary_switches() : 0;
     const int64_t start = now_ns();
     for (int64_t i = 0; i < request.calls; i++) {
         call_once(invocation);
     }
     const double spent_s = (double)(now_ns() - start) * 1e-9;
-    return (struct calls_result){spent_s, !request.is_simulated && involuntary_switches() != switches};
+    return (struct calls_result){spent_s, request.is_watched && involuntary_switches() != switches};
 }
 
 static struct calls_result make_calls(const struct timed *timed, struct calls_request request) {
@@ -67,7 +67,7 @@ static struct calls_result make_calls(const struct timed *timed, struct calls_re
 }
 
 static double run_s(const struct timed *timed, int64_t calls) {
-    return make_calls(timed, (struct calls_request){.calls = calls, .is_simulated = true}).spent_s;
+    return make_calls(timed, (struct calls_request){.calls = calls}).spent_s;
 }
 
 static void warm_up(struct timed *timed, const struct timing_options *options, double first_call_s) {
@@ -166,7 +166,7 @@ static void time_repetition(struct timed *timed, int i, const struct timing *tim
     const struct calls_request request = {
         .calls = timed->iterations,
         .is_settled_first = timing->is_warm && timed->fastest_call_s < LONGEST_SETTLED_S,
-        .is_simulated = timing->options->is_simulated,
+        .is_watched = !timing->options->is_simulated,
     };
     const struct calls_result result = make_calls(timed, request);
     timed->times_s[i] = result.spent_s / (double)timed->iterations;
