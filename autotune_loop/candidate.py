@@ -164,7 +164,7 @@ class Yardstick:
     @property
     def time_ms(self) -> float:
         """What it takes, on the run's scale."""
-        return self.relative * self.scale.anchor_ms
+        return self.scale.time_ms(self.relative)
 
     def place(self, measurement: Measurement) -> Placement | None:
         """What a measurement beside this yardstick says; None for one of a kernel that was timed alone."""

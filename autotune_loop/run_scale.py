@@ -48,6 +48,10 @@ class RunScale:
         """What the reference takes: the median of all that is known."""
         return statistics.median(self._times_ms)
 
+    def time_ms(self, relative: float) -> float:
+        """A multiple of the reference's time on the run's scale."""
+        return relative * self.anchor_ms
+
     @property
     def correction(self) -> float:
         """What is known now over what was known when this process began: a factor for times that users see."""

@@ -181,22 +181,18 @@ def take_turns(
 
 def summarise(load: str, runs: Sequence[Chosen]) -> bool:
     """Print what the runs on a machine in one state have in common; whether the goals are met."""
+    regret = statistics.median(run.regret for run in runs)
     near = sum(run.regret <= NEAR for run in runs)
     announced = [one for run in runs for one in run.announced]
     inside = sum(inside for _, inside in announced)
     off = statistics.median(abs(math.log(ratio)) for ratio, _ in announced)
     pace = statistics.median(60 * run.samples / run.duration_s for run in runs)
     print(
-        f"{load}: {near} of {len(runs)} winners within {NEAR - 1:.0%} of the best (median {median_regret(runs):.3f}×);"
+        f"{load}: {near} of {len(runs)} winners within {NEAR - 1:.0%} of the best (median {regret:.3f}×);"
         f" {inside} of {len(announced)} announced ranges right, announced times off by {off:.1%} in the median;"
         f" {pace:.0f} schedules a minute"
     )
     return near >= 0.9 * len(runs) and inside >= 0.95 * len(announced)
-
-
-def median_regret(runs: Sequence[Chosen]) -> float:
-    """The middle of the runs' regrets."""
-    return statistics.median(run.regret for run in runs)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ class BatchMeasurer:
         self.store.database.add_measurement(result, purpose, held_s, placement)
         if yardstick is not None and placement is not None:
             yardstick.scale.add(result.device, placement.reference_ms)
-            paired_ms = placement.relative * yardstick.scale.anchor_ms
+            paired_ms = yardstick.scale.time_ms(placement.relative)
         return Measured.of(work.candidates[result.kernel], result, paired_ms)
 
     def _settings_now(self, work: _Batch) -> MeasureSettings:

@@ -224,7 +224,7 @@ class _Preparation:
         folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
         median_ms = measurement.comparable_median_s * 1e3
         if placement is not None and state.scale is not None:
-            median_ms = placement.relative * state.scale.anchor_ms
+            median_ms = state.scale.time_ms(placement.relative)
         time_text = f"{median_ms:.6g} ms ({measurement.clock.value} time, one timing)"
         who = f"{built.autoscheduler}'s schedule"
         if kind == _REFERENCE:

@@ -318,10 +318,13 @@ class Rounds:
     def _publish_best(self, state: TaskState) -> None:
         clock, best = self.prepared.clock.value, state.timed[0]
         state.publish_best(self.store, clock)
-        best_ms, default_ms = state.shown_ms(best.median_ms), state.default_ms
-        default_ms = None if default_ms is None else state.shown_ms(default_ms)
-        between = state.shown_range_ms(best)
-        self.listen(BestImproved(state.task_index, best.sample, best_ms, default_ms, clock, between, best.processes))
+        shown, default = state.shown(best), state.default_time
+        default_ms = None if default is None else default.median_ms
+        self.listen(
+            BestImproved(
+                state.task_index, best.sample, shown.median_ms, default_ms, clock, shown.expected_ms, shown.processes
+            )
+        )
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))

@@ -128,9 +128,9 @@ class TaskState:
         return next((timed for timed in self.timed if timed.is_default), None)
 
     @property
-    def default_ms(self) -> float | None:
-        """The default schedule's time as a sample."""
-        return None if self.default is None else self.default.median_ms
+    def default_time(self) -> ScheduleTime | None:
+        """The default's time as users see it, once it is timed."""
+        return None if self.default is None else self.shown(self.default)
 
     @property
     def has_baseline(self) -> bool:
@@ -296,8 +296,8 @@ class TaskState:
                 confirmed=False,
                 reason=VerdictReason.UNCONFIRMED.value,
                 message=message,
-                default=self._shown(self.default),
-                no_default=self._no_default(self._shown(self.default)),
+                default=self.default_time,
+                no_default=self._no_default(self.default_time),
             )
             schedule = store.schedule_path(self.incumbent.folder)
             header: Path | None = store.publish(self.task_index, schedule, published, clock)
@@ -314,7 +314,7 @@ class TaskState:
             schedule = store.schedule_path(store.samples / timed.sample)
             if not schedule.is_file():
                 continue
-            tuned, default = self._shown(timed), self._shown(self.default)
+            tuned, default = self.shown(timed), self.default_time
             published = Published(
                 sample=timed.name,
                 symbol=timed.symbol,
@@ -327,12 +327,11 @@ class TaskState:
                 speed_up=_ratio(default, tuned),
             )
             return store.publish(self.task_index, schedule, published, clock), published
-        default = self._shown(self.default)
+        default = self.default_time
         return None, replace(NOTHING, default=default, no_default=self._no_default(default))
 
-    def _shown(self, timed: Timed | None) -> ScheduleTime | None:
-        if timed is None:
-            return None
+    def shown(self, timed: Timed) -> ScheduleTime:
+        """A schedule's time as users see it."""
         return ScheduleTime(
             median_ms=self.shown_ms(timed.median_ms),
             spread_ms=self.shown_ms(timed.spread_ms),
