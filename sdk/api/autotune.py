@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from sdk.options.generator_spec import (
     with_incumbents,
 )
 from sdk.options.resume_options import resumed_options
+from sdk.project.input_files import prepared_inputs
 from sdk.project.preparation import check_function_name, free_run_folder, open_workbench
 from sdk.select.chosen_devices import ChosenDevices, find_devices
 from sdk.select.farm_devices import find_farm_devices, wanted_farm
@@ -148,20 +147,6 @@ def _choose(options: RunOptions, title: str, settings: Settings, listen: Listene
     return chosen
 
 
-@contextmanager
-def _prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
-    """The inputs with their `.npy` files as the runner reads them."""
-    from targets.build.runner_input_file import convert_npy_file
-
-    with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
-        files = dict(inputs.files)
-        for name, file in inputs.files.items():
-            if file.suffix == ".npy":
-                files[name] = Path(folder) / f"{name}.raw"
-                convert_npy_file(file, files[name])
-        yield replace(inputs, files=files)
-
-
 def _tune(
     spec: RunSpec,
     folder: Path,
@@ -176,7 +161,7 @@ def _tune(
     for message in (chosen.choice.note, start.message):
         if message:
             call.listen(Notice(message))
-    with _prepared_inputs(spec.options.inputs) as inputs:
+    with prepared_inputs(spec.options.inputs) as inputs:
         run = PreparedRun(
             spec=spec,
             folder=folder,

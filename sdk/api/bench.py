@@ -12,6 +12,7 @@ from autotune_loop.specification.objective import check_weighted_devices
 from autotune_loop.specification.options import RunOptions
 from devices.timing.measure_settings import MeasureSettings
 from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
+from sdk.project.input_files import prepared_inputs
 from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.select.chosen_devices import find_devices
 from sdk.settings import Settings, read_settings
@@ -102,7 +103,10 @@ def _opened_plan(
     toolchain = chosen.open_toolchain(settings)
     tools = open_workbench(settings)
     progress("opening the generator")
-    with open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build) as (reference, program):
+    with (
+        prepared_inputs(asked.inputs) as inputs,
+        open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build) as (reference, program),
+    ):
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)
@@ -112,7 +116,7 @@ def _opened_plan(
             recipe=recipe,
             schedules=choices,
             devices=chosen.choice.devices,
-            inputs=asked.inputs,
+            inputs=inputs,
             settings=MeasureSettings.by_clock(
                 chosen.choice.devices[0].clock, asked.measure.precision, asked.measure.max_time_s
             ),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sdk.options.generator_spec import GeneratorSpec
+from autotune_loop.specification.options import RunOptions
+from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
+from sdk.project.input_files import prepared_inputs
 from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
-from targets.build.artifacts import Artifacts, KernelRecipe, build_artifacts
+from targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe, build_artifacts
 from targets.build.executable import BuildTools
 from targets.cuda.ptxas import find_ptxas
-from targets.profile.loader import load_profile
+from targets.profile.loader import HOST, load_profile
 from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
 from targets.toolchain.c_toolchain import open_toolchain
 
@@ -20,10 +22,9 @@ def build(
     generator: str | GeneratorSpec,
     output: Path,
     *,
-    target: str = "host",
+    target: str | None = None,
     schedule: str = OWN_SCHEDULE,
-    parallelism: int | None = None,
-    hexagon_sdk_root: Path | None = None,
+    options: RunOptions | None = None,
     settings: Settings | None = None,
 ) -> Artifacts:
     """Cross-compile a generator: object, static library, header and a benchmark that runs on the target.
@@ -32,28 +33,33 @@ def build(
         generator: `path.py[:name]`, `path.cpp[:name]` or a built `path.generator[:name]`; or a GeneratorSpec, with
             generator parameters and the name of the function.
         output: the folder for the files.
-        target: name or path of a target profile.
+        target: name or path of a target profile; None takes that of `options`, else this machine's.
         schedule: path of a `.schedule.h`; 'own' is the generator's; or the name of the profile's autoscheduler
             ('adams2019', 'anderson2021'), 'mullapudi2016' or 'li2018'.
-        parallelism: threads that an autoscheduler plans for; None takes the profile's.
-        hexagon_sdk_root: Qualcomm's SDK, which links the benchmark for a Hexagon target; None takes the one that
-            HEXAGON_SDK_ROOT names, or zig.
+        options: those of the devices, of which the threads that an autoscheduler plans for count and the Hexagon SDK,
+            which links the benchmark for a Hexagon target; and the inputs, which the benchmark has where it is called
+            with no others.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
-    spec = GeneratorSpec(generator) if isinstance(generator, str) else generator
+    (spec,) = generator_specs(generator)
     settings = settings or read_settings()
-    profile = load_profile(target, settings.profile_folder)
-    hexagon_sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
+    asked = asked_options(options, target)
+    profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
+    hexagon_sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken
     bench = open_workbench(settings)
-    with open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program):
+    with (
+        prepared_inputs(asked.inputs) as inputs,
+        open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program),
+    ):
         assert reference.name is not None
-        threads = parallelism or profile.machine.parallelism
+        threads = asked.devices.parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
         name = check_function_name(spec.function_name or reference.name)
         ptxas = find_ptxas(settings.environment)
         recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas)
-        return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain))
+        called_with = BenchmarkArguments(inputs.seed, inputs.sizes, inputs.scalars, inputs.files)
+        return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain), called_with)

@@ -9,80 +9,57 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune_loop.specification.options import Limits, RunOptions
-from sdk.options.autotune_options import given_build
-from sdk.options.shared_options import GeneratorArgument, JsonOption, ParameterOption, declared
+from autotune_loop.specification.options import RunOptions
+from sdk.options.autotune_options import (
+    CALLED_WITH,
+    ONE_GENERATOR,
+    GeneratorOptions,
+    chosen_options,
+    given_generator,
+)
+from sdk.options.bench_options import BenchOptions
+from sdk.options.shared_options import GeneratorArgument
 from sdk.options.with_options import Takes, with_options
 from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.project.file import find_project
-from targets.toolchain.cpp_build import CppBuild
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
     from autotune_loop.play_off.header_play_off import HeaderPlayOff
     from devices.timing.measurement import ReshapedOutput
 
-_DECIDING = "Deciding"
-_DEVICES = ("target", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism")
-_DECIDED_BY = ("objective", "device_weights", "worst_tolerance", "seed")
+_TAKEN = (
+    *CALLED_WITH,
+    *("target", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism"),
+    *("objective", "device_weights", "worst_tolerance", "seed"),
+)
 
 
 @with_options
 def bench(
     *,
     generator: GeneratorArgument = None,
-    options: Annotated[RunOptions, Takes(only=(*_DEVICES, *_DECIDED_BY))],
-    schedules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schedule",
-            metavar="HEADER",
-            help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018. Repeatable.",
-        ),
-    ] = None,
-    parameters: ParameterOption = None,
-    build: Annotated[Mapping[str, Any], Takes(CppBuild)],
-    turns: Annotated[int, typer.Option("--turns", min=1, help="How often each schedule is timed.")] = 5,
-    play_off: Annotated[
-        bool,
-        typer.Option(
-            "--play-off",
-            help="Decide with 95 % confidence whether the best of the others beats the first schedule.",
-            rich_help_panel=_DECIDING,
-        ),
-    ] = False,
-    budget: Annotated[
-        str | None,
-        declared(
-            Limits,
-            "budget_s",
-            help="End the play-off after this time, even if it is undecided: 90s, 10m.",
-            rich_help_panel=_DECIDING,
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    typed: Annotated[Mapping[str, Any], Takes(GeneratorOptions, RunOptions, only=(*ONE_GENERATOR, *_TAKEN))],
+    command: BenchOptions,
 ) -> None:
     """Check and time schedules of a generator side by side; with --play-off, decide which one to ship.
 
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
     from sdk.api import bench as api
-    from sdk.options.generator_spec import GeneratorSpec
 
-    if budget is not None:
-        options = options.with_values({"budget_s": budget})
-    entry = find_project(Path.cwd()).named(generator)
-    named = GeneratorSpec(entry.generator, tuple(parameters or ()), build=given_build(build, entry))
-    chosen = schedules or ["own"]
-    with show_progress("starting", quiet=as_json) as progress:
-        if play_off:
-            decided = api.play_off(named, chosen, options=options, progress=progress)
+    project = find_project(Path.cwd())
+    named = given_generator(generator, typed, project)
+    options = chosen_options(typed, project, _TAKEN).with_values({"budget_s": command.budget_s})
+    with show_progress("starting", quiet=command.as_json) as progress:
+        if command.play_off:
+            decided = api.play_off(named, command.schedules, options=options, progress=progress)
         else:
-            results = api.bench(named, chosen, options=options, turns=turns, progress=progress)
-    if play_off:
-        _show_play_off(decided, as_json)
+            results = api.bench(named, command.schedules, options=options, turns=command.turns, progress=progress)
+    if command.play_off:
+        _show_play_off(decided, command.as_json)
     else:
-        _show(results, as_json)
+        _show(results, command.as_json)
 
 
 def _show(results: list[ComparedSchedule], as_json: bool) -> None:

@@ -8,68 +8,53 @@ from typing import Annotated, Any
 
 import typer
 
-from autotune_loop.specification.options import DeviceOptions
-from sdk.options.autotune_options import given_build
-from sdk.options.shared_options import GeneratorArgument, HexagonSdkOption, JsonOption, ParameterOption, declared
+from autotune_loop.specification.options import RunOptions
+from sdk.options.autotune_options import (
+    CALLED_WITH,
+    ONE_GENERATOR,
+    GeneratorOptions,
+    chosen_options,
+    given_generator,
+)
+from sdk.options.bench_options import BuildOptions
+from sdk.options.shared_options import GeneratorArgument
 from sdk.options.with_options import Takes, with_options
 from sdk.output import print_json, show_progress
 from sdk.project.file import find_project
-from targets.toolchain.cpp_build import CppBuild
+
+_TAKEN = ("target", "hexagon_sdk_root", "parallelism", *CALLED_WITH)
 
 
 @with_options
 def build(
     *,
     generator: GeneratorArgument = None,
-    target: Annotated[
-        str, declared(DeviceOptions, "target", help="Name or path of a target profile; `sdk targets` lists them.")
-    ] = "host",
-    schedule: Annotated[
-        str,
-        typer.Option(
-            "--schedule",
-            metavar="HEADER",
-            help="A .schedule.h; or own (the generator's), adams2019 (anderson2021 for a card), mullapudi2016, li2018.",
-        ),
-    ] = "own",
-    parameters: ParameterOption = None,
-    made_from: Annotated[Mapping[str, Any], Takes(CppBuild)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("build"),
-    function_name: Annotated[
-        str | None,
-        typer.Option("--function-name", "-f", help="Name of the function. [default: the generator's]"),
-    ] = None,
-    hexagon_sdk_root: HexagonSdkOption = None,
-    as_json: JsonOption = False,
+    typed: Annotated[
+        Mapping[str, Any], Takes(GeneratorOptions, RunOptions, only=("function_name", *ONE_GENERATOR, *_TAKEN))
+    ],
+    command: BuildOptions,
 ) -> None:
     """Cross-compile a generator: object, static library, header, and a benchmark to run on the target.
 
     Example: sdk build blur.cpp --target arm64 --schedule best.blur.schedule.h -o build
     """
     from sdk.api.build import build as build_files
-    from sdk.options.generator_spec import GeneratorSpec
 
-    entry = find_project(Path.cwd()).named(generator)
-    named = entry.generator
-    with show_progress(f"building {named} for {target}", quiet=as_json):
-        made = build_files(
-            GeneratorSpec(
-                named, tuple(parameters or ()), function_name=function_name, build=given_build(made_from, entry)
-            ),
-            output,
-            target=target,
-            schedule=schedule,
-            hexagon_sdk_root=hexagon_sdk_root,
-        )
+    project = find_project(Path.cwd())
+    named = given_generator(generator, typed, project)
+    options = chosen_options(typed, project, _TAKEN)
+    with show_progress(f"building {named.generator} for {options.devices.target or 'host'}", quiet=command.as_json):
+        made = build_files(named, command.output, schedule=command.schedule, options=options)
     files = {
         "object": made.object,
         "static_library": made.static_library,
         "header": made.header,
         "benchmark": made.benchmark,
     }
-    if as_json:
-        print_json({**{kind: str(path) for kind, path in files.items()}, "toolchain": made.toolchain})
+    if command.as_json:
+        inputs = {"inputs": [str(path) for path in made.inputs]} if made.inputs else {}
+        print_json({**{kind: str(path) for kind, path in files.items()}, **inputs, "toolchain": made.toolchain})
         return
-    for kind, path in files.items():
+    for kind, path in (*files.items(), *(("input", path) for path in made.inputs)):
         typer.echo(f"{kind.replace('_', ' '):15} {path}")
     typer.echo(f"{'linked with':15} {made.toolchain}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
+from devices.timing.measure_settings import KernelInputs
 from sdk.output import shown_path
 from sdk.project.file import FILE_NAME, Project, ProjectGenerator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import nearest_hint
-from targets.values.options import Option, options_of, with_values, with_whole_paths
+from targets.values.options import Option, options_of, value_at, with_values, with_whole_paths
 
 if TYPE_CHECKING:
     from sdk.options.generator_spec import GeneratorSpec
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _WHAT = "What is tuned"
 _FOLDER = "Run folder"
 _OUTPUT = "What is printed"
+# Of a command for one generator: all but how many it takes, and what else is tuned.
+ONE_GENERATOR = ("parameters", *(option.keyword for option in options_of(CppBuild)))
+CALLED_WITH = tuple(option.keyword for option in options_of(KernelInputs))
 _SETS_OPTION = "--generator-arg-sets"
 _SETS_EXAMPLE = 'Write sets with spaces between them and ; inside a set, such as "radius=1;tiles=2 radius=3".'
 
@@ -155,11 +159,40 @@ def run_options(values: Mapping[str, Any], project: Project) -> RunOptions:
     chosen = {keyword: value for keyword, value in values.items() if keyword in known}
     if chosen.get("device") and "target" not in chosen:
         chosen["target"] = None  # the project's default gives way to devices that are named
-    options = project_options(project).with_values(chosen)
-    for name in options.inputs.files:
-        if name in options.inputs.sizes:
-            raise UsageError(f"--input {name} takes its size from its file: leave out --size {name}.")
-    return options
+    return project_options(project).with_values(chosen)
+
+
+def chosen_options(values: Mapping[str, Any], project: Project, taken: Collection[str]) -> RunOptions:
+    """What a command that is no run is asked: what is typed, over what `sdk.toml` says of the options that it takes.
+
+    Args:
+        values: as for `run_options`.
+        taken: the keywords of the command's options.
+
+    Raises:
+        UsageError: one message about the first value that is wrong.
+    """
+    asked = run_options(values, project)
+    return RunOptions().with_values(
+        {option.keyword: value_at(asked, option) for option in options_of(RunOptions) if option.keyword in taken}
+    )
+
+
+def given_generator(generator: str | None, values: Mapping[str, Any], project: Project) -> GeneratorSpec:
+    """The one generator of a command, by what is typed and what `sdk.toml` says of it.
+
+    Raises:
+        UsageError: one message about the first value that is wrong.
+    """
+    from sdk.options.generator_spec import GeneratorSpec
+
+    entry = project.named(generator)
+    return GeneratorSpec(
+        entry.generator,
+        (*entry.parameters, *values.get("parameters", ())),
+        function_name=values.get("function_name", entry.function_name),
+        build=given_build(values, entry),
+    )
 
 
 def given_generators(values: Mapping[str, Any], project: Project) -> tuple[GeneratorSpec, ...]:

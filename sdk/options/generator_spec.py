@@ -65,6 +65,8 @@ def asked_options(
     target = target or options.devices.target
     if target is not None and "/" in target:
         target = str(Path(target).absolute())
+    for name in options.inputs.files.keys() & options.inputs.sizes.keys():
+        raise UsageError(f"--input {name} takes its size from its file: leave out --size {name}.")
     devices = replace(options.devices, target=target, device=names or options.devices.device)
     return with_whole_paths(check_options(replace(options, devices=devices)))
 

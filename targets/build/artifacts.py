@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
-from targets.errors import GeneratorError, ToolchainError, os_error_as
+from targets.errors import GeneratorError, ToolchainError, UsageError, os_error_as
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import GeneratorFailure, GeneratorRequest
 from targets.process.limited_process import ProcessLimits
@@ -48,6 +50,7 @@ class Artifacts:
         object, static_library: they contain Halide's runtime.
         benchmark: checks and times the kernel on the target.
         toolchain: describes what linked the benchmark.
+        inputs: the files that the benchmark reads; they go where it goes.
     """
 
     object: Path
@@ -55,13 +58,33 @@ class Artifacts:
     header: Path
     benchmark: Path
     toolchain: str
+    inputs: tuple[Path, ...] = ()
 
 
-def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Artifacts:
+@dataclass(frozen=True)
+class BenchmarkArguments:
+    """What a benchmark calls its kernel with, where it is not told otherwise.
+
+    Attributes:
+        seed: of random inputs.
+        sizes, scalars: as the runner's options, by the arguments' names.
+        files: input files of the runner, by the arguments' names.
+    """
+
+    seed: int = 0
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+def build_artifacts(
+    recipe: KernelRecipe, output: Path, tools: BuildTools, called_with: BenchmarkArguments | None = None
+) -> Artifacts:
     """Cross-compile the kernel into the folder `output`; either all files appear in it or none.
 
     Raises:
         GeneratorError: the generator or the schedule fails.
+        UsageError: the kernel has no argument of a name in `called_with`.
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name, target = recipe.function_name, recipe.profile.halide_target
@@ -69,13 +92,49 @@ def build_artifacts(recipe: KernelRecipe, output: Path, tools: BuildTools) -> Ar
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=output) as folder:
             shipped = _generate(recipe, Path(folder), target, _SHIPPED)
+            called_with = called_with or BenchmarkArguments()
+            _check_names(called_with, shipped["c_header"].read_text(), name)
+            inputs = {argument: Path(folder) / f"{name}_{argument}.raw" for argument in called_with.files}
+            for argument, path in inputs.items():
+                shutil.copyfile(called_with.files[argument], path)
             kernel = build_kernel(recipe, Path(folder) / "kernel")
-            benchmark = link_executable([kernel], target, tools, Path(folder) / f"{name}_benchmark")
-            made = [*(shipped[key] for key in _SHIPPED), benchmark.path]
+            defaults = _runner_options(called_with, inputs)
+            benchmark = link_executable([kernel], target, tools, Path(folder) / f"{name}_benchmark", defaults=defaults)
+            made = [*(shipped[key] for key in _SHIPPED), benchmark.path, *inputs.values()]
             placed = [output / path.name for path in made]
             for path, place in zip(made, placed, strict=True):
                 os.replace(path, place)
-            return Artifacts(placed[0], placed[1], placed[2], placed[3], tools.toolchain.describe())
+            described = tools.toolchain.describe()
+            return Artifacts(placed[0], placed[1], placed[2], placed[3], described, tuple(placed[4:]))
+
+
+def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path]) -> list[str]:
+    options = ["--seed", str(called_with.seed)] if called_with.seed else []
+    files = {argument: path.name for argument, path in inputs.items()}
+    for option, values in (("--size", called_with.sizes), ("--scalar", called_with.scalars), ("--input", files)):
+        for argument, value in values.items():
+            options += [option, f"{argument}={value}"]
+    return options
+
+
+def _check_names(called_with: BenchmarkArguments, header: str, function_name: str) -> None:
+    """Check names before the benchmark is on a device, against the function's declaration in its C header."""
+    declared = re.search(rf"int {function_name}\(([^)]*)\);", header)
+    parameters = re.findall(r"\b_(\w+)", declared[1]) if declared else []
+    buffers = [name.removesuffix("_buffer") for name in parameters if name.endswith("_buffer")]
+    scalars = [name for name in parameters if not name.endswith("_buffer")]
+    for option, values, known in (
+        ("--size", called_with.sizes, buffers),
+        ("--input", called_with.files, buffers),
+        ("--scalar", called_with.scalars, scalars),
+    ):
+        for name in values:
+            if name not in known:
+                what = "scalar" if known is scalars else "buffer"
+                raise UsageError(
+                    f"{option} {name}: {function_name} has no {what} of that name.",
+                    next_step=f"Its {what}s are: {', '.join(known) or 'none'}.",
+                )
 
 
 def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:

@@ -72,10 +72,14 @@ def link_executable(
     tools: BuildTools,
     output: Path,
     stop: StopSignal | None = None,
+    defaults: Sequence[str] = (),
 ) -> Executable:
     """Link kernels, Halide's runtime for the target and the runner into one executable at `output`.
 
     Takes about 0.3 s once the runner's objects are in the cache. `output` appears complete or not at all.
+
+    Args:
+        defaults: options that the runner has before those that it is called with; their files lie beside it.
 
     Raises:
         ToolchainError: there is no kernel, a name is not a C identifier or occurs twice, an object is damaged (it is
@@ -90,7 +94,8 @@ def link_executable(
     with os_error_as(ToolchainError, f"{output} cannot be written"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".linking-", dir=output.parent) as folder:
-            linked, table = Path(folder) / output.name, _compile_table(kernels, Path(folder), tools, stop)
+            linked = Path(folder) / output.name
+            table = _compile_table(_table(kernels, defaults), Path(folder), tools, stop)
             objects = [*runner, table, *(kernel.object_path for kernel in kernels), runtime]
             try:
                 tools.toolchain.link(objects, linked, stop)
@@ -202,18 +207,30 @@ def _runner_objects(tools: BuildTools, stop: StopSignal | None) -> list[Path]:
     return objects
 
 
-def _compile_table(kernels: Sequence[KernelObject], folder: Path, tools: BuildTools, stop: StopSignal | None) -> Path:
-    source, compiled = folder / "kernels.c", folder / "kernels.o"
+def _table(kernels: Sequence[KernelObject], defaults: Sequence[str]) -> str:
+    """The C source of what the runner is made for."""
     declarations = "".join(
         f"int {kernel.name}_argv(void **arguments);\n"
         f"const struct halide_filter_metadata_t *{kernel.name}_metadata(void);\n"
         for kernel in kernels
     )
     rows = "".join(f'    {{"{kernel.name}", {kernel.name}_argv, {kernel.name}_metadata}},\n' for kernel in kernels)
-    source.write_text(
+    words = "".join(f"    {_c_string(word)},\n" for word in defaults)
+    return (
         f'#include "runner.h"\n\n{declarations}\n'
         f"const struct runner_kernel runner_kernels[] = {{\n{rows}}};\n"
         f"const int runner_kernel_count = {len(kernels)};\n"
+        f"const char *const runner_defaults[] = {{\n{words}    NULL,\n}};\n"
     )
+
+
+def _c_string(text: str) -> str:
+    plain = (chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in text.encode())
+    return '"' + "".join(plain) + '"'
+
+
+def _compile_table(text: str, folder: Path, tools: BuildTools, stop: StopSignal | None) -> Path:
+    source, compiled = folder / "kernels.c", folder / "kernels.o"
+    source.write_text(text)
     tools.toolchain.compile_c(source, compiled, [RUNNER_DIR, tools.halide.include_dir], RUNNER_FLAGS, stop)
     return compiled

@@ -13,6 +13,7 @@ import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome
+from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_record import read_run_record
 from sdk import build
 from sdk.options.generator_spec import GeneratorSpec
@@ -66,7 +67,7 @@ def test_a_run_and_a_build_with_the_sdks_tools(
         tmp_path / "build",
         target="hexagon-v66",
         schedule=str(result.best.header),
-        hexagon_sdk_root=root,
+        options=RunOptions.of(hexagon_sdk_root=root),
         settings=settings,
     )
     assert made.toolchain == record.made_with.toolchain

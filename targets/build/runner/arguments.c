@@ -165,7 +165,7 @@ static void prepare_buffer(struct argument *argument, const struct options *opti
              (int)meta->dimensions, MAX_DIMENSIONS);
     }
     const char *size = find_override(&options->sizes, meta->name);
-    argument->input_file = path_in_folder(options->folder, find_override(&options->inputs, meta->name));
+    argument->input_file = find_override(&options->inputs, meta->name);
     if (argument->input_file && size) {
         fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: remove --size.", meta->name);
     }

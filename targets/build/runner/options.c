@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-enum option_kind { FLAG, TEXT, FILE_NAME, EVENTS, NAME_VALUE, COUNT, SEED, SHARE, SECONDS, RATIO };
+enum option_kind { FLAG, TEXT, FILE_NAME, EVENTS, NAME_VALUE, NAMED_FILE, COUNT, SEED, SHARE, SECONDS, RATIO };
 
 struct option {
     const char *name;
@@ -34,7 +34,7 @@ static uint64_t parse_unsigned(const char *name, const char *text, uint64_t maxi
     return value;
 }
 
-static void add_override(const char *option, struct overrides *overrides, const char *text) {
+static struct override *add_override(const char *option, struct overrides *overrides, const char *text) {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text) bad_value(option, text, "NAME=VALUE");
     if (overrides->count == MAX_OVERRIDES) {
@@ -44,6 +44,7 @@ static void add_override(const char *option, struct overrides *overrides, const 
     item->name = text;
     item->name_length = (size_t)(equals - text);
     item->value = equals + 1;
+    return item;
 }
 
 bool names_agree(const char *name, size_t length, const char *other) {
@@ -62,8 +63,9 @@ const char *find_override(const struct overrides *overrides, const char *name) {
     return value;
 }
 
-const char *path_in_folder(const char *folder, const char *name) {
-    if (!folder || !name || name[0] == '/') return name;
+/* Returns `name` in `folder`; the name itself if that is NULL or the name is absolute. Never freed. */
+static const char *path_in_folder(const char *folder, const char *name) {
+    if (!folder || name[0] == '/') return name;
     const size_t length = strlen(folder) + 1 + strlen(name) + 1;
     char *path = malloc(length);
     if (!path) fail(EXIT_RESOURCES, "memory", "Not enough memory for the path of %s.", name);
@@ -85,6 +87,11 @@ static void store(const struct option *option, const char *text, const char *fol
         if (option->kind == EVENTS) write_events_to(*(const char **)option->target);
         break;
     case NAME_VALUE: add_override(option->name, option->target, text); break;
+    case NAMED_FILE: {
+        struct override *item = add_override(option->name, option->target, text);
+        item->value = path_in_folder(folder, item->value);
+        break;
+    }
     case COUNT:
         *(int *)option->target = (int)parse_unsigned(option->name, text, 1000000, "a whole number up to 1000000");
         break;
@@ -148,6 +155,36 @@ static void check_together(const struct options *options) {
     }
 }
 
+/* The folder of a program that is called by a path, or NULL. */
+static const char *folder_of(const char *program) {
+    const char *end = program ? strrchr(program, '/') : NULL;
+    if (!end) return NULL;
+    const size_t length = end == program ? 1 : (size_t)(end - program);
+    char *folder = malloc(length + 1);
+    if (!folder) fail(EXIT_RESOURCES, "memory", "Not enough memory for the path of %s.", program);
+    memcpy(folder, program, length);
+    folder[length] = 0;
+    return folder;
+}
+
+static void parse_words(const char *const *words, int word_count, const struct option *table, size_t table_count,
+                        struct options *options) {
+    for (int i = 0; i < word_count; i++) {
+        const struct option *found = NULL;
+        for (size_t k = 0; k < table_count; k++) {
+            if (strcmp(words[i], table[k].name) == 0) found = &table[k];
+        }
+        if (!found) fail(EXIT_USAGE, "usage", "There is no option '%s'.", words[i]);
+        if (found->kind == FLAG) {
+            *(bool *)found->target = true;
+        } else if (i + 1 < word_count) {
+            store(found, words[++i], options->folder);
+        } else {
+            fail(EXIT_USAGE, "usage", "%s needs a value.", found->name);
+        }
+    }
+}
+
 void parse_options(int argc, char **argv, struct options *options) {
     set_defaults(options);
     struct timing_options *timing = &options->timing;
@@ -163,7 +200,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--size", NAME_VALUE, &options->sizes},
         {"--exact-outputs", FLAG, &options->exact_outputs},
         {"--scalar", NAME_VALUE, &options->scalars},
-        {"--input", NAME_VALUE, &options->inputs},
+        {"--input", NAMED_FILE, &options->inputs},
         {"--write-reference", FILE_NAME, &options->write_reference},
         {"--reference", FILE_NAME, &options->reference},
         {"--integer-tolerance", SEED, &tolerance->integer},
@@ -188,20 +225,13 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--lost-over", RATIO, &timing->lost_over},
     };
     const size_t count = sizeof table / sizeof table[0];
-    for (int i = first_argument(argc, argv); i < argc; i++) {
-        const struct option *found = NULL;
-        for (size_t k = 0; k < count; k++) {
-            if (strcmp(argv[i], table[k].name) == 0) found = &table[k];
-        }
-        if (!found) fail(EXIT_USAGE, "usage", "There is no option '%s'.", argv[i]);
-        if (found->kind == FLAG) {
-            *(bool *)found->target = true;
-        } else if (i + 1 < argc) {
-            store(found, argv[++i], options->folder);
-        } else {
-            fail(EXIT_USAGE, "usage", "%s needs a value.", found->name);
-        }
-    }
+    const int first = first_argument(argc, argv);
+    int default_count = 0;
+    while (runner_defaults[default_count]) default_count++;
+    options->folder = default_count > 0 ? folder_of(argv[0]) : NULL;
+    parse_words(runner_defaults, default_count, table, count, options);
+    options->folder = NULL;
+    parse_words((const char *const *)argv + first, argc > first ? argc - first : 0, table, count, options);
     timing->is_simulated = options->simulated_cores > 0;
     check_together(options);
 }

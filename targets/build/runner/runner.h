@@ -28,6 +28,8 @@ struct runner_kernel {
 
 extern const struct runner_kernel runner_kernels[];
 extern const int runner_kernel_count;
+/* Options before those of the command line, up to a NULL; their files lie beside the program. */
+extern const char *const runner_defaults[];
 
 enum {
     EXIT_DONE = 0,
@@ -39,7 +41,7 @@ enum {
 
 enum { MAX_DIMENSIONS = 8, MAX_ARGUMENTS = 128, MAX_OVERRIDES = 128, MAX_SIMULATED_CORES = 256 };
 
-/* NAME=VALUE of an option that may be repeated; the strings are the program's arguments. */
+/* NAME=VALUE of an option that may be repeated. */
 struct override {
     const char *name;
     size_t name_length;
@@ -152,8 +154,6 @@ _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __
 void parse_options(int argc, char **argv, struct options *options);
 /* Whether names are equal without the number after '$', which Halide adds to repeated names in one process. */
 bool names_agree(const char *name, size_t length, const char *other);
-/* Returns `name` in `folder`; the name itself if either is NULL or the name is absolute. Never freed. */
-const char *path_in_folder(const char *folder, const char *name);
 /* Returns the last value given for `name`, or NULL. */
 const char *find_override(const struct overrides *overrides, const char *name);
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy
 import pytest
 
 import sdk.main
@@ -19,6 +20,7 @@ from autotune_loop.store.sample_file import Sample, write_sample
 from sdk.settings import Settings
 from tests.run_specs import make_record
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
+from tests.unit.targets.raw_arrays import read_arrays
 from weights.weights_file import Weights, read_weights
 
 pytestmark = pytest.mark.toolchain
@@ -130,6 +132,77 @@ def test_bench_prints_a_table(run: Run, blur: Path) -> None:
     done = run("bench", blur, *SMALL, "--turns", "1")
     assert done.code == 0, done.err
     assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
+
+
+_PARTICULAR = """
+import halide as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+@hl.generator(name="particular")
+class Particular(hl.Generator):
+    image = hl.InputBuffer(hl.UInt(8), 2)
+    gain = hl.InputScalar(hl.Int(32))
+    output = hl.OutputBuffer(hl.Int(32), 2)
+
+    def generate(self):
+        told = (self.gain == 3) & (self.output.output_buffer().dim(0).extent() == 40)
+        self.output[x, y] = hl.require(told, hl.i32(self.image[x, y]) * self.gain, 4242)
+        self.image.set_estimates([(0, 64), (0, 32)])
+        self.output.set_estimates([(0, 64), (0, 32)])
+        self.gain.set_estimate(2)
+"""
+_AS_TOLD = ("--scalar", "gain=3", "--size", "output=40x20", "--input", "image=image.npy")
+
+
+def test_bench_calls_kernels_as_it_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "particular.py").write_text(_PARTICULAR)
+    numpy.save(tmp_path / "image.npy", numpy.full((20, 40), 7, dtype=numpy.uint8))
+    done = run("bench", "particular.py", "--turns", "1")
+    assert done.code == 1 and "4242" in done.err
+    done = run("bench", "particular.py", "--turns", "1", *_AS_TOLD)
+    assert done.code == 0, done.err
+    (tmp_path / "sdk.toml").write_text("[autotune]\nscalar = {gain = '3'}\nsize = {output = '40x20'}\n")
+    assert run("bench", "particular.py", "--turns", "1").code == 0
+    for wrong, words in ((("--size", "moon=3"), "no buffer of that name"), (("--input", "image=image.py"), "no such")):
+        done = run("bench", "particular.py", *wrong)
+        assert done.code != 0 and words in done.err
+    numpy.save(tmp_path / "image.npy", numpy.zeros((20, 40)))
+    done = run("bench", "particular.py", *_AS_TOLD)
+    assert done.code == 2 and "holds float64 in 2 dimensions; the input 'image' is uint8" in done.err
+
+
+def test_a_benchmark_is_built_for_what_it_is_called_with(run: Run, tmp_path: Path) -> None:
+    """Its folder may be moved; what it is called with wins."""
+    (tmp_path / "particular.py").write_text(_PARTICULAR)
+    numpy.save(tmp_path / "image.npy", numpy.full((20, 40), 7, dtype=numpy.uint8))
+    done = run("build", "particular.py", *_AS_TOLD, "-o", "made", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["inputs"] == ["made/particular_image.raw"]
+    (tmp_path / "made").rename(tmp_path / "moved")
+    program = [str(tmp_path / "moved/particular_benchmark"), "--kernel", "particular"]
+    subprocess.run([*program, "--write-reference", "out"], capture_output=True, check=True)
+    assert read_arrays(tmp_path / "out")[0].values.tolist() == [[21] * 40] * 20
+    other = subprocess.run([*program, "--scalar", "gain=4"], capture_output=True, text=True, check=False)
+    assert other.returncode == 3 and "4242" in other.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--size", "imag=3x4"), "--size imag: particular has no buffer of that name. Its buffers are: image, output."),
+        (("--scalar", "image=3"), "--scalar image: particular has no scalar of that name. Its scalars are: gain."),
+        (("--input", "image=image.npy"), "image.npy: there is no such file."),
+    ],
+)
+def test_a_benchmark_is_not_built_for_unknown_arguments(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "particular.py").write_text(_PARTICULAR)
+    done = run("build", "particular.py", *arguments, "-o", "made")
+    assert (done.code, done.out) == (2, "") and words in done.err
+    assert not (tmp_path / "made").exists() or not list((tmp_path / "made").iterdir())
 
 
 _STRIPS = """

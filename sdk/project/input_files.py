@@ -1,0 +1,29 @@
+"""The arrays that kernels are called with, as the runner reads them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from devices.timing.measure_settings import KernelInputs
+
+
+@contextmanager
+def prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
+    """Yield the inputs with their `.npy` files as the runner reads them.
+
+    Raises:
+        UsageError: a file is not a `.npy` file of numbers.
+    """
+    from targets.build.runner_input_file import convert_npy_file
+
+    with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
+        files = dict(inputs.files)
+        for name, file in inputs.files.items():
+            if file.suffix == ".npy":
+                files[name] = Path(folder) / f"{name}.raw"
+                convert_npy_file(file, files[name])
+        yield replace(inputs, files=files)
