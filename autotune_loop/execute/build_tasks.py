@@ -26,6 +26,7 @@ from targets.generator.run import (
 )
 from targets.process.limited_process import ProcessLimits
 from targets.process.stop_signal import StopSignal
+from targets.profile.target_features import kernel_target
 from targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
 from targets.schedule.header import read_schedule
 from targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
@@ -95,7 +96,7 @@ class _GeneratorTask(BuildTask[R_co]):
             output_folder=self.output_folder,
             emit=emit,
             # The runtime is linked once, beside the kernels.
-            halide_target=f"{context.profile.halide_target}-no_runtime",
+            halide_target=kernel_target(context.profile.halide_target),
             parameters=task.parameters,
             autoscheduler=autoscheduler,
         )

@@ -16,6 +16,7 @@ from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.specification.objective import LOOKS, Objective, complete_objective
 from devices.timing.measure_settings import KernelInputs
 from targets.errors import UsageError
+from targets.profile.target_features import parse_features
 from targets.values.checks import above_zero, number, whole_number
 from targets.values.options import Option, with_values
 from targets.values.texts import parse_duration_s, parse_memory_bytes
@@ -124,6 +125,17 @@ class DeviceOptions:
             is_fixed=True,
         ),
     ] = None
+    target_features: Annotated[
+        tuple[str, ...],
+        Option(
+            "--target-features",
+            metavar="WORDS",
+            help="Further features of the profile's Halide target, such as avx512,strict_float.",
+            panel=_WHAT,
+            parse=parse_features,
+            is_fixed=True,
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class TuningTask:
 
     Attributes:
         reference: the generator, its name resolved, without parameters.
-        function_name: the name of the tuned function, and of best.<name>.schedule.h.
+        function_name: the name of the tuned function without namespaces, and of best.<name>.schedule.h.
         parameters: of the generator, including the user's `-p`.
         incumbent: the header in use today; None if there is none.
     """

@@ -22,6 +22,7 @@ from sdk.options.generator_spec import (
     run_name,
     tuning_tasks,
     with_incumbents,
+    with_name_mangling,
 )
 from sdk.options.resume_options import resumed_options
 from sdk.project.input_files import prepared_inputs
@@ -66,7 +67,7 @@ def autotune(
     call = _Call(listen, stop or StopSignal(), settings or read_settings())
     settings = call.settings
     specs = generator_specs(generator)
-    options = asked_options(options, target, device)
+    options = with_name_mangling(asked_options(options, target, device), specs)
     _check_shared_inputs(specs, options.inputs)
     for named in specs:
         if named.function_name is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from autotune_loop.specification.options import RunOptions
-from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
+from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs, with_name_mangling
 from sdk.project.input_files import prepared_inputs
 from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.select.hexagon_choice import named_hexagon_sdk
@@ -14,6 +14,7 @@ from targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe,
 from targets.build.executable import BuildTools
 from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import HOST, load_profile
+from targets.profile.target_features import with_target_features
 from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
 from targets.toolchain.c_toolchain import open_toolchain
 
@@ -36,17 +37,18 @@ def build(
         target: name or path of a target profile; None takes that of `options`, else this machine's.
         schedule: path of a `.schedule.h`; 'own' is the generator's; or the name of the profile's autoscheduler
             ('adams2019', 'anderson2021'), 'mullapudi2016' or 'li2018'.
-        options: those of the devices, of which the threads that an autoscheduler plans for count and the Hexagon SDK,
-            which links the benchmark for a Hexagon target; and the inputs, which the benchmark has where it is called
-            with no others.
+        options: those of the devices, of which the features of the target count, the threads that an autoscheduler
+            plans for, and the Hexagon SDK, which links the benchmark for a Hexagon target; and the inputs, which the
+            benchmark has where it is called with no others.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
     (spec,) = generator_specs(generator)
     settings = settings or read_settings()
-    asked = asked_options(options, target)
+    asked = with_name_mangling(asked_options(options, target), [spec])
     profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
+    profile = with_target_features(profile, asked.devices.target_features)
     hexagon_sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken

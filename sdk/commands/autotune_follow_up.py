@@ -50,6 +50,8 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
         words += [f"{option.label}={value}" for value in value_at(build, option)]
     if task.function_name != task.generator_name:
         words += ["--function-name", task.function_name]
+    if devices.target_features:
+        words += ["--target-features", ",".join(devices.target_features)]
     if devices.hexagon_sdk_root is not None:
         words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
     return _line("build", *words, "--schedule", shown_path(header))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TAKEN = (
     *CALLED_WITH,
-    *("target", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism"),
+    *("target", "target_features", "device", "inventory", "clock", "hexagon_sdk_root", "parallelism"),
     *("objective", "device_weights", "worst_tolerance", "seed"),
 )
 

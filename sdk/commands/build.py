@@ -22,7 +22,7 @@ from sdk.options.with_options import Takes, with_options
 from sdk.output import print_json, show_progress
 from sdk.project.file import find_project
 
-_TAKEN = ("target", "hexagon_sdk_root", "parallelism", *CALLED_WITH)
+_TAKEN = ("target", "target_features", "hexagon_sdk_root", "parallelism", *CALLED_WITH)
 
 
 @with_options

@@ -11,7 +11,8 @@ from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask, published_names
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
 from targets.errors import UsageError
-from targets.generator.reference import parse_parameters
+from targets.generator.reference import parse_parameters, unqualified
+from targets.profile.target_features import NAME_MANGLING
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.options import check_options, with_whole_paths
 
@@ -71,6 +72,14 @@ def asked_options(
     return with_whole_paths(check_options(replace(options, devices=devices)))
 
 
+def with_name_mangling(options: RunOptions, specs: Sequence[GeneratorSpec]) -> RunOptions:
+    """The options of a run whose functions are in namespaces, where one of them is: Halide then mangles all names."""
+    if not any("::" in (spec.function_name or "") for spec in specs):
+        return options
+    features = dict.fromkeys((*options.devices.target_features, NAME_MANGLING))
+    return replace(options, devices=replace(options.devices, target_features=tuple(features)))
+
+
 def tuning_tasks(
     specs: Sequence[GeneratorSpec], incumbents: Mapping[str, Path], workbench: Workbench, settings: Settings
 ) -> tuple[TuningTask, ...]:
@@ -89,7 +98,7 @@ def tuning_tasks(
         with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, _):
             pass
         assert reference.name is not None
-        name = check_function_name(spec.function_name or reference.name)
+        name = unqualified(check_function_name(spec.function_name or reference.name))
         if any(task.function_name == name for task in tasks):
             raise UsageError(
                 f"Two generators would be tuned under the name {name!r}.",

@@ -13,7 +13,7 @@ from sdk.options.autotune_options import GeneratorOptions, parse_argument_sets
 from sdk.project.file import Project
 from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
 from targets.errors import UsageError
-from targets.generator.reference import parse_generator, parse_parameters
+from targets.generator.reference import parse_generator, parse_parameters, unqualified
 from targets.values.options import (
     DeclaredOption,
     differing_options,
@@ -95,7 +95,7 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
             raise _refused("other argument sets", words_of(option, given), option.label)
     elif keyword == "function_name":
         name = tasks[0].function_name
-        if given != name:
+        if unqualified(given) != name:
             raise _refused(f"-f {name}", f"-f {given}", "-f")
     elif option.path[0] == "build":
         _check_build(tasks, option, given)

@@ -61,11 +61,17 @@ def open_named_generator(
 
 
 def check_function_name(name: str) -> str:
-    """`name`, when it can be the name of a C function and of files.
+    """`name`, when it can be the name of a C function and of files, or of a C++ function in namespaces (ns::name).
 
     Raises:
         UsageError: it cannot.
     """
+    for part in name.split("::"):
+        _check_name(part)
+    return name
+
+
+def _check_name(name: str) -> None:
     if name in CPP_KEYWORDS or name in ("main", "restrict"):  # C reads the shipped header, too
         raise UsageError(
             f"{name!r} cannot be a function's name: it is a word of C or C++.",
@@ -73,7 +79,6 @@ def check_function_name(name: str) -> str:
         )
     if not _C_NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be a function's name.", next_step="Use letters, digits and underscores.")
-    return name
 
 
 def free_run_folder(parent: Path, name: str, target: str) -> Path:

@@ -28,6 +28,7 @@ from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
 from targets.process.c_toolchain import CToolchain
 from targets.profile.loader import load_profile
+from targets.profile.target_features import with_target_features
 from targets.toolchain.c_toolchain import open_toolchain
 
 _DEFAULT_TARGET = "host"
@@ -79,12 +80,12 @@ def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str],
 
     Raises:
         UsageError, ProfileError, DeviceError, EmulatorError, ToolchainError: as `choose_devices`, `open_inventory`,
-            `load_profile`, `named_hexagon_sdk`, `fit_clock` and `fit_card`.
+            `load_profile`, `with_target_features`, `named_hexagon_sdk`, `fit_clock` and `fit_card`.
     """
     names, parallelism, hexagon_sdk_root = asked.device, asked.parallelism, asked.hexagon_sdk_root
     inventory = open_inventory(asked.inventory, settings)
     target = asked.target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
-    profile = load_profile(target, settings.profile_folder)
+    profile = with_target_features(load_profile(target, settings.profile_folder), asked.target_features)
     sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
     choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), asked.clock, settings)

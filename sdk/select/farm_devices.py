@@ -19,6 +19,7 @@ from sdk.settings import Settings
 from targets.errors import DeviceError, UsageError
 from targets.profile.loader import load_profile
 from targets.profile.profile import TargetProfile
+from targets.profile.target_features import with_target_features
 from targets.values.checks import nearest_hint
 
 # What --scheduler takes to keep a run on this machine, whatever sdk.toml and SDK_SCHEDULER say.
@@ -55,8 +56,8 @@ def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, set
         title: what is tuned, for people.
 
     Raises:
-        UsageError: a device is not in the farm, or they have different profiles or clocks; or the target is a DSP, or
-            an option is for this machine.
+        UsageError: a device is not in the farm, or they have different profiles or clocks; the target is a DSP, or has
+            no such features; or an option is for this machine.
         DeviceError: the farm has no device of the profile.
         FarmError: the farm cannot be used.
         ProfileError: as `load_profile`.
@@ -94,6 +95,7 @@ def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, set
             "Emulated and real devices cannot share a run: their times do not compare.",
             next_step="Name some with --device.",
         )
+    profile = with_target_features(profile, asked.target_features)
     profile = fitted_profile(profile, found[0].machine, found[0].core_count)
     plan_for = asked.parallelism or profile.machine.parallelism
     threads = device_threads(profile, plan_for)

@@ -27,12 +27,14 @@ def open_trial_place(
     """Return the place for one run's schedule.
 
     Args:
-        asked: without a device for what the run was timed on, without a target for the profile that it was tuned for.
+        asked: without a device for what the run was timed on, without a target for the profile that it was tuned
+            for, and without features of the target for the run's.
 
     Raises:
         SdkError: one of its children: the device or the profile cannot be used, or has another Halide target.
     """
-    asked = replace(asked, target=asked.target or run.profile_name)
+    features = asked.target_features or run.record.spec.options.devices.target_features
+    asked = replace(asked, target=asked.target or run.profile_name, target_features=features)
     chosen = find_devices(asked if asked.device else _as_in_run(run, asked), settings, progress)
     profile = chosen.choice.profile
     tuned_for = run.record.spec.profile.halide_target

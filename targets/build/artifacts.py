@@ -7,16 +7,18 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
 from targets.errors import GeneratorError, ToolchainError, UsageError, os_error_as
 from targets.generator.program import GeneratorProgram
+from targets.generator.reference import unqualified
 from targets.generator.run import GeneratorFailure, GeneratorRequest
 from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
+from targets.profile.target_features import kernel_target
 from targets.schedule.autoschedulers import ScheduleChoice
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
@@ -28,7 +30,7 @@ class KernelRecipe:
     """What a kernel is built from.
 
     Attributes:
-        function_name: its symbol.
+        function_name: its symbol; with its namespaces, if it is mangled.
         parameters: the generator's parameters.
         ptxas: NVIDIA's assembler, for a profile with a card; without it fewer limits of the card are checked.
     """
@@ -87,7 +89,7 @@ def build_artifacts(
         UsageError: the kernel has no argument of a name in `called_with`.
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
-    name, target = recipe.function_name, recipe.profile.halide_target
+    name, target = unqualified(recipe.function_name), recipe.profile.halide_target
     with os_error_as(ToolchainError, f"{output} cannot be written"):
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=output) as folder:
@@ -97,7 +99,7 @@ def build_artifacts(
             inputs = {argument: Path(folder) / f"{name}_{argument}.raw" for argument in called_with.files}
             for argument, path in inputs.items():
                 shutil.copyfile(called_with.files[argument], path)
-            kernel = build_kernel(recipe, Path(folder) / "kernel")
+            kernel = build_kernel(replace(recipe, function_name=name), Path(folder) / "kernel")
             defaults = _runner_options(called_with, inputs)
             benchmark = link_executable([kernel], target, tools, Path(folder) / f"{name}_benchmark", defaults=defaults)
             made = [*(shipped[key] for key in _SHIPPED), benchmark.path, *inputs.values()]
@@ -143,7 +145,7 @@ def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
     Raises:
         GeneratorError: the generator or the schedule fails, or the profile's card cannot run the kernel.
     """
-    files = _generate(recipe, folder, recipe.profile.halide_target + "-no_runtime", ("object",))
+    files = _generate(recipe, folder, kernel_target(recipe.profile.halide_target), ("object",))
     return KernelObject(recipe.function_name, files["object"])
 
 
@@ -160,7 +162,7 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     request = GeneratorRequest(
         generator_name=recipe.generator_name,
         function_name=recipe.function_name,
-        base_name=recipe.function_name,
+        base_name=unqualified(recipe.function_name),
         output_folder=folder,
         emit=emit,
         halide_target=target,

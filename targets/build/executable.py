@@ -16,6 +16,7 @@ from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
+from targets.profile.target_features import NAME_MANGLING
 
 RUNNER_DIR = Path(__file__).parent / "runner"
 RUNNER_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra")
@@ -26,7 +27,7 @@ _RUNTIME_LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 _RUNTIME_NAME = "halide_runtime"
 _ERROR_LINES = 6
 # A runtime does not depend on these; with strict_float Halide 21 fails on its own runtime.
-_FEATURES_OF_KERNELS = ("no_runtime", "strict_float")
+_FEATURES_OF_KERNELS = ("no_runtime", "strict_float", "no_asserts", "no_bounds_query", NAME_MANGLING)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ def link_executable(
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".linking-", dir=output.parent) as folder:
             linked = Path(folder) / output.name
-            table = _compile_table(_table(kernels, defaults), Path(folder), tools, stop)
+            table = _compile_table(
+                _table(kernels, NAME_MANGLING in halide_target.split("-"), defaults), Path(folder), tools, stop
+            )
             objects = [*runner, table, *(kernel.object_path for kernel in kernels), runtime]
             try:
                 tools.toolchain.link(objects, linked, stop)
@@ -112,14 +115,13 @@ def build_runtime_object(halide_target: str, cache: ContentCache, halide: Halide
     Takes less than a second the first time; cached by the installed Halide and the target.
 
     Args:
-        halide_target: such as 'arm-64-linux'; the features `no_runtime` and `strict_float` have no effect.
+        halide_target: such as 'arm-64-linux'; features of kernels alone, such as `no_runtime`, have no effect.
 
     Raises:
         ToolchainError: Halide does not know the target, or has no runtime for it.
     """
-    target = halide_target.strip()
-    for feature in _FEATURES_OF_KERNELS:
-        target = target.replace(f"-{feature}", "")
+    words = halide_target.strip().split("-")
+    target = "-".join(word for word in words if word not in _FEATURES_OF_KERNELS)
     key = ["halide runtime", halide.fingerprint(), target]
     return cache.get_or_build(key, ".o", lambda output: _build_runtime(target, halide, output))
 
@@ -207,11 +209,20 @@ def _runner_objects(tools: BuildTools, stop: StopSignal | None) -> list[Path]:
     return objects
 
 
-def _table(kernels: Sequence[KernelObject], defaults: Sequence[str]) -> str:
-    """The C source of what the runner is made for."""
+def _table(kernels: Sequence[KernelObject], is_mangled: bool, defaults: Sequence[str]) -> str:
+    """The C source of what the runner is made for.
+
+    Args:
+        is_mangled: the kernels' symbols are those of C++ functions (Itanium C++ ABI, "Mangling").
+    """
+
+    def symbol(name: str, types: str) -> str:
+        return f' __asm__("_Z{len(name)}{name}{types}")' if is_mangled else ""
+
     declarations = "".join(
-        f"int {kernel.name}_argv(void **arguments);\n"
-        f"const struct halide_filter_metadata_t *{kernel.name}_metadata(void);\n"
+        f"int {kernel.name}_argv(void **arguments){symbol(f'{kernel.name}_argv', 'PPv')};\n"
+        f"const struct halide_filter_metadata_t *{kernel.name}_metadata(void)"
+        f"{symbol(f'{kernel.name}_metadata', 'v')};\n"
         for kernel in kernels
     )
     rows = "".join(f'    {{"{kernel.name}", {kernel.name}_argv, {kernel.name}_metadata}},\n' for kernel in kernels)

@@ -105,6 +105,11 @@ def parse_parameters(items: Iterable[str]) -> dict[str, str]:
     return parameters
 
 
+def unqualified(function_name: str) -> str:
+    """A function's name without its namespaces: what files and C symbols are called by."""
+    return function_name.rpartition("::")[2]
+
+
 def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> GeneratorReference:
     """Return the reference with its name, checked against the names that the file registers.
 

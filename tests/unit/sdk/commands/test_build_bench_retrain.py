@@ -90,6 +90,21 @@ def test_build_for_another_architecture(run: Run, blur: Path) -> None:
     assert "separable_filter" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def test_a_function_in_a_namespace_and_features_of_the_target(run: Run, blur: Path) -> None:
+    """The runner calls the mangled kernel; what ships has no checks, and the kernel that is timed keeps them."""
+    features = ("--target-features", "strict_float,no_bounds_query", "--target-features", "no_asserts")
+    done = run("build", blur, *SMALL, "-o", "out", "-f", "image::filters::smooth", *features, "--json")
+    assert done.code == 0, done.err
+    files = json.loads(done.out)
+    assert Path(files["header"]).name == "smooth.h" and "namespace filters {" in Path(files["header"]).read_text()
+    assert b"_ZN5image7filters6smoothEP15halide_buffer_tS2_" in Path(files["object"]).read_bytes()
+    benchmark = [files["benchmark"], "--kernel", "smooth", "--time", "--max-time-s", "0.01"]
+    said = subprocess.run(benchmark, capture_output=True, text=True, check=True).stdout
+    words = json.loads(said.splitlines()[0])["target"].split("-")
+    assert {"strict_float", "c_plus_plus_name_mangling"} <= set(words)
+    assert not {"no_asserts", "no_bounds_query"} & set(words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -104,6 +119,8 @@ def test_build_for_another_architecture(run: Run, blur: Path) -> None:
         (("BLUR", "--schedule", "no.schedule.h"), 2, "There is no schedule 'no.schedule.h'"),
         (("BLUR", "--schedule", "BLUR"), 1, "has no function `inline void apply_schedule_<name>"),
         (("BLUR", "-f", "a-b"), 2, "cannot be a function's name"),
+        (("BLUR", "-f", "a::"), 2, "cannot be a function's name"),
+        (("BLUR", "--target-features", "strict_flota"), 2, "is not a feature of a Halide target; the nearest is"),
         (("BLUR:other",), 1, "no generator 'other'"),
         (("BLUR", "--frobnicate"), 2, "frobnicate"),
         (("BLUR", "-o", "/proc/nothing"), 1, "cannot be written"),

@@ -49,7 +49,9 @@ def test_function_names(name: str) -> None:
     assert check_function_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "9x", "_x", "a-b", "a b", "é", "a\n", "../x", "a;b", "int", "while", "class"])
+@pytest.mark.parametrize(
+    "name", ["", "9x", "_x", "a-b", "a b", "é", "a\n", "../x", "a;b", "int", "while", "class", "a::", "::a", "a:b"]
+)
 def test_what_is_no_function_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="cannot be a function's name"):
         check_function_name(name)
