@@ -1,55 +1,29 @@
-"""The directives for one stage: every scheduling call that Halide 21's four autoschedulers write.
+"""The directives for one stage: the scheduling calls of Halide 21 that Halide's autoschedulers and experts write.
 
-Variables and Funcs are named by their identifier in the schedule. The names of the methods are Halide's.
+Variables and Funcs are named by their identifier in the schedule. The names of the methods are Halide's. Calls that say
+the same in other words are missing: `vectorize(x, 8)` is a split and `vectorize`, `never_partition(x, y)` two of
+`partition`. `memoize` is missing, too: it is not a matter of loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
-from enum import Enum
+from dataclasses import dataclass, fields
 
-# Halide's name for the loop around all others, which every stage has.
-OUTERMOST = "__outermost"
-
-
-class TailStrategy(Enum):
-    """What a split does if its factor does not divide the extent."""
-
-    AUTO = "Auto"
-    ROUND_UP = "RoundUp"
-    GUARD_WITH_IF = "GuardWithIf"
-    PREDICATE = "Predicate"
-    PREDICATE_LOADS = "PredicateLoads"
-    PREDICATE_STORES = "PredicateStores"
-    SHIFT_INWARDS = "ShiftInwards"
-    SHIFT_INWARDS_AND_BLEND = "ShiftInwardsAndBlend"
-    ROUND_UP_AND_BLEND = "RoundUpAndBlend"
-
-
-class MemoryType(Enum):
-    """Where a Func is stored."""
-
-    AUTO = "Auto"
-    HEAP = "Heap"
-    STACK = "Stack"
-    REGISTER = "Register"
-    GPU_SHARED = "GPUShared"
-    GPU_TEXTURE = "GPUTexture"
-    LOCKED_CACHE = "LockedCache"
-    VTCM = "VTCM"
-    AMX_TILE = "AMXTile"
-
-
-@dataclass(frozen=True)
-class LoopLevel:
-    """A loop of another Func, or the root where both are None."""
-
-    func: str | None = None
-    variable: str | None = None
-
-
-ROOT = LoopLevel()
+from autotune_loop.schedule.values import (
+    DeviceAPI,
+    Expression,
+    LoopAlignStrategy,
+    LoopLevel,
+    MemoryType,
+    Number,
+    Partition,
+    PrefetchBoundStrategy,
+    Source,
+    Stage,
+    TailStrategy,
+    Text,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +35,14 @@ class ComputeAt:
 
 @dataclass(frozen=True)
 class StoreAt:
-    """`store_root()` or `store_at(func, variable)`."""
+    """`store_root()` or `store_at(func, variable)`: stored further out than computed, a sliding window."""
+
+    level: LoopLevel
+
+
+@dataclass(frozen=True)
+class HoistStorage:
+    """`hoist_storage_root()` or `hoist_storage(func, variable)`: allocated there, once for all uses."""
 
     level: LoopLevel
 
@@ -74,11 +55,79 @@ class StoreIn:
 
 
 @dataclass(frozen=True)
+class Async:
+    """`async()`: computed in a thread beside its consumer."""
+
+
+@dataclass(frozen=True)
+class RingBuffer:
+    """`ring_buffer(extent)`: so many copies of the storage, used in turn."""
+
+    extent: Number
+
+
+@dataclass(frozen=True)
+class NoProfiling:
+    """`no_profiling()`."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`bound(variable, minimum, extent)`."""
+
+    variable: str
+    minimum: Number
+    extent: Number
+
+
+@dataclass(frozen=True)
 class BoundExtent:
     """`bound_extent(variable, extent)`."""
 
     variable: str
-    extent: int
+    extent: Number
+
+
+@dataclass(frozen=True)
+class AlignBounds:
+    """`align_bounds(variable, modulus, remainder)`."""
+
+    variable: str
+    modulus: Number
+    remainder: Number
+
+
+@dataclass(frozen=True)
+class AlignExtent:
+    """`align_extent(variable, modulus)`."""
+
+    variable: str
+    modulus: Number
+
+
+@dataclass(frozen=True)
+class AlignStorage:
+    """`align_storage(variable, alignment)`."""
+
+    variable: str
+    alignment: Number
+
+
+@dataclass(frozen=True)
+class BoundStorage:
+    """`bound_storage(variable, bound)`."""
+
+    variable: str
+    bound: Number
+
+
+@dataclass(frozen=True)
+class FoldStorage:
+    """`fold_storage(variable, extent, fold_forward)`."""
+
+    variable: str
+    extent: Number
+    fold_forward: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,7 +144,7 @@ class Split:
     old: str
     outer: str
     inner: str
-    factor: int
+    factor: Number
     tail: TailStrategy = TailStrategy.AUTO
 
 
@@ -106,7 +155,7 @@ class Tile:
     previous: tuple[str, ...]
     outers: tuple[str, ...]
     inners: tuple[str, ...]
-    factors: tuple[int, ...]
+    factors: tuple[Number, ...]
     tail: TailStrategy = TailStrategy.AUTO
 
 
@@ -117,6 +166,14 @@ class Fuse:
     inner: str
     outer: str
     fused: str
+
+
+@dataclass(frozen=True)
+class Rename:
+    """`rename(old, new)`."""
+
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
@@ -145,8 +202,23 @@ class Parallel:
     """`parallel(variable)`, or `parallel(variable, task_size, tail)`."""
 
     variable: str
-    task_size: int | None = None
+    task_size: Number | None = None
     tail: TailStrategy = TailStrategy.AUTO
+
+
+@dataclass(frozen=True)
+class Serial:
+    """`serial(variable)`."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class PartitionLoop:
+    """`partition(variable, policy)`."""
+
+    variable: str
+    policy: Partition
 
 
 @dataclass(frozen=True)
@@ -154,6 +226,7 @@ class GpuBlocks:
     """`gpu_blocks` of one to three variables."""
 
     variables: tuple[str, ...]
+    device: DeviceAPI = DeviceAPI.DEFAULT_GPU
 
 
 @dataclass(frozen=True)
@@ -161,6 +234,15 @@ class GpuThreads:
     """`gpu_threads` of one to three variables."""
 
     variables: tuple[str, ...]
+    device: DeviceAPI = DeviceAPI.DEFAULT_GPU
+
+
+@dataclass(frozen=True)
+class GpuLanes:
+    """`gpu_lanes(variable)`: the lanes of a warp."""
+
+    variable: str
+    device: DeviceAPI = DeviceAPI.DEFAULT_GPU
 
 
 @dataclass(frozen=True)
@@ -175,10 +257,58 @@ class Gpu:
 class GpuSingleThread:
     """`gpu_single_thread()`."""
 
+    device: DeviceAPI = DeviceAPI.DEFAULT_GPU
+
+
+@dataclass(frozen=True)
+class Hexagon:
+    """`hexagon(variable)`: offloaded to the DSP from this loop on."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """`prefetch(source, at, base, offset, strategy)`: in loop `at`, what iteration `base + offset` will read."""
+
+    source: Source
+    at: str
+    base: str
+    offset: Number
+    strategy: PrefetchBoundStrategy = PrefetchBoundStrategy.GUARD_WITH_IF
+
+
+@dataclass(frozen=True)
+class ComputeWith:
+    """`compute_with(stage, variable, alignments)`: in one loop nest with another Func's stage, down to a variable.
+
+    Attributes:
+        variable: of the other stage.
+        alignments: (variable, which ends meet) for loops where this matters.
+    """
+
+    stage: Stage
+    variable: str
+    alignments: tuple[tuple[str, LoopAlignStrategy], ...] = ()
+
 
 @dataclass(frozen=True)
 class Atomic:
-    """`atomic()`."""
+    """`atomic()`; Halide does not ask for a proof of associativity where `override_associativity_test` is true."""
+
+    override_associativity_test: bool = False
+
+
+@dataclass(frozen=True)
+class AllowRaceConditions:
+    """`allow_race_conditions()`."""
+
+
+@dataclass(frozen=True)
+class SpecializeFail:
+    """`specialize_fail(message)`: the kernel fails where no specialization applies."""
+
+    message: Text
 
 
 @dataclass(frozen=True)
@@ -194,38 +324,77 @@ class RFactor:
     intermediate: str
 
 
-Directive = (
+OfFunc = (
     ComputeAt
     | StoreAt
+    | HoistStorage
     | StoreIn
+    | Async
+    | RingBuffer
+    | NoProfiling
+    | Bound
     | BoundExtent
+    | AlignBounds
+    | AlignExtent
+    | AlignStorage
+    | BoundStorage
+    | FoldStorage
     | ReorderStorage
-    | Split
+)
+OfUpdate = Unscheduled | RFactor
+OfStage = (
+    Split
     | Tile
     | Fuse
+    | Rename
     | Reorder
     | Vectorize
     | Unroll
     | Parallel
+    | Serial
+    | PartitionLoop
     | GpuBlocks
     | GpuThreads
+    | GpuLanes
     | Gpu
     | GpuSingleThread
+    | Hexagon
+    | Prefetch
+    | ComputeWith
     | Atomic
-    | Unscheduled
-    | RFactor
+    | AllowRaceConditions
+    | SpecializeFail
 )
-
-# For a Func only, not for its updates; and the other way round.
-OF_FUNC_ONLY = (ComputeAt, StoreAt, StoreIn, BoundExtent, ReorderStorage)
-OF_UPDATE_ONLY = (Unscheduled, RFactor)
+Directive = OfFunc | OfStage | OfUpdate
 
 
 def variables_of(directive: Directive) -> tuple[str, ...]:
     """The loops of its own stage that a directive names, without those of other Funcs."""
-    if isinstance(directive, ComputeAt | StoreAt):
-        return ()
-    return tuple(_texts(directive.preserved if isinstance(directive, RFactor) else astuple(directive)))
+    match directive:
+        case ComputeAt() | StoreAt() | HoistStorage() | ComputeWith():
+            return ()
+        case RFactor(preserved):
+            return tuple(_texts(preserved))
+        case _:
+            return tuple(_texts(getattr(directive, field.name) for field in fields(directive)))
+
+
+def expressions_of(directive: Directive) -> Iterator[Expression]:
+    """The expressions among a directive's fields."""
+    for field in fields(directive):
+        value = getattr(directive, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Expression):
+                yield item
+
+
+def parameters_of(expression: Expression) -> Iterator[str]:
+    """The identifiers of the parameters that an expression is made of."""
+    if not expression.operands:
+        yield expression.operator
+    for operand in expression.operands:
+        if isinstance(operand, Expression):
+            yield from parameters_of(operand)
 
 
 def _texts(values: Iterable[object]) -> Iterator[str]:

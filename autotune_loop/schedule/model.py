@@ -1,11 +1,13 @@
-"""A schedule: its Funcs, its variables and the directives for each stage."""
+"""A schedule: its Funcs, its parameters, its variables and the directives for each stage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from autotune_loop.schedule.directives import Directive
+from autotune_loop.schedule.directives import Directive, RFactor
+from autotune_loop.schedule.values import Expression
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,22 @@ class ByName:
 
 @dataclass(frozen=True)
 class Wrapper:
-    """The Func is `of.in(consumer)`; both are identifiers."""
+    """The Func is `of.in(consumers)`: what they call in place of `of`. All are identifiers.
+
+    Attributes:
+        consumers: none is `of.in()`, for every consumer.
+    """
 
     of: str
-    consumer: str
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Clone:
+    """The Func is `of.clone_in(consumers)`: a second computation of `of`, for them. All are identifiers."""
+
+    of: str
+    consumers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,17 +49,20 @@ class Intermediate:
     """The Func is made by an `rfactor` among the stages."""
 
 
+Origin = ByIndex | ByName | Wrapper | Clone | Intermediate
+
+
 @dataclass(frozen=True)
 class ScheduledFunc:
     """A Func of the pipeline.
 
     Attributes:
-        identifier: what the schedule calls it; valid in C++ and in Python, and no variable's.
+        identifier: what the schedule calls it; valid in C++ and in Python, and nothing else's.
         origin: how it is reached.
     """
 
     identifier: str
-    origin: ByIndex | ByName | Wrapper | Intermediate
+    origin: Origin
 
 
 class DimensionList(Enum):
@@ -59,9 +76,19 @@ class DimensionList(Enum):
     ARGS = "args"
 
 
-def stage_name(func: str, update: int | None) -> str:
-    """What C++ and Python call a stage."""
-    return func if update is None else f"{func}.update({update})"
+@dataclass(frozen=True)
+class Parameter:
+    """An input or output of the pipeline that expressions and prefetches name.
+
+    Attributes:
+        identifier: what the schedule calls it; valid in C++ and in Python, and nothing else's.
+        name: Halide's, such as `input`.
+        field: of a buffer, such as `stride.0`, `min.1` or `extent.2`; "value" of a scalar; "buffer" itself.
+    """
+
+    identifier: str
+    name: str
+    field: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +111,7 @@ class Variable:
     """A loop variable.
 
     Attributes:
-        identifier: what the schedule calls it; valid in C++ and in Python, and no Func's.
+        identifier: what the schedule calls it; valid in C++ and in Python, and nothing else's.
         is_reduction: an RVar, not a Var.
         source: the name Halide knows it by, or where the pipeline has that name.
     """
@@ -101,11 +128,14 @@ class StageSchedule:
     Attributes:
         func: the Func's identifier.
         update: the update's number; None is the pure definition.
+        conditions: where they hold, one inside the other, these directives replace the stage's others: `specialize`.
+            Such a stage may be without directives: the code is then compiled once more, simplified.
     """
 
     func: str
     update: int | None
     directives: tuple[Directive, ...]
+    conditions: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +161,7 @@ class Schedule:
         function_name: the <name> of the header's `apply_schedule_<name>`.
         variables: the Vars, then the RVars, each sorted by identifier.
         provenance: None if the header does not say.
+        parameters: that expressions and prefetches name.
     """
 
     function_name: str
@@ -138,3 +169,30 @@ class Schedule:
     variables: tuple[Variable, ...]
     stages: tuple[StageSchedule, ...]
     provenance: Provenance | None = None
+    parameters: tuple[Parameter, ...] = ()
+
+
+def in_order(schedule: Schedule) -> Iterator[ScheduledFunc | Parameter | Variable | StageSchedule]:
+    """Everything in the order in which it can be applied: a wrapper of an rfactor's intermediate comes after it.
+
+    What depends on something that no rfactor makes is left out.
+    """
+    known: set[str] = set()
+    waiting = [func for func in schedule.funcs if not isinstance(func.origin, Intermediate)]
+
+    def reachable() -> Iterator[ScheduledFunc]:
+        for func in tuple(waiting):
+            origin = func.origin
+            if not isinstance(origin, Wrapper | Clone) or known.issuperset((origin.of, *origin.consumers)):
+                waiting.remove(func)
+                known.add(func.identifier)
+                yield func
+
+    yield from reachable()
+    yield from schedule.parameters
+    yield from schedule.variables
+    for stage in schedule.stages:
+        yield stage
+        for made in (directive for directive in stage.directives if isinstance(directive, RFactor)):
+            known.add(made.intermediate)
+            yield from reachable()

@@ -8,18 +8,32 @@ from typing import Any
 
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.directives import (
-    OUTERMOST,
     ComputeAt,
+    ComputeWith,
     Directive,
     Fuse,
-    LoopLevel,
+    HoistStorage,
+    Prefetch,
+    Rename,
     RFactor,
     Split,
     StoreAt,
     Tile,
 )
-from autotune_loop.schedule.model import Accessor, ByIndex, ByName, Intermediate, ScheduledFunc, Variable, Wrapper
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    ByName,
+    Clone,
+    Intermediate,
+    Origin,
+    Parameter,
+    ScheduledFunc,
+    Variable,
+    Wrapper,
+)
 from autotune_loop.schedule.text import wrong
+from autotune_loop.schedule.values import OUTERMOST, Expression, LoopLevel, Source, Stage
 
 # Halide's name for a Var or RVar without one: a counter, which differs between processes.
 _UNNAMED = re.compile(r"[vr][0-9]+")
@@ -38,23 +52,30 @@ class ParsedNames:
 
     def __init__(self) -> None:
         self._funcs: dict[str, ScheduledFunc] = {}
+        self._parameters: dict[str, Parameter] = {}
         self._variables: dict[str, Variable] = {}
         self._variable_blocks: dict[str, int] = {}
+        self._late: set[str] = set()
         self._made: set[tuple[str, int | None, str]] = set()
         self._taken: set[str] = set()
         self._declares_funcs = False
 
     @property
     def funcs(self) -> tuple[ScheduledFunc, ...]:
-        """In the order of their first appearance; those that an rfactor makes come last."""
-        return tuple(sorted(self._funcs.values(), key=lambda func: isinstance(func.origin, Intermediate)))
+        """In the order of their first appearance; those that an rfactor makes, and theirs, come last."""
+        return tuple(sorted(self._funcs.values(), key=lambda func: func.identifier in self._late))
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """In the order of their declaration."""
+        return tuple(self._parameters.values())
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Vars, then RVars, by identifier: some autoschedulers write them in random order."""
         return tuple(sorted(set(self._variables.values()), key=lambda v: (v.is_reduction, v.identifier)))
 
-    def declare_func(self, word: str, origin: ByIndex | ByName | Wrapper | Intermediate, line: int) -> str:
+    def declare_func(self, word: str, origin: Origin, line: int) -> str:
         """A new Func; returns its identifier.
 
         Raises:
@@ -65,13 +86,12 @@ class ParsedNames:
         self._declares_funcs |= isinstance(origin, ByIndex | ByName)
         return self._add_func(word, origin)
 
-    def wrapper(self, of: str, consumer: str) -> str:
-        """The identifier of `of.in(consumer)`, both being identifiers; such a Func need not be declared."""
-        origin = Wrapper(of, consumer)
+    def wrapper(self, origin: Wrapper | Clone) -> str:
+        """The identifier of `of.in(consumer)` and the like; such a Func need not be declared."""
         for func in self._funcs.values():
             if func.origin == origin:
                 return func.identifier
-        word = f"{of}_in_{consumer}"
+        word = "_in_".join((origin.of, *origin.consumers))
         while word in self._funcs:
             word += "_"
         return self._add_func(word, origin)
@@ -88,9 +108,13 @@ class ParsedNames:
             return self._add_func(word, ByName(word))
         return self._funcs[word].identifier
 
-    def _add_func(self, word: str, origin: ByIndex | ByName | Wrapper | Intermediate) -> str:
+    def _add_func(self, word: str, origin: Origin) -> str:
         identifier = make_identifier(word, self._taken)
         self._taken.add(identifier)
+        if isinstance(origin, Intermediate) or (
+            isinstance(origin, Wrapper | Clone) and not self._late.isdisjoint((origin.of, *origin.consumers))
+        ):
+            self._late.add(identifier)
         self._funcs[word] = ScheduledFunc(identifier, origin)
         return identifier
 
@@ -106,6 +130,31 @@ class ParsedNames:
         elif known.is_reduction != is_reduction or self._variable_blocks.get(word) == block:
             raise wrong(line, "a variable that is not declared yet", word)
         self._variable_blocks[word] = block
+
+    def declare_parameter(self, word: str, name: str, field: str, line: int) -> None:
+        """A parameter of the pipeline.
+
+        Raises:
+            GeneratorError: the word already names another parameter.
+        """
+        if word in self._parameters:
+            raise wrong(line, "a parameter that is not declared yet", word)
+        identifier = make_identifier(word, self._taken)
+        self._taken.add(identifier)
+        self._parameters[word] = Parameter(identifier, name, field)
+
+    def expression(self, expression: Expression, line: int) -> Expression:
+        """The expression with identifiers in place of words.
+
+        Raises:
+            GeneratorError: it names a parameter that is not declared.
+        """
+        if expression.operands:
+            operands = tuple(o if isinstance(o, int) else self.expression(o, line) for o in expression.operands)
+            return replace(expression, operands=operands)
+        if expression.operator not in self._parameters:
+            raise wrong(line, "a declared parameter", expression.operator)
+        return Expression(self._parameters[expression.operator].identifier)
 
     def variable(self, word: str) -> str:
         """A variable's identifier; an undeclared one is known by its name."""
@@ -156,19 +205,29 @@ class ParsedNames:
             GeneratorError: it names a Func that is not declared.
         """
         match directive:
-            case ComputeAt(level) | StoreAt(level):
+            case ComputeAt(level) | StoreAt(level) | HoistStorage(level):
                 return replace(directive, level=self._level(level, line))
+            case ComputeWith(Stage(func, update)):
+                directive = replace(directive, stage=Stage(self.func(func, line), update))
+            case Prefetch(Source(word)):
+                known = self._parameters.get(word)
+                found = self.func(word, line) if known is None else known.identifier
+                directive = replace(directive, source=Source(found))
+            case Rename(old, new):
+                old_identifier = self.variable(old)
+                return Rename(old_identifier, self._new_variable(new, old, "n", stage))
             case Split(old, outer, inner):
                 old_identifier = self.variable(old)
                 outer = self._new_variable(outer, old, "o", stage)
-                return replace(
-                    directive, old=old_identifier, outer=outer, inner=self._new_variable(inner, old, "i", stage)
-                )
-            case Tile(previous, outers, inners):
-                old_identifiers = self._resolved(previous)
+                inner = self._new_variable(inner, old, "i", stage)
+                factor = self._resolved(directive.factor, line)
+                return replace(directive, old=old_identifier, outer=outer, inner=inner, factor=factor)
+            case Tile(previous, outers, inners, factors):
+                old_identifiers = self._resolved(previous, line)
                 outers = tuple(self._new_variable(*pair, "o", stage) for pair in zip(outers, previous, strict=True))
                 inners = tuple(self._new_variable(*pair, "i", stage) for pair in zip(inners, previous, strict=True))
-                return replace(directive, previous=old_identifiers, outers=outers, inners=inners)
+                factors = self._resolved(factors, line)
+                return replace(directive, previous=old_identifiers, outers=outers, inners=inners, factors=factors)
             case Fuse(inner, outer, fused):
                 inner_identifier, outer = self.variable(inner), self.variable(outer)
                 return Fuse(inner_identifier, outer, self._new_variable(fused, inner, "f", stage))
@@ -178,14 +237,18 @@ class ParsedNames:
                     for old, new in preserved
                 )
                 return replace(directive, preserved=pairs)
-            case _:
-                found = {field.name: getattr(directive, field.name) for field in fields(directive)}
-                return replace(directive, **{name: self._resolved(value) for name, value in found.items()})
+        given = {field.name: getattr(directive, field.name) for field in fields(directive)}
+        return replace(directive, **{name: self._resolved(value, line) for name, value in given.items()})
 
-    def _resolved(self, value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(self._resolved, value))
-        return self.variable(value) if isinstance(value, str) else value
+    def _resolved(self, value: Any, line: int) -> Any:
+        match value:
+            case tuple():
+                return tuple(self._resolved(item, line) for item in value)
+            case Expression():
+                return self.expression(value, line)
+            case str():
+                return self.variable(value)
+        return value
 
     def _level(self, level: LoopLevel, line: int) -> LoopLevel:
         if level.func is None or level.variable is None:

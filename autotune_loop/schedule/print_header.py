@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.schedule.calls import call_of, print_call
+from autotune_loop.schedule.calls import call_of, print_call, print_expression
 from autotune_loop.schedule.check import check_schedule, is_identifier
 from autotune_loop.schedule.directives import RFactor
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
+    Clone,
     DimensionList,
+    Parameter,
     Provenance,
     Schedule,
     ScheduledFunc,
     StageSchedule,
     Variable,
     Wrapper,
-    stage_name,
+    in_order,
 )
 from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.text import FUNC_NAMED_CPP
+from autotune_loop.schedule.text import FUNC_NAMED_CPP, PARAMETER_NAMED_CPP
+from autotune_loop.schedule.values import stage_name
 from targets.errors import GeneratorError
 from targets.schedule.header import portable_schedule
 
 _USED_TYPES = ("Func", "MemoryType", "RVar", "TailStrategy", "Var")
+# Of schedules that few autoschedulers make.
+_SELDOM_USED_TYPES = ("DeviceAPI", "LoopAlignStrategy", "Partition", "PrefetchBoundStrategy")
 
 
 def print_header(
@@ -76,26 +81,49 @@ def _provenance(told: Provenance | None) -> list[str]:
 
 
 def _body(schedule: Schedule) -> list[str]:
-    lines = [f"using ::Halide::{kind};" for kind in _USED_TYPES]
-    if any(isinstance(func.origin, ByName) for func in schedule.funcs):
-        lines += FUNC_NAMED_CPP.splitlines()
-    lines += [line for func in schedule.funcs for line in _func(func)]
-    lines += map(_variable, schedule.variables)
-    for stage in schedule.stages:
-        lines += _stage(stage)
-    return lines
+    lines: list[str] = []
+    for item in in_order(schedule):
+        match item:
+            case ScheduledFunc():
+                lines.append(_func(item))
+            case Parameter():
+                lines.append(_parameter(item))
+            case Variable():
+                lines.append(_variable(item))
+            case StageSchedule():
+                lines += _stage(item)
+    helpers = FUNC_NAMED_CPP if any(isinstance(func.origin, ByName) for func in schedule.funcs) else ""
+    types = list(_USED_TYPES)
+    if schedule.parameters:
+        helpers += PARAMETER_NAMED_CPP
+        types += ["Expr", "Parameter"]
+    types += [kind for kind in _SELDOM_USED_TYPES if any(f"{kind}::" in line for line in lines)]
+    return [*(f"using ::Halide::{kind};" for kind in sorted(types)), *helpers.splitlines(), *lines]
 
 
-def _func(func: ScheduledFunc) -> list[str]:
+def _func(func: ScheduledFunc) -> str:
     match func.origin:
         case ByIndex(index):
-            return [f"Func {func.identifier} = pipeline.get_func({index});"]
+            made = f"pipeline.get_func({index})"
         case ByName(name):
-            return [f'Func {func.identifier} = func_named("{name}");']
-        case Wrapper(of, consumer):
-            return [f"Func {func.identifier} = {of}.in({consumer});"]
+            made = f'func_named("{name}")'
+        case Wrapper(of, consumers):
+            made = f"{of}.in({_listed(consumers)})"
+        case Clone(of, consumers):
+            made = f"{of}.clone_in({_listed(consumers)})"
         case _:
-            return []
+            raise ValueError(func)
+    return f"Func {func.identifier} = {made};"
+
+
+def _listed(consumers: Sequence[str]) -> str:
+    return ", ".join(consumers) if len(consumers) < 2 else f"{{{', '.join(consumers)}}}"
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.field == "buffer":
+        return f'const Parameter {parameter.identifier} = parameter_named("{parameter.name}");'
+    return f'const Expr {parameter.identifier} = value_named("{parameter.name}", "{parameter.field}");'
 
 
 def _variable(variable: Variable) -> str:
@@ -114,6 +142,9 @@ def _accessor(source: Accessor) -> str:
 
 def _stage(stage: StageSchedule) -> list[str]:
     start = stage_name(stage.func, stage.update)
+    start += "".join(f".specialize({print_expression(condition)})" for condition in stage.conditions)
+    if not stage.directives:
+        return [f"{start};"]
     *most, last = stage.directives
     if not isinstance(last, RFactor):
         calls = [f"    {print_call(call_of(directive))}" for directive in stage.directives]

@@ -6,19 +6,32 @@ from collections.abc import Sequence
 
 from autotune_loop.schedule.calls import Call, call_of, print_call
 from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Directive, Reorder, ReorderStorage, RFactor, Split, Tile
+from autotune_loop.schedule.directives import (
+    Async,
+    ComputeWith,
+    Directive,
+    NoProfiling,
+    Reorder,
+    ReorderStorage,
+    RFactor,
+    Split,
+    Tile,
+)
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
+    Clone,
     DimensionList,
     Schedule,
     ScheduledFunc,
     StageSchedule,
     Variable,
     Wrapper,
-    stage_name,
+    in_order,
 )
+from autotune_loop.schedule.values import stage_name
+from targets.errors import GeneratorError
 
 # Halide 21's Python has no get_schedule(), so the names come from the definitions: a stage's loops are its reduction
 # variables, then the pure variables that are alone on its left side.
@@ -60,15 +73,21 @@ def print_python(
         checks: statements at the start of the function, which then also takes `strict=False`.
 
     Raises:
-        GeneratorError: the schedule is inconsistent.
+        GeneratorError: the schedule is inconsistent, or has what Halide 21's Python cannot say.
     """
     check_schedule(schedule)
+    _check_python_can_say(schedule)
     uses_dims = any(isinstance(variable.source, Accessor) for variable in schedule.variables)
     uses_names = any(isinstance(func.origin, ByName) for func in schedule.funcs)
-    body = [line for func in schedule.funcs for line in _func(func)]
-    body += map(_variable, schedule.variables)
-    for stage in schedule.stages:
-        body += _stage(stage)
+    body: list[str] = []
+    for item in in_order(schedule):
+        match item:
+            case ScheduledFunc():
+                body.append(_func(item))
+            case Variable():
+                body.append(_variable(item))
+            case StageSchedule():
+                body += _stage(item)
     told = schedule.provenance
     origin = f", made by {told.autoscheduler} for {told.target}" if told else ""
     told_more = "".join(f"\n{line}" for line in ("", *comment, "")) if comment else ""
@@ -85,16 +104,37 @@ def print_python(
     )
 
 
-def _func(func: ScheduledFunc) -> list[str]:
+def _check_python_can_say(schedule: Schedule) -> None:
+    if schedule.parameters:
+        raise _unsaid(f"reaches the pipeline's {schedule.parameters[0].name!r}")
+    if any(isinstance(directive, NoProfiling) for stage in schedule.stages for directive in stage.directives):
+        raise _unsaid("calls no_profiling()")
+
+
+def _unsaid(what: str) -> GeneratorError:
+    return GeneratorError(
+        f"The schedule cannot be a Python module: it {what}, which Halide 21's Python lacks.",
+        next_step="Use the C++ header, or a schedule without that.",
+    )
+
+
+def _func(func: ScheduledFunc) -> str:
     match func.origin:
         case ByIndex(index):
-            return [f"{func.identifier} = pipeline.get_func({index})"]
+            made = f"pipeline.get_func({index})"
         case ByName(name):
-            return [f'{func.identifier} = func_named(pipeline, "{name}")']
-        case Wrapper(of, consumer):
-            return [f"{func.identifier} = {of}.in_({consumer})"]
+            made = f'func_named(pipeline, "{name}")'
+        case Wrapper(of, consumers):
+            made = f"{of}.in_({_listed(consumers)})"
+        case Clone(of, consumers):
+            made = f"{of}.clone_in({_listed(consumers)})"
         case _:
-            return []
+            raise ValueError(func)
+    return f"{func.identifier} = {made}"
+
+
+def _listed(consumers: Sequence[str]) -> str:
+    return ", ".join(consumers) if len(consumers) < 2 else f"[{', '.join(consumers)}]"
 
 
 def _variable(variable: Variable) -> str:
@@ -134,6 +174,11 @@ def _calls(directive: Directive) -> list[str]:
             ]
             parts.append(Reorder((*inners, *outers)))
             return [call for part in parts for call in _calls(part)]
+        case ComputeWith(stage, variable, alignments) if alignments:
+            pairs = ", ".join(f"({name}, hl.LoopAlignStrategy.{align.value})" for name, align in alignments)
+            return [f".compute_with({stage}, {variable}, [{pairs}])"]
+        case Async():
+            return [".async_()"]
     call = call_of(directive)
     # Halide 21's Python takes no list of Vars where C++ does.
     if isinstance(directive, Reorder | ReorderStorage):

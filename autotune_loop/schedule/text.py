@@ -11,7 +11,7 @@ from targets.errors import GeneratorError
 MAXIMUM_HEADER_CHARACTERS = 16 * 2**20
 _WORD = re.compile(
     r"(?P<blank>\s+|//[^\n]*|#[ \t]*(?:ifndef|define|include|endif|pragma once)[^\n]*)"
-    r"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*|-?[0-9]+|\"[^\"\\\n]*\"|::|\+\+|==|[^\s\w])"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*|-?[0-9]+|\"[^\"\\\n]*\"|::|\+\+|[=!<>]=|&&|\|\||[^\s\w])"
 )
 
 
@@ -24,7 +24,7 @@ class Word:
 
 
 def wrong(line: int, expected: str, found: str) -> GeneratorError:
-    """The error for text that no autoscheduler writes."""
+    """The error for text that no schedule header has."""
     shown = repr(found[:60]) if found else "the end of the header"
     return GeneratorError(
         f"Line {line} of the schedule header: expected {expected}, found {shown}.",
@@ -127,5 +127,29 @@ const auto func_named = [&](const std::string &name) {
         Func func = pipeline.get_func(index);
         if (func.name() == name) return func;
     }
+};
+"""
+
+# How it finds an input or output, and the value of one or of its field: a scalar's, a buffer's `stride.0`.
+PARAMETER_NAMED_CPP = """\
+const auto parameter_named = [&](const std::string &name) {
+    std::vector<::Halide::Internal::Function> outputs;
+    for (const Func &output : pipeline.outputs()) {
+        outputs.push_back(output.function());
+        for (const Parameter &buffer : output.function().output_buffers()) {
+            if (buffer.name() == name) return buffer;
+        }
+    }
+    for (const auto &input : ::Halide::Internal::infer_arguments(::Halide::Internal::Stmt(), outputs)) {
+        if (input.param.defined() && input.param.name() == name) return input.param;
+    }
+    _halide_user_assert(false) << "The pipeline has no input or output " << name << ".\\n";
+    return Parameter();
+};
+const auto value_named = [&](const std::string &name, const std::string &field) {
+    const Parameter parameter = parameter_named(name);
+    const bool is_scalar = field == "value";
+    return ::Halide::Internal::Variable::make(is_scalar ? parameter.type() : ::Halide::Int(32),
+                                              is_scalar ? name : name + "." + field, parameter);
 };
 """

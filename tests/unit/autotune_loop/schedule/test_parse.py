@@ -10,18 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.schedule.directives import (
-    OUTERMOST,
     BoundExtent,
     ComputeAt,
     Gpu,
-    LoopLevel,
     Parallel,
     Reorder,
     RFactor,
     Split,
     StoreAt,
     StoreIn,
-    TailStrategy,
 )
 from autotune_loop.schedule.model import (
     Accessor,
@@ -35,6 +32,7 @@ from autotune_loop.schedule.model import (
     Wrapper,
 )
 from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.values import OUTERMOST, LoopLevel, TailStrategy
 from targets.errors import GeneratorError
 
 HEADERS = Path(__file__).parent / "headers"
@@ -119,7 +117,7 @@ def test_mullapudi2016s_missing_dot_is_made() -> None:
 def test_anderson2021_wraps_and_redeclares() -> None:
     schedule = parse_schedule(read("convolution_layer_py0_cuda_anderson1"))
     wrapper = schedule.funcs[-1]
-    assert wrapper.origin == Wrapper("convolution", "output")
+    assert wrapper.origin == Wrapper("convolution", ("output",))
     directives = stage(schedule, wrapper.identifier).directives
     assert directives[1] == ComputeAt(LoopLevel("output", "ci"))
     assert isinstance(directives[0], StoreIn)

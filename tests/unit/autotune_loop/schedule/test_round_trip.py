@@ -12,38 +12,55 @@ from hypothesis import strategies as st
 
 from autotune_loop.schedule.check import is_identifier
 from autotune_loop.schedule.directives import (
-    OUTERMOST,
-    ROOT,
+    AlignBounds,
+    AlignExtent,
+    AlignStorage,
+    AllowRaceConditions,
+    Async,
     Atomic,
+    Bound,
     BoundExtent,
+    BoundStorage,
     ComputeAt,
+    ComputeWith,
     Directive,
+    FoldStorage,
     Fuse,
     Gpu,
     GpuBlocks,
+    GpuLanes,
     GpuSingleThread,
     GpuThreads,
-    LoopLevel,
-    MemoryType,
+    Hexagon,
+    HoistStorage,
+    NoProfiling,
     Parallel,
+    PartitionLoop,
+    Prefetch,
+    Rename,
     Reorder,
     ReorderStorage,
     RFactor,
+    RingBuffer,
+    Serial,
+    SpecializeFail,
     Split,
     StoreAt,
     StoreIn,
-    TailStrategy,
     Tile,
     Unroll,
     Unscheduled,
     Vectorize,
+    expressions_of,
 )
 from autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
+    Clone,
     DimensionList,
     Intermediate,
+    Parameter,
     Provenance,
     Schedule,
     ScheduledFunc,
@@ -55,6 +72,22 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.schedule.print_python import print_python
+from autotune_loop.schedule.values import (
+    BINARY_OPERATORS,
+    OUTERMOST,
+    ROOT,
+    DeviceAPI,
+    Expression,
+    LoopAlignStrategy,
+    LoopLevel,
+    MemoryType,
+    Partition,
+    PrefetchBoundStrategy,
+    Source,
+    Stage,
+    TailStrategy,
+    Text,
+)
 from targets.errors import GeneratorError
 from targets.schedule.header import portable_schedule, schedule_name
 
@@ -64,7 +97,28 @@ RVARS = ("r_x", "r_xi")
 HALIDE_NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_$]{0,8}", fullmatch=True)
 SOME_VARIABLES = st.lists(st.sampled_from(VARS + RVARS), min_size=1, max_size=4, unique=True).map(tuple)
 VARIABLE = st.sampled_from(VARS + RVARS)
-NUMBER = st.integers(1, 2**31 - 1)
+PARAMETERS = (
+    Parameter("radius", "radius", "value"),
+    Parameter("input_stride_0", "input", "stride.0"),
+    Parameter("input_", "input", "buffer"),
+)
+VALUE = st.sampled_from([Expression("radius"), Expression("input_stride_0")])
+# An operator has at least one operand that is not known before the pipeline runs.
+EXPRESSION = st.recursive(
+    VALUE,
+    lambda known: st.one_of(
+        st.builds(
+            lambda operator, left, right: Expression(operator, (left, right)),
+            st.sampled_from((*BINARY_OPERATORS, "min", "max")),
+            known,
+            known | st.integers(-(2**31), 2**31),
+        ),
+        st.builds(lambda of: Expression("!", (of,)), known),
+        st.builds(lambda a, b, c: Expression("select", (a, b, c)), known, known, known | st.just(7)),
+    ),
+    max_leaves=6,
+)
+NUMBER = st.integers(1, 2**31 - 1) | EXPRESSION
 TAIL = st.sampled_from(TailStrategy)
 LEVEL = st.just(ROOT) | st.builds(LoopLevel, st.sampled_from(FUNCS), st.sampled_from((*VARS, *RVARS, OUTERMOST)))
 
@@ -89,16 +143,47 @@ ON_ANY_STAGE: st.SearchStrategy[Directive] = st.one_of(
     st.builds(Parallel, VARIABLE, NUMBER, TAIL),
     st.builds(GpuBlocks, SOME_VARIABLES.map(lambda names: names[:3])),
     st.builds(GpuThreads, SOME_VARIABLES.map(lambda names: names[:3])),
+    st.builds(GpuThreads, SOME_VARIABLES.map(lambda names: names[:3]), st.sampled_from(DeviceAPI)),
+    st.builds(GpuLanes, VARIABLE, st.sampled_from(DeviceAPI)),
     st.builds(Gpu, VARIABLE, VARIABLE),
-    st.just(GpuSingleThread()),
-    st.just(Atomic()),
+    st.builds(GpuSingleThread, st.sampled_from(DeviceAPI)),
+    st.builds(Hexagon, VARIABLE),
+    st.builds(Rename, VARIABLE, VARIABLE),
+    st.builds(Serial, VARIABLE),
+    st.builds(PartitionLoop, st.sampled_from((*VARS, OUTERMOST)), st.sampled_from(Partition)),
+    st.builds(
+        Prefetch,
+        st.sampled_from(["f", "input_"]).map(Source),
+        VARIABLE,
+        VARIABLE,
+        NUMBER,
+        st.sampled_from(PrefetchBoundStrategy),
+    ),
+    st.builds(
+        ComputeWith,
+        st.builds(Stage, st.sampled_from(FUNCS), st.none() | st.integers(0, 2)),
+        VARIABLE,
+        st.lists(st.tuples(VARIABLE, st.sampled_from(LoopAlignStrategy)), max_size=2).map(tuple),
+    ),
+    st.builds(Atomic, st.booleans()),
+    st.just(AllowRaceConditions()),
 )
 ON_A_FUNC: st.SearchStrategy[Directive] = st.one_of(
     ON_ANY_STAGE,
     st.builds(ComputeAt, LEVEL),
     st.builds(StoreAt, LEVEL),
     st.builds(StoreIn, st.sampled_from(MemoryType)),
+    st.builds(HoistStorage, LEVEL),
+    st.just(Async()),
+    st.just(NoProfiling()),
+    st.builds(RingBuffer, NUMBER),
+    st.builds(Bound, VARIABLE, st.integers(-4, 4) | EXPRESSION, NUMBER),
     st.builds(BoundExtent, VARIABLE, NUMBER),
+    st.builds(AlignBounds, VARIABLE, NUMBER, st.integers(0, 9)),
+    st.builds(AlignExtent, VARIABLE, NUMBER),
+    st.builds(AlignStorage, VARIABLE, NUMBER),
+    st.builds(BoundStorage, VARIABLE, NUMBER),
+    st.builds(FoldStorage, VARIABLE, NUMBER, st.booleans()),
     st.builds(ReorderStorage, SOME_VARIABLES),
 )
 PURE = st.builds(
@@ -109,7 +194,14 @@ UPDATE = st.builds(
     st.sampled_from(FUNCS),
     st.integers(0, 3),
     st.lists(ON_ANY_STAGE, min_size=1, max_size=6),
-    st.sampled_from([(), (Unscheduled(),)]),
+    st.sampled_from([(), (Unscheduled(),), (SpecializeFail(Text("not for 'planar' input (50 %)")),)]),
+)
+SPECIALIZED = st.builds(
+    StageSchedule,
+    st.sampled_from(FUNCS),
+    st.none() | st.integers(0, 2),
+    st.lists(ON_ANY_STAGE, max_size=3).map(tuple),
+    st.lists(EXPRESSION, min_size=1, max_size=2).map(tuple),
 )
 PROVENANCE = st.builds(
     Provenance,
@@ -131,14 +223,18 @@ def schedules(draw: st.DrawFn) -> Schedule:
         ScheduledFunc(name, ByIndex(place) if indexed else ByName(draw(HALIDE_NAMES)))
         for place, name in enumerate(FUNCS)
     ]
-    stages = draw(st.lists(PURE | UPDATE, max_size=5))
+    stages = draw(st.lists(PURE | UPDATE | SPECIALIZED, max_size=5))
+    consumers = draw(st.sampled_from([(), ("output",), ("output", "blur_x")]))
     if draw(st.booleans()):
-        funcs.append(ScheduledFunc("wrapped", Wrapper("f", "output")))
+        funcs.append(ScheduledFunc("wrapped", Wrapper("f", consumers)))
         stages.append(StageSchedule("wrapped", None, (ComputeAt(ROOT),)))
+        funcs.append(ScheduledFunc("cloned", Clone("wrapped", consumers or ("output",))))
     if draw(st.booleans()):
         funcs.append(ScheduledFunc("f_intm", Intermediate()))
         stages.append(StageSchedule("f", 0, (RFactor((("r_x", "x"), ("r_xi", "y")), "f_intm"),)))
         stages.append(StageSchedule("f_intm", 0, (Vectorize("x"),)))
+        funcs.append(ScheduledFunc("of_intermediate", Clone("f_intm", ("f",))))
+        stages.append(StageSchedule("of_intermediate", None, (Vectorize("x"),)))
     pure_source = HALIDE_NAMES | st.builds(
         Accessor,
         st.sampled_from(FUNCS),
@@ -155,7 +251,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     )
     variables = [Variable(name, False, draw(pure_source)) for name in sorted(VARS)]
     variables += [Variable(name, True, draw(reduction_source)) for name in sorted(RVARS)]
-    return Schedule("blur", tuple(funcs), tuple(variables), tuple(stages), draw(st.none() | PROVENANCE))
+    return Schedule("blur", tuple(funcs), tuple(variables), tuple(stages), draw(st.none() | PROVENANCE), PARAMETERS)
 
 
 @pytest.mark.toolchain
@@ -163,8 +259,30 @@ def schedules(draw: st.DrawFn) -> Schedule:
 @given(schedules())
 def test_invented_schedules_come_back_from_c_plus_plus(schedule: Schedule) -> None:
     assert parse_schedule(print_header(schedule, "blur")) == schedule
-    compile(print_python(schedule), "schedule.py", "exec")
     assert print_loops(schedule).startswith("schedule of blur")
+
+
+@settings(max_examples=100, deadline=None)
+@given(schedules())
+def test_invented_schedules_are_python(schedule: Schedule) -> None:
+    """Without what Halide's Python cannot say."""
+    with pytest.raises(GeneratorError, match=r"reaches the pipeline's 'radius', which Halide 21's Python lacks"):
+        print_python(schedule)
+    stages = [
+        replace(stage, directives=tuple(d for d in stage.directives if not python_lacks(d)))
+        for stage in schedule.stages
+        if not stage.conditions
+    ]
+    plain = replace(schedule, stages=tuple(stage for stage in stages if stage.directives), parameters=())
+    compile(print_python(plain), "schedule.py", "exec")
+
+
+def python_lacks(directive: Directive) -> bool:
+    match directive:
+        case NoProfiling() | Prefetch(Source("input_")):
+            return True
+        case _:
+            return any(expressions_of(directive))
 
 
 def test_emitted_headers_come_back(emitted: str) -> None:
