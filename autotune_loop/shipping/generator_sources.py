@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from autotune_loop.shipping.run_schedule import RunSchedule
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram, generator_sha256, open_generator
-from targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator
+from targets.generator.reference import GeneratorReference, parse_generator
 from targets.halide_install import HalideInstall
-from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
@@ -20,15 +19,13 @@ class GeneratorSources:
     """Where to find generators.
 
     Attributes:
-        given: generators as the user writes them; they take precedence over those that runs name.
-        build: what else those of them are made from that are in C++.
+        given: those that the user passes, which take precedence over those that runs name.
     """
 
-    given: Sequence[str]
+    given: Sequence[GeneratorReference]
     halide: HalideInstall
     compiler: HostCppCompiler
     environment: Mapping[str, str]
-    build: CppBuild = field(default_factory=CppBuild)
 
     @contextlib.contextmanager
     def open(self, run: RunSchedule) -> Iterator[GeneratorProgram]:
@@ -62,16 +59,12 @@ class GeneratorSources:
         Raises:
             GeneratorError, ToolchainError: as `open`.
         """
-        for text in self.given:
-            with self._open(self._given(text)) as program:
+        for reference in self.given:
+            with self._open(reference) as program:
                 if generator_name in program.names:
                     yield program
                     return
         yield None
-
-    def _given(self, text: str) -> GeneratorReference:
-        reference = parse_generator(text)
-        return replace(reference, build=self.build) if reference.kind is GeneratorKind.CPP else reference
 
     @contextlib.contextmanager
     def _open(self, reference: GeneratorReference) -> Iterator[GeneratorProgram]:

@@ -74,7 +74,8 @@ def autotune(
             check_function_name(named.function_name)
     chosen = _choose(options, ", ".join(Path(named.generator).name for named in specs), settings, listen)
     choice = chosen.choice
-    tasks = tuning_tasks(specs, options.play_off.incumbents, open_workbench(settings), settings)
+    workbench = open_workbench(settings, lambda text: listen(Notice(text)))
+    tasks = tuning_tasks(specs, options.play_off.incumbents, workbench, settings)
     start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
     spec = RunSpec(tasks, start.profile, choice.parallelism, options)
     folder = run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name)

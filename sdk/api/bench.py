@@ -101,7 +101,7 @@ def _opened_plan(
     if chosen.choice.note:
         progress(chosen.choice.note)
     toolchain = chosen.open_toolchain(settings)
-    tools = open_workbench(settings)
+    tools = open_workbench(settings, progress)
     progress("opening the generator")
     with (
         prepared_inputs(asked.inputs) as inputs,

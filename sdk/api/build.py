@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from autotune_loop.specification.options import RunOptions
@@ -26,6 +27,7 @@ def build(
     target: str | None = None,
     schedule: str = OWN_SCHEDULE,
     options: RunOptions | None = None,
+    progress: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> Artifacts:
     """Cross-compile a generator: object, static library, header and a benchmark that runs on the target.
@@ -40,6 +42,7 @@ def build(
         options: those of the devices, of which the features of the target count, the threads that an autoscheduler
             plans for, and the Hexagon SDK, which links the benchmark for a Hexagon target; and the inputs, which the
             benchmark has where it is called with no others.
+        progress: called with a phrase at every step that may take long.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
@@ -52,7 +55,7 @@ def build(
     hexagon_sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken
-    bench = open_workbench(settings)
+    bench = open_workbench(settings, progress)
     with (
         prepared_inputs(asked.inputs) as inputs,
         open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program),

@@ -19,12 +19,12 @@ from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.store.run_record import read_run_record
 from sdk.options.ship_options import ShipOptions
 from sdk.output import sdk_version
-from sdk.project.preparation import Workbench, open_workbench
+from sdk.project.preparation import Workbench, named_generator, open_workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings, read_settings
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram
-from targets.generator.reference import parse_parameters
+from targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator, parse_parameters
 from targets.hexagon.sdk import HEXAGON_SDK_OPTION
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.options import check_options, with_whole_paths
@@ -62,7 +62,7 @@ def ship(
     if options.devices.hexagon_sdk_root is not None:
         _check_hexagon(runs)
         settings = replace(settings, hexagon_sdk_root=options.devices.hexagon_sdk_root.absolute())
-    workbench = open_workbench(settings)
+    workbench = open_workbench(settings, progress)
 
     devices = replace(options.devices, hexagon_sdk_root=None)  # the settings have it, for the runs that need it
 
@@ -113,6 +113,7 @@ def check_shipped(
     generators: Sequence[str] = (),
     parameters: Iterable[str] = (),
     build: CppBuild | None = None,
+    progress: Callable[[str], None] = lambda text: None,
     settings: Settings | None = None,
 ) -> CheckedFolder:
     """Check that a shipped folder is unchanged, and that its schedules fit these generators as they are now.
@@ -120,16 +121,24 @@ def check_shipped(
     Args:
         parameters: generator parameters that replace the recorded ones.
         build: what else C++ generators are made from.
+        progress: called with a phrase at every step that may take long.
 
     Raises:
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
-    sources = _sources(generators, build or CppBuild(), open_workbench(settings), settings)
+    sources = _sources(generators, build or CppBuild(), open_workbench(settings, progress), settings)
     return check(folder, sources, parse_parameters(parameters), sources.halide)
 
 
 def _sources(generators: Sequence[str], build: CppBuild, workbench: Workbench, settings: Settings) -> GeneratorSources:
-    return GeneratorSources(
-        tuple(generators), workbench.halide, workbench.compiler, settings.environment, with_whole_paths(build)
-    )
+    build = with_whole_paths(build)
+    given = tuple(_given(text, build, workbench, settings) for text in generators)
+    return GeneratorSources(given, workbench.halide, workbench.compiler, settings.environment)
+
+
+def _given(text: str, build: CppBuild, workbench: Workbench, settings: Settings) -> GeneratorReference:
+    if build.cmake is not None or build.cmake_is_built:
+        return named_generator(text, (), workbench, settings, build)
+    reference = parse_generator(text)
+    return replace(reference, build=build) if reference.kind is GeneratorKind.CPP else reference

@@ -42,12 +42,15 @@ def _line(*words: str) -> str:
 
 
 def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: DeviceOptions, target: str) -> str:
-    words = [f"{shown_path(task.reference.file)}:{task.generator_name}", "--target", devices.target or target]
+    build = task.reference.build
+    if build.cmake is None:
+        generator, made_from = shown_path(task.reference.file), _made_from(build)
+    else:
+        generator, made_from = str(build.cmake_target), ["--cmake", shown_path(build.cmake)]
+    words = [f"{generator}:{task.generator_name}", "--target", devices.target or target]
     for key, value in tuned.parameters.items():
         words += ["-p", f"{key}={value}"]
-    build = task.reference.build
-    for option in differing_options(CppBuild(), build):
-        words += [f"{option.label}={value}" for value in value_at(build, option)]
+    words += made_from
     if task.function_name != task.generator_name:
         words += ["--function-name", task.function_name]
     if devices.target_features:
@@ -55,3 +58,8 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
     if devices.hexagon_sdk_root is not None:
         words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
     return _line("build", *words, "--schedule", shown_path(header))
+
+
+def _made_from(build: CppBuild) -> list[str]:
+    options = differing_options(CppBuild(), build)
+    return [f"{option.label}={value}" for option in options for value in value_at(build, option)]

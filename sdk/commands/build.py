@@ -43,8 +43,9 @@ def build(
     project = find_project(Path.cwd())
     named = given_generator(generator, typed, project)
     options = chosen_options(typed, project, _TAKEN)
-    with show_progress(f"building {named.generator} for {options.devices.target or 'host'}", quiet=command.as_json):
-        made = build_files(named, command.output, schedule=command.schedule, options=options)
+    text = f"building {named.generator} for {options.devices.target or 'host'}"
+    with show_progress(text, quiet=command.as_json) as progress:
+        made = build_files(named, command.output, schedule=command.schedule, options=options, progress=progress)
     files = {
         "object": made.object,
         "static_library": made.static_library,

@@ -92,8 +92,10 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
 def _check(folder: Path, options: ShipOptions, parameters: list[str], as_json: bool) -> None:
     from sdk.api.ship import check_shipped
 
-    with show_progress("checking", quiet=as_json):
-        checked = check_shipped(folder, generators=options.generators, parameters=parameters, build=options.build)
+    with show_progress("checking", quiet=as_json) as progress:
+        checked = check_shipped(
+            folder, generators=options.generators, parameters=parameters, build=options.build, progress=progress
+        )
     if as_json:
         print_json({"problems": checked.problems, "notes": checked.notes, "schedules_compared": checked.schedules})
     else:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_record import RunRecord
-from sdk.options.autotune_options import GeneratorOptions, parse_argument_sets
-from sdk.project.file import Project
+from sdk.options.autotune_options import GeneratorOptions, given_build, parse_argument_sets
+from sdk.project.file import Project, ProjectGenerator
 from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
+from targets.cmake.generator import cmake_generator
 from targets.errors import UsageError
-from targets.generator.reference import parse_generator, parse_parameters, unqualified
+from targets.generator.reference import GeneratorReference, parse_generator, parse_parameters, unqualified
 from targets.values.options import (
     DeclaredOption,
     differing_options,
@@ -43,8 +45,17 @@ def resumed_folder(values: Mapping[str, Any], folder: Path | None, project: Proj
         return check_run_folder(folder)
     if not generators and "target" not in values:
         return latest_run_folder(Path.cwd())
-    named = [parse_generator(project.resolve(generator)) for generator in generators]
+    named = [_named(project.named(generator), values) for generator in generators]
     return newest_run_folder(Path.cwd(), named, values.get("target"))
+
+
+def _named(entry: ProjectGenerator, values: Mapping[str, Any]) -> GeneratorReference:
+    build = given_build(values, entry)
+    if build.cmake is None:
+        return parse_generator(entry.generator)
+    # What CMake has said before tells which run it is: nothing is built for that.
+    build = replace(build, cmake_is_built=True)
+    return cmake_generator(entry.generator, (), build, environment={}, tell=lambda text: None)
 
 
 def resumed_options(record: RunRecord, changes: Mapping[str, Any]) -> RunOptions:
@@ -98,7 +109,8 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
         if unqualified(given) != name:
             raise _refused(f"-f {name}", f"-f {given}", "-f")
     elif option.path[0] == "build":
-        _check_build(tasks, option, given)
+        if option.facts.is_fixed:
+            _check_build(tasks, option, given)
     elif keyword == "generator" and not Path(given[0]).is_dir():
         _check_generators(tasks, given)
 
@@ -114,7 +126,10 @@ def _check_build(tasks: tuple[TuningTask, ...], option: DeclaredOption, given: A
 
 def _check_generators(tasks: tuple[TuningTask, ...], given: tuple[str, ...]) -> None:
     files = {task.reference.file for task in tasks}
+    targets = {task.reference.build.cmake_target for task in tasks} - {None}
     for text in given:
+        if targets & {text, text.rpartition(":")[0]}:
+            continue
         file = parse_generator(text).file
         if file not in files:
             raise _refused(", ".join(sorted(str(each) for each in files)), str(file), "a generator")

@@ -98,7 +98,9 @@ class Project(_ProjectFile):
                 next_step="Give one, such as blur.py or blur.cpp:blur.",
             )
         if wanted in self.generators:
-            return str(self.folder / self.generators[wanted].generator)
+            entry = self.generators[wanted]
+            # With CMake it is the name of a target.
+            return entry.generator if entry.build.cmake else str(self.folder / entry.generator)
         return wanted if generator else str(self.folder / wanted)
 
     def named(self, generator: str | None) -> ProjectGenerator:

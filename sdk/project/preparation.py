@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.schedule.check import CPP_KEYWORDS
 from sdk.settings import Settings
+from targets.cmake.generator import cmake_generator
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference, parse_generator, resolve_name
@@ -21,24 +22,51 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
+def _tell_nobody(text: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Workbench:
-    """The tools of this machine that commands share."""
+    """The tools of this machine that commands share.
+
+    Attributes:
+        tell: called with a phrase before what may take long.
+    """
 
     halide: HalideInstall
     cache: ContentCache
     compiler: HostCppCompiler
+    tell: Callable[[str], None] = _tell_nobody
 
 
-def open_workbench(settings: Settings) -> Workbench:
+def open_workbench(settings: Settings, tell: Callable[[str], None] = _tell_nobody) -> Workbench:
     """Return Halide, the cache of built files and the host's compiler.
+
+    Args:
+        tell: called with a phrase before what may take long.
 
     Raises:
         ToolchainError: Halide is not installed.
     """
     halide = find_halide_install()
     cache = ContentCache(settings.cache_folder)
-    return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment))
+    return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment), tell)
+
+
+def named_generator(
+    generator: str, parameters: Iterable[str], workbench: Workbench, settings: Settings, build: CppBuild | None = None
+) -> GeneratorReference:
+    """Return the generator that is meant: a file, or with `build.cmake` a target of a CMake project.
+
+    Raises:
+        GeneratorError, UsageError, ToolchainError: as `parse_generator` and `cmake_generator`.
+    """
+    if build is None or build.cmake is None:
+        if build is not None and build.cmake_is_built:
+            raise UsageError("--cmake-is-built needs --cmake.", next_step="Give the build folder with --cmake.")
+        return parse_generator(generator, parameters, build)
+    return cmake_generator(generator, parameters, build, settings.environment, workbench.tell)
 
 
 @contextlib.contextmanager
@@ -52,9 +80,9 @@ def open_named_generator(
     """Import or build the generator for a while, and fill in its name.
 
     Raises:
-        GeneratorError, UsageError, ToolchainError: as `parse_generator`, `open_generator` and `resolve_name`.
+        GeneratorError, UsageError, ToolchainError: as `named_generator`, `open_generator` and `resolve_name`.
     """
-    reference = parse_generator(generator, parameters, build)
+    reference = named_generator(generator, parameters, workbench, settings, build)
     program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
     with contextlib.closing(program):
         yield resolve_name(reference, program.names), program

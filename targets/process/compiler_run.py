@@ -17,6 +17,7 @@ from targets.process.stop_signal import StopSignal
 _LIMITS = ProcessLimits(time_s=900.0, memory_bytes=8 * 2**30)
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _ERROR_LINES = 15
+_FIRST_ERROR_LINES = 12
 _LONGEST_LINE_CHARACTERS = 200
 _FIRST_LINE = re.compile(r"(.+)")
 
@@ -65,6 +66,19 @@ def find_compiler(names: Sequence[str], environment: Mapping[str, str], purpose:
         if found := shutil.which(name, path=environment.get("PATH", "")):
             return found
     raise ToolchainError(f"{purpose}: none of {', '.join(names)} is installed.", next_step=next_step)
+
+
+def first_errors(log: str, mark: re.Pattern[str]) -> str:
+    """Return the first cause and what follows.
+
+    A linker names what is missing before the compiler says that it failed.
+
+    Args:
+        mark: what is found in the line of an error; without any the log's start is returned.
+    """
+    lines = log.splitlines()
+    start = next((index for index, line in enumerate(lines) if mark.search(line)), 0)
+    return "\n".join(lines[start : start + _FIRST_ERROR_LINES])
 
 
 def compiler_environment(home: Path) -> dict[str, str]:

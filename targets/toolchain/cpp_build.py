@@ -71,8 +71,8 @@ def packages(texts: Iterable[str]) -> list[str]:
 
 
 def is_library_path(library: str) -> bool:
-    """Whether a library is given by its path, not by its name."""
-    return "/" in library or library.endswith(LINKED_SUFFIXES)
+    """Whether a library is given by its path, not by its name or as a flag of the linker."""
+    return not library.startswith("-") and ("/" in library or library.endswith(LINKED_SUFFIXES))
 
 
 def libraries(texts: Iterable[str]) -> list[str]:
@@ -95,8 +95,11 @@ class CppBuild:
         include_folders: searched for headers.
         definitions: macros, NAME or NAME=VALUE.
         flags: passed to the compiler as they are.
-        libraries: names for the linker, or paths of libraries.
+        libraries: names for the linker, paths of libraries, or flags of the linker.
         packages: names of pkg-config.
+        cmake: a build folder of CMake, which says all of the above; None for none.
+        cmake_is_built: take that folder as it is.
+        cmake_target: the target that the above was read from; None for none.
     """
 
     sources: Annotated[
@@ -148,7 +151,7 @@ class CppBuild:
         Option(
             "--library",
             metavar="NAME",
-            help="A library to link, by name (png) or path; repeat for more.",
+            help="A library to link, by name (png) or path, or a flag of the linker; repeat for more.",
             panel=_PANEL,
             parse=libraries,
             is_fixed=True,
@@ -165,3 +168,22 @@ class CppBuild:
             is_fixed=True,
         ),
     ] = ()
+    cmake: Annotated[
+        Path | None,
+        Option(
+            "--cmake",
+            metavar="BUILD_DIR",
+            help="A build folder of CMake: GENERATOR is then the name of a target, made from what CMake says.",
+            panel=_PANEL,
+            is_fixed=True,
+        ),
+    ] = None
+    cmake_is_built: Annotated[
+        bool,
+        Option(
+            "--cmake-is-built",
+            help="Take the folder of --cmake as it is: do not run CMake, and build nothing in it.",
+            panel=_PANEL,
+        ),
+    ] = False
+    cmake_target: str | None = None

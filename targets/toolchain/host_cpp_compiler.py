@@ -14,7 +14,7 @@ from pathlib import Path
 from targets.errors import GeneratorError, ToolchainError
 from targets.halide_install import HalideInstall
 from targets.process.atomic_write import write_atomically
-from targets.process.compiler_run import find_compiler
+from targets.process.compiler_run import find_compiler, first_errors
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
@@ -22,7 +22,6 @@ from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_pa
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
-_MAXIMUM_ERROR_LINES = 12
 _COMPILE_STEP = (
     "\nFix the source, or name what it needs: --include for folders of headers, --define for macros. Halide's headers"
     " and libraries need no options."
@@ -31,6 +30,7 @@ _PKG_CONFIG_STEP = "On Debian: apt-get install pkg-config. Or give --include and
 _PACKAGE_STEP = "\nSee: pkg-config --list-all"
 # The compiler and the C++ library belong to the machine; Halide's headers are told by its version.
 _SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/lib/gcc"))
+_CPP_FLAGS = ("-std=c++", "-std=gnu++", "-frtti", "-fno-rtti")
 _INCLUDED = re.compile(r'(?:#[ \t]*include|__has_include)[ \t]*\(?[ \t]*["<]([^">]+)[">]')
 _ERROR = re.compile(r"\berror\b|undefined reference|cannot find -l|multiple definition")
 
@@ -106,10 +106,11 @@ class HostCppCompiler:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(lambda one: self._object(one, flags), sources))
         ready = [one for one in build.sources if one.suffix in LINKED_SUFFIXES]
-        libraries = [name if is_library_path(name) else f"-l{name}" for name in build.libraries]
+        libraries = [_linked(name) for name in build.libraries]
         packages = self._package_flags(build.packages, "--libs")
         inputs = [*map(str, objects), *map(str, ready), *link_flags, *libraries, *packages]
-        files = [*objects, *ready, *(Path(name) for name in build.libraries if is_library_path(name))]
+        paths = [Path(name) for name in build.libraries if is_library_path(name)]
+        files = [*objects, *ready, *paths]
         key = ["link", self._halide.version, str(self._halide.root), *inputs, *(file_sha256(file) for file in files)]
         command = [
             self._compiler(),
@@ -117,6 +118,7 @@ class HostCppCompiler:
             f"-L{self._halide.lib_dir}",
             "-lHalide",
             f"-Wl,-rpath,{self._halide.lib_dir}",
+            *dict.fromkeys(f"-Wl,-rpath,{path.parent}" for path in paths if ".so" in path.suffixes),
             "-ldl",
             "-lpthread",
         ]
@@ -130,7 +132,7 @@ class HostCppCompiler:
     def _object(self, source: Path, flags: Sequence[str]) -> Path:
         headers = self._headers(source, flags)
         key = [*self._key(source, flags), *headers.values()]
-        command = [self._compiler(), *_language_flags(source), *flags, "-c", str(source)]
+        command = [self._compiler(), *_language_flags(source, flags), "-c", str(source)]
 
         def compile_source(output: Path) -> None:
             self._run([*command, "-o", str(output)], (str(source), "does not compile"), _COMPILE_STEP)
@@ -160,7 +162,7 @@ class HostCppCompiler:
         note = self._cache.root / "headers" / f"{key}.json"
         known = _read_note(note)
         if known is None:
-            command = [self._compiler(), *_language_flags(source), *flags, "-M", "-MT", "x", str(source)]
+            command = [self._compiler(), *_language_flags(source, flags), "-M", "-MT", "x", str(source)]
             with tempfile.NamedTemporaryFile("r", suffix=".d") as rule:
                 self._run([*command, "-MF", rule.name], (str(source), "does not compile"), _COMPILE_STEP)
                 read = _dependencies(rule.read())
@@ -197,14 +199,21 @@ class HostCppCompiler:
         if outcome.stopped:
             raise ToolchainError(f"The compiler was stopped before {failure[0]} was compiled.")
         raise GeneratorError(
-            f"{' '.join(failure)} ({Path(command[0]).name} {outcome.describe()}):\n{_first_errors(outcome.log)}",
+            f"{' '.join(failure)} ({Path(command[0]).name} {outcome.describe()}):\n{first_errors(outcome.log, _ERROR)}",
             next_step=next_step,
         )
 
 
-def _language_flags(source: Path) -> list[str]:
+def _language_flags(source: Path, flags: Sequence[str]) -> list[str]:
+    """The flags with those of the source's language: C takes none of C++'s."""
+    if source.suffix == ".c":
+        return ["-x", "c", *(flag for flag in flags if not flag.startswith(_CPP_FLAGS))]
     # The wheel's libHalide is built without run-time type information.
-    return ["-x", "c"] if source.suffix == ".c" else ["-std=c++17", "-fno-rtti"]
+    return ["-std=c++17", "-fno-rtti", *flags]
+
+
+def _linked(library: str) -> str:
+    return library if is_library_path(library) or library.startswith("-") else f"-l{library}"
 
 
 def _read_note(note: Path) -> dict[Path, str] | None:
@@ -231,11 +240,3 @@ def _dependencies(rule: str) -> list[Path]:
     """The files of a rule for make, as compilers print them."""
     words = re.findall(r"(?:\\[ #]|[^\s\\])+", rule.partition(":")[2].replace("\\\n", " "))
     return [Path(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$")) for word in words]
-
-
-def _first_errors(log: str) -> str:
-    """The first cause and what follows; a linker names what is missing before the compiler says that it failed."""
-    lines = log.splitlines()
-    errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
-    start = errors[0] if errors else 0
-    return "\n".join(lines[start : start + _MAXIMUM_ERROR_LINES])

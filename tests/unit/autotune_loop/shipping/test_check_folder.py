@@ -15,6 +15,7 @@ from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_manifest import ShipManifest
 from autotune_loop.shipping.ship_runs import ship_runs
 from targets.errors import GeneratorError, UsageError
+from targets.generator.reference import parse_generator
 from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
 
 Check = Callable[..., CheckedFolder]
@@ -29,7 +30,8 @@ def product(ship_product: Callable[[str], ShippedProduct], tmp_path: Path) -> Sh
 @pytest.fixture
 def check(product: ShippedProduct, sources: GeneratorSources) -> Check:
     def get(*given: str, **parameters: str) -> CheckedFolder:
-        return check_folder(product.folder, replace(sources, given=given), parameters, sources.halide)
+        passed = replace(sources, given=tuple(parse_generator(file) for file in given))
+        return check_folder(product.folder, passed, parameters, sources.halide)
 
     return get
 
@@ -79,7 +81,8 @@ def test_what_is_shipped_must_be_of_the_generator_that_was_tuned(
     run = Path(shutil.copytree(product.runs[0], tmp_path / "run"))
 
     def ship(*runs: Path, given: tuple[str, ...] = ()) -> ShipManifest:
-        return ship_runs(runs, tmp_path / "new", replace(sources, given=given), SDK_VERSION, lambda step: None)
+        passed = replace(sources, given=tuple(parse_generator(file) for file in given))
+        return ship_runs(runs, tmp_path / "new", passed, SDK_VERSION, lambda step: None)
 
     with pytest.raises(UsageError, match="are both runs of product for x86-64"):
         ship(run, product.runs[0])
