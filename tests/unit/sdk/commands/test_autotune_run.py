@@ -45,7 +45,8 @@ CTRL_C_AT_THE_FIRST_TIME = CTRL_C_AT_THE_FIRST.format(
 CTRL_C_IN_THE_PLAY_OFF = CTRL_C_AT_THE_FIRST.format(module="plain_display", display="PlainDisplay", kind="play_off")
 SMALL = (
     *("--size", "input=512x256x3", "--size", "output=512x256x3", "-t", "host", "--search-limit", "30s"),
-    *("--play-off-turns", "8"),
+    # On a busy machine a run would wait for a quiet one.
+    *("--play-off-turns", "8", "--device-patience", "1s"),
 )
 # It does not end while a test is held up.
 ENDLESS = ("-n", "1000")
