@@ -13,6 +13,7 @@ from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.store.featurization import read_featurization
 from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from targets.build.kernel_sources import KernelSources
 from targets.cuda.device_code import run_checked_generator
 from targets.errors import SdkError
 from targets.generator.run import (
@@ -118,7 +119,9 @@ class _SearchTask(_GeneratorTask[R_co]):
         """See `Task.inputs`."""
         return {self.point.weights_path: key_of(self.point.weights_path)}
 
-    def _search(self, state: WorkerState, symbol: str, emit: tuple[str, ...]) -> GeneratedFiles | GeneratorFailure:
+    def _search(
+        self, state: WorkerState, symbol: str, emit: tuple[str, ...], *, explains: bool = False
+    ) -> GeneratedFiles | GeneratorFailure:
         context, point, folder = state.context, self.point, self.output_folder
         with state.building() as stop:
             folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +144,7 @@ class _SearchTask(_GeneratorTask[R_co]):
                 autoscheduler = profile_autoscheduler(state.halide, context.profile, context.parallelism, parameters)
                 if "object" not in emit and state.search_plugin is not None:
                     path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
-                    autoscheduler = search_only(autoscheduler, state.search_plugin, path)
+                    autoscheduler = search_only(autoscheduler, state.search_plugin, path, explains=explains)
                 return self._generate(state, autoscheduler, symbol, emit, step, stop)
 
 
@@ -152,13 +155,16 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
     Attributes:
         symbol: its code is generated at once under this name, for a search that would be too dear to repeat; empty for
             none.
+        explains: log where it comes to a dead end; for a search without code.
     """
 
     symbol: str = ""
+    explains: bool = False
 
     def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
         """See `Task.run`."""
-        generated = self._search(state, self.symbol or "search", _WITH_CODE if self.symbol else ("featurization",))
+        emit = _WITH_CODE if self.symbol else ("featurization",)
+        generated = self._search(state, self.symbol or "search", emit, explains=self.explains)
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return SearchFailure(self.point, generated)
@@ -272,7 +278,8 @@ class Link(BuildTask[Executable], kind="link"):
             SdkError: they cannot be linked, or the link is interrupted.
         """
         with state.building() as stop:
-            tools = BuildTools(state.halide, state.cache, state.toolchain)
+            called = KernelSources.of(*(task.reference.build for task in state.context.tasks))
+            tools = BuildTools(state.halide, state.cache, state.toolchain, called)
             output = self.output_folder / self.file_name
             return link_executable(self.kernels, state.context.profile.halide_target, tools, output, stop)
 

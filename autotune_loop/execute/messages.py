@@ -196,7 +196,7 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
 def _portable(reference: GeneratorReference, workspace: Workspace) -> GeneratorReference:
     """What a worker can open: a C++ generator of several files travels as the executable that is built here."""
     if reference.kind is not GeneratorKind.CPP:
-        return reference
+        return replace(reference, build=CppBuild())  # kernels are linked where the run is
     compiler = HostCppCompiler(find_halide_install(), ContentCache(workspace.cache_folder), workspace.environment)
     if compiler.files_of(reference.file, reference.build) == [reference.file]:
         return reference

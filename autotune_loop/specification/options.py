@@ -16,8 +16,8 @@ from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.specification.objective import LOOKS, Objective, complete_objective
 from devices.timing.measure_settings import KernelInputs
 from targets.errors import UsageError
-from targets.profile.target_features import parse_features
-from targets.values.checks import above_zero, number, whole_number
+from targets.profile.target_features import feature_word, split_features
+from targets.values.checks import above_zero, list_of, number, whole_number
 from targets.values.options import Option, with_values
 from targets.values.texts import parse_duration_s, parse_memory_bytes
 
@@ -127,12 +127,13 @@ class DeviceOptions:
     ] = None
     target_features: Annotated[
         tuple[str, ...],
+        list_of(feature_word),
         Option(
             "--target-features",
             metavar="WORDS",
             help="Further features of the profile's Halide target, such as avx512,strict_float.",
             panel=_WHAT,
-            parse=parse_features,
+            parse=split_features,
             is_fixed=True,
         ),
     ] = ()

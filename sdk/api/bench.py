@@ -18,6 +18,7 @@ from sdk.select.chosen_devices import find_devices
 from sdk.settings import Settings, read_settings
 from targets.build.artifacts import KernelRecipe
 from targets.build.executable import BuildTools
+from targets.build.kernel_sources import KernelSources
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
@@ -120,6 +121,6 @@ def _opened_plan(
             settings=MeasureSettings.by_clock(
                 chosen.choice.devices[0].clock, asked.measure.precision, asked.measure.max_time_s
             ),
-            tools=BuildTools(tools.halide, tools.cache, toolchain),
+            tools=BuildTools(tools.halide, tools.cache, toolchain, KernelSources.of(reference.build)),
             workspace=chosen.workspace(settings),
         )

@@ -13,6 +13,7 @@ from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
 from targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe, build_artifacts
 from targets.build.executable import BuildTools
+from targets.build.kernel_sources import KernelSources
 from targets.cuda.ptxas import find_ptxas
 from targets.profile.loader import HOST, load_profile
 from targets.profile.target_features import with_target_features
@@ -67,4 +68,5 @@ def build(
         ptxas = find_ptxas(settings.environment)
         recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas)
         called_with = BenchmarkArguments(inputs.seed, inputs.sizes, inputs.scalars, inputs.files)
-        return build_artifacts(recipe, output, BuildTools(bench.halide, bench.cache, toolchain), called_with)
+        tools = BuildTools(bench.halide, bench.cache, toolchain, KernelSources.of(reference.build))
+        return build_artifacts(recipe, output, tools, called_with)

@@ -13,6 +13,7 @@ from sdk.project.preparation import Workbench
 from sdk.select.chosen_devices import find_devices
 from sdk.settings import Settings
 from targets.build.executable import BuildTools
+from targets.build.kernel_sources import KernelSources
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
 
@@ -47,7 +48,7 @@ def open_trial_place(
     return TrialPlace(
         devices=chosen.choice.devices,
         profile=profile,
-        tools=BuildTools(workbench.halide, workbench.cache, toolchain),
+        tools=BuildTools(workbench.halide, workbench.cache, toolchain, KernelSources.of(run.task.reference.build)),
         compiler=workbench.compiler,
         workspace=chosen.workspace(settings),
         ptxas=find_ptxas(settings.environment),

@@ -7,9 +7,10 @@ import re
 import struct
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from targets.build.kernel_sources import KernelSources, missing_symbols, undefined_symbols
 from targets.errors import ToolchainError, os_error_as
 from targets.halide_install import HalideInstall
 from targets.process.c_toolchain import CToolchain
@@ -32,11 +33,16 @@ _FEATURES_OF_KERNELS = ("no_runtime", "strict_float", "no_asserts", "no_bounds_q
 
 @dataclass(frozen=True)
 class BuildTools:
-    """What every build needs besides the generator."""
+    """What every build needs besides the generator.
+
+    Attributes:
+        kernel_sources: what its kernels call.
+    """
 
     halide: HalideInstall
     cache: ContentCache
     toolchain: CToolchain
+    kernel_sources: KernelSources = field(default_factory=KernelSources)
 
 
 @dataclass(frozen=True)
@@ -99,9 +105,10 @@ def link_executable(
             table = _compile_table(
                 _table(kernels, NAME_MANGLING in halide_target.split("-"), defaults), Path(folder), tools, stop
             )
-            objects = [*runner, table, *(kernel.object_path for kernel in kernels), runtime]
+            called = tools.kernel_sources.objects(Path(folder), tools.toolchain, tools.halide, stop)
+            objects = [*runner, table, *(kernel.object_path for kernel in kernels), *called, runtime]
             try:
-                tools.toolchain.link(objects, linked, stop)
+                tools.toolchain.link(objects, linked, stop, is_cpp=tools.kernel_sources.has_cpp)
             except ToolchainError as error:
                 raise _name_culprit(error, kernels) from error
             executable = Executable(output, names, file_sha256(linked))
@@ -184,7 +191,9 @@ def _damaged(kernel: KernelObject, what: str) -> ToolchainError:
 
 
 def _name_culprit(error: ToolchainError, kernels: Sequence[KernelObject]) -> ToolchainError:
-    """Return the error with the kernel that the linker complains about, if it is one."""
+    """Return the error with what the kernels miss, or the kernel that the linker complains about, if it is one."""
+    if missing := undefined_symbols(error.message, [kernel.name for kernel in kernels]):
+        return missing_symbols(missing, error)
     for kernel in kernels:
         # Another path may start with this one: it must end here.
         path = re.escape(str(kernel.object_path))

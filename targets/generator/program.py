@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,7 +71,9 @@ def open_generator(
 
 
 def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -> str:
-    """The hash of what a generator is made from: its file, and of a C++ one its other sources and headers.
+    """The hash of what a generator's kernels are made from: its file, of a C++ one its other sources and headers.
+
+    What its kernels call is part of it, too.
 
     Raises:
         GeneratorError, ToolchainError: a C++ source does not compile, or there is no compiler.
@@ -78,7 +81,9 @@ def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -
     """
     if reference.kind is GeneratorKind.CPP:
         return compiler.sources_sha256(reference.file, reference.build)
-    return file_sha256(reference.file)
+    called = [file_sha256(file) for file in reference.build.kernel_sources]
+    own = file_sha256(reference.file)
+    return hashlib.sha256("\n".join([own, *called]).encode()).hexdigest() if called else own
 
 
 class ExecutableGeneratorProgram:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from targets.errors import GeneratorError, UsageError
 from targets.toolchain.cpp_build import CppBuild
+from targets.toolchain.generator_text import registered_generators
 from targets.values.checks import nearest
 from targets.values.options import differing_options
 
@@ -32,7 +33,7 @@ class GeneratorReference:
     Attributes:
         file: absolute path of the source or executable.
         kind: how it is run.
-        name: the registered name; None takes the only one of the file.
+        name: the registered name; None takes the only one of the file, whatever further sources register.
         parameters: generator parameters by name, without target and autoscheduler.
         build: what else a C++ generator is made from.
     """
@@ -62,7 +63,7 @@ def parse_generator(text: str, parameters: Iterable[str] = (), build: CppBuild |
             next_step="Give a path such as blur.py, blur.cpp:blur or bin/blur.generator.",
         )
     kind = _kind(path)
-    if kind is not GeneratorKind.CPP and (given := differing_options(CppBuild(), build)):
+    if kind is not GeneratorKind.CPP and (given := differing_options(build.of_kernels(), build)):
         raise UsageError(
             f"{given[0].label} is for a generator that is built from C++, not for {path}.", next_step="Leave it out."
         )
@@ -110,6 +111,13 @@ def unqualified(function_name: str) -> str:
     return function_name.rpartition("::")[2]
 
 
+def _own_generators(reference: GeneratorReference) -> tuple[str, ...]:
+    """Those that a C++ generator's own file registers; others come with further sources."""
+    if reference.kind is not GeneratorKind.CPP:
+        return ()
+    return registered_generators(reference.file.read_text(errors="replace"))
+
+
 def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> GeneratorReference:
     """Return the reference with its name, checked against the names that the file registers.
 
@@ -118,6 +126,9 @@ def resolve_name(reference: GeneratorReference, names: Sequence[str]) -> Generat
     """
     listed = ", ".join(names)
     if reference.name is None:
+        own = _own_generators(reference)
+        if len(own) == 1 and own[0] in names:
+            return replace(reference, name=own[0])
         if len(names) > 1:
             raise GeneratorError(
                 f"{reference.file} registers {len(names)} generators: {listed}.",

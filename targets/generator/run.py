@@ -39,6 +39,8 @@ class GeneratorFailureReason(Enum):
     MANUAL_SCHEDULE = "manual schedule"
     UNKNOWN_PARAMETER = "unknown parameter"
     BAD_PARAMETER = "bad parameter value"
+    EXTERN_STAGE = "extern stage"
+    DEAD_END = "dead end"
     UNRUNNABLE = "unrunnable"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -54,6 +56,7 @@ _HOPELESS = {
     GeneratorFailureReason.MANUAL_SCHEDULE,
     GeneratorFailureReason.UNKNOWN_PARAMETER,
     GeneratorFailureReason.BAD_PARAMETER,
+    GeneratorFailureReason.EXTERN_STAGE,
 }
 
 
@@ -173,7 +176,8 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
     for pattern, reason, template in _EXPLANATIONS:
         found = re.search(pattern, outcome.log)
         if found:
-            return reason, template.format(name=request.generator_name, given=given, what=_quoted(found))
+            what = _quoted(found) or "one of its Funcs"
+            return reason, template.format(name=request.generator_name, given=given, what=what)
     if outcome.out_of_memory:
         return GeneratorFailureReason.OUT_OF_MEMORY, f"{generator} {outcome.describe()}."
     if outcome.exit_code < 0:
@@ -252,6 +256,19 @@ _EXPLANATIONS = (
         "This schedule of generator {name} does not compile: {what}. "
         + _IF_ALL_FAIL
         + "an extent comes from a scalar input (make it a GeneratorParam) or from odd sizes.",
+    ),
+    _Explanation(
+        # Adams2019 and Anderson2021 end like this; before that Adams2019 names the Func that no state has a place for.
+        r"(?:Found no legal way to schedule (?P<what>\S+) in the following State[\s\S]*)?Ran out of legal states",
+        GeneratorFailureReason.DEAD_END,
+        "The search of generator {name} came to a dead end: it found no schedule of {what} that keeps within the "
+        "autoscheduler's limits on memory, repeated work and inlining.",
+    ),
+    _Explanation(
+        r"Could not compute plausible site for unscheduled Func: (?P<what>\S+?)\.?\s",
+        GeneratorFailureReason.EXTERN_STAGE,
+        "An extern stage of generator {name} reads {what}, which this schedule computes nowhere: Adams2019 and Li2018 "
+        "do not schedule what extern stages read. A schedule of your own needs {what}.compute_root() or the like.",
     ),
     _Explanation(
         r"(?P<what>Index value passed is \d+; however, there are only \d+ functions in the pipeline)",

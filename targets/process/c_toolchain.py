@@ -59,24 +59,47 @@ class CToolchain(ABC):
         includes = [f"-I{folder.absolute()}" for folder in include_dirs]
         files = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
         failure = f"{source.name} does not compile for {self._target}"
-        self._run_to_end([*self._compile_flags(), *flags, *includes, *files], failure, stop)
+        self._run_to_end([*self._command(), *self._compile_flags(), *flags, *includes, *files], failure, stop)
 
-    def link(self, objects: Sequence[Path], output: Path, stop: StopSignal | None = None) -> None:
-        """Link objects and the system's libraries into an executable; an error once `stop` is set."""
+    def compile_cpp(
+        self,
+        source: Path,
+        object_path: Path,
+        include_dirs: Sequence[Path],
+        flags: Sequence[str] = (),
+        stop: StopSignal | None = None,
+    ) -> None:
+        """Compile one C++ source into an object file, to be linked with `is_cpp`; an error once `stop` is set."""
+        includes = [f"-I{folder.absolute()}" for folder in include_dirs]
+        files = ["-c", str(source.absolute()), "-o", str(object_path.absolute())]
+        failure = f"{source.name} does not compile for {self._target}"
+        c_flags = [flag for flag in self._compile_flags() if not flag.startswith("-std=")]
+        command = [*self._cpp_command(), "-std=c++17", *c_flags, *flags, *includes, *files]
+        self._run_to_end(command, failure, stop)
+
+    def link(
+        self, objects: Sequence[Path], output: Path, stop: StopSignal | None = None, *, is_cpp: bool = False
+    ) -> None:
+        """Link objects and the system's libraries into an executable; an error once `stop` is set.
+
+        Args:
+            is_cpp: with the C++ library, statically.
+        """
         files = [*(str(path.absolute()) for path in objects), "-o", str(output.absolute())]
         failure = f"{output.name} does not link for {self._target}"
-        self._run_to_end(self._link_arguments(files, output), failure, stop)
+        command = self._cpp_command() if is_cpp else self._command()
+        self._run_to_end([*command, *self._link_arguments(files, output)], failure, stop)
 
-    def _run_to_end(self, arguments: Sequence[str], failure: str, stop: StopSignal | None) -> None:
-        self._run(arguments, failure, stop)
+    def _run_to_end(self, command: Sequence[str], failure: str, stop: StopSignal | None) -> None:
+        self._run(command, failure, stop)
         if stop is not None and stop.is_set():
             raise ToolchainError(f"{failure}: it was stopped.")
 
-    def _run(self, arguments: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
+    def _run(self, command: Sequence[str], failure: str, stop: StopSignal | None = None) -> None:
         compiler = f"{self._name} {self.version()}"
         # Not in the current folder: if zig lay below it, its cache for musl would depend on that.
         folder = self.cache_dir
-        run_compiler([*self._command(), *arguments], self._environment(), failure, compiler, folder=folder, stop=stop)
+        run_compiler(command, self._environment(), failure, compiler, folder=folder, stop=stop)
 
     @property
     @abstractmethod
@@ -85,6 +108,17 @@ class CToolchain(ABC):
     @abstractmethod
     def _command(self) -> list[str]:
         """The compiler, and the arguments that every use of it has."""
+
+    def _cpp_command(self) -> list[str]:
+        """The C++ compiler, likewise; it links its library statically.
+
+        Raises:
+            ToolchainError: the SDK compiles only C with this toolchain.
+        """
+        raise ToolchainError(
+            f"C++ sources of kernels are not compiled with {self._name}.",
+            next_step="Write the functions in C, or give --kernel-source an object that you compiled for the target.",
+        )
 
     @abstractmethod
     def _compile_flags(self) -> Sequence[str]: ...

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from targets.errors import ProfileError, UsageError
 from targets.profile.halide_target import parse_halide_target
 from targets.profile.profile import TargetProfile
+from targets.values.checks import matching
 
 NAME_MANGLING = "c_plus_plus_name_mangling"
 # Of what ships: the runner asks a kernel what it touches, and must hear of an error.
 _WITHOUT_CHECKS = ("no_asserts", "no_bounds_query")
-_WORD = re.compile(r"[a-z0-9_]+")
+feature_word = matching(r"[a-z0-9_]+", "a feature of a Halide target, such as avx512")
 
 
-def parse_features(texts: Iterable[str]) -> list[str]:
-    """Features of texts such as 'avx512,strict_float', each once.
-
-    Raises:
-        UsageError: one cannot be the name of a feature.
-    """
-    words = [word.strip() for text in texts for word in text.split(",")]
-    for word in words:
-        if not _WORD.fullmatch(word):
-            raise UsageError(f"{word!r} is not a feature of a Halide target.", next_step="Such as avx512,strict_float.")
-    return list(dict.fromkeys(words))
+def split_features(texts: Iterable[str]) -> list[str]:
+    """Features of texts such as 'avx512,strict_float', each once."""
+    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))
 
 
 def with_target_features(profile: TargetProfile, features: Sequence[str]) -> TargetProfile:

@@ -66,10 +66,17 @@ def build_search_plugin(compiler: HostCppCompiler) -> Path:
     return compiler.build_plugin(_SEARCH_SOURCE)
 
 
-def search_only(request: AutoschedulerRequest, plugin: Path, featurization: Path) -> AutoschedulerRequest:
-    """Return the same search, which ends without compiling once its features are written to `featurization`."""
-    parameters = {**request.parameters, "search": request.name, "featurization_path": str(featurization)}
-    return replace(request, name=_SEARCH, plugins=(*request.plugins, plugin), parameters=parameters)
+def search_only(
+    request: AutoschedulerRequest, plugin: Path, featurization: Path, *, explains: bool = False
+) -> AutoschedulerRequest:
+    """Return the same search, which ends without compiling once its features are written to `featurization`.
+
+    Args:
+        explains: it logs what it does, and where it came to a dead end.
+    """
+    own = {"search": request.name, "featurization_path": str(featurization), "explains": str(int(explains))}
+    plugins = (*request.plugins, plugin)
+    return replace(request, name=_SEARCH, plugins=plugins, parameters={**request.parameters, **own})
 
 
 def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:

@@ -3,7 +3,8 @@
 // A generator that emits only a featurization still lowers the whole pipeline, which takes several times as long as a
 // greedy search. For most sampled schedules the features for the cost model are enough, so they end here.
 //
-// Parameters, besides those of the other autoscheduler: `search` (its name), `featurization_path`.
+// Parameters, besides those of the other autoscheduler: `search` (its name), `featurization_path`, and `explains`: 1 has
+// the other one say what it does, so that its log names the Func where it came to a dead end.
 
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,7 @@ struct SearchOnly {
         Halide::AutoschedulerParams parameters = given;
         parameters.name = take(parameters, "search");
         const std::string path = take(parameters, "featurization_path");
+        if (take(parameters, "explains") == "1") setenv("HL_DEBUG_AUTOSCHEDULE", "1", 1);
         Halide::Pipeline scheduled = pipeline;
         const auto results = scheduled.apply_autoscheduler(target, parameters);
         const auto &features = results.featurization;

@@ -13,6 +13,7 @@ from targets.values.options import Option
 
 # What the linker takes as it is.
 LINKED_SUFFIXES = (".o", ".a", ".so")
+_KERNEL_SUFFIXES = (".c", ".cpp", ".cc", ".cxx", ".o", ".a")
 _PANEL = "How a C++ generator is built"
 _MACRO = re.compile(r"[A-Za-z_]\w*(=.*)?", re.ASCII)
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -25,6 +26,19 @@ def existing_files(texts: Iterable[str]) -> list[str]:
         UsageError: one is missing.
     """
     return _existing(texts, "file", Path.is_file)
+
+
+def kernel_sources(texts: Iterable[str]) -> list[str]:
+    """The paths of what kernels call: C and C++ sources, objects and static libraries.
+
+    Raises:
+        UsageError: one is missing, or something else.
+    """
+    found = existing_files(texts)
+    for path in found:
+        if Path(path).suffix not in _KERNEL_SUFFIXES:
+            raise UsageError(f"{path} is no C or C++ source, object or static library ({', '.join(_KERNEL_SUFFIXES)}).")
+    return found
 
 
 def existing_folders(texts: Iterable[str]) -> list[str]:
@@ -100,6 +114,8 @@ class CppBuild:
         cmake: a build folder of CMake, which says all of the above; None for none.
         cmake_is_built: take that folder as it is.
         cmake_target: the target that the above was read from; None for none.
+        kernel_sources: C and C++ sources, objects and static libraries of the target that the kernels call. They are
+            linked with kernels of any generator, one in Python, too.
     """
 
     sources: Annotated[
@@ -187,3 +203,23 @@ class CppBuild:
         ),
     ] = False
     cmake_target: str | None = None
+    kernel_sources: Annotated[
+        tuple[Path, ...],
+        Option(
+            "--kernel-source",
+            metavar="FILE",
+            help="A source (.c, .cpp), object or static library with functions that the kernel calls when it runs, as"
+            " extern stages do; sources are compiled for the target. Repeat for more.",
+            panel=_PANEL,
+            parse=kernel_sources,
+            is_fixed=True,
+        ),
+    ] = ()
+
+    def of_kernels(self) -> CppBuild:
+        """The part that concerns kernels, and is there for generators of any kind."""
+        if not self.kernel_sources:
+            return CppBuild()
+        return CppBuild(
+            include_folders=self.include_folders, definitions=self.definitions, kernel_sources=self.kernel_sources
+        )

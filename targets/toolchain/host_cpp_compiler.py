@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
+from targets.toolchain.generator_stubs import stub_folder, stubs_root
+from targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
@@ -91,8 +93,13 @@ class HostCppCompiler:
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        flags = self._compile_flags(build, [])
-        found = [source, *build.sources, *(Path(name) for name in build.libraries if is_library_path(name))]
+        flags = self._compile_flags(source, build, [])
+        found = [
+            source,
+            *build.sources,
+            *build.kernel_sources,
+            *(Path(name) for name in build.libraries if is_library_path(name)),
+        ]
         for one in (source, *build.sources):
             if one.suffix not in LINKED_SUFFIXES:
                 found += self._headers(one, flags)
@@ -101,7 +108,7 @@ class HostCppCompiler:
     def _build(
         self, source: Path, build: CppBuild, compile_flags: Sequence[str], link_flags: Sequence[str], suffix: str
     ) -> Path:
-        flags = self._compile_flags(build, compile_flags)
+        flags = self._compile_flags(source, build, compile_flags)
         sources = [one for one in (source, *build.sources) if one.suffix not in LINKED_SUFFIXES]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(lambda one: self._object(one, flags), sources))
@@ -135,18 +142,23 @@ class HostCppCompiler:
         command = [self._compiler(), *_language_flags(source, flags), "-c", str(source)]
 
         def compile_source(output: Path) -> None:
-            self._run([*command, "-o", str(output)], (str(source), "does not compile"), _COMPILE_STEP)
+            try:
+                self._run([*command, "-o", str(output)], (str(source), "does not compile"), _COMPILE_STEP)
+            except GeneratorError as error:
+                _refuse_old_style([source, *headers], error)
+                raise
 
         return self._cache.get_or_build(key, ".o", compile_source)
 
     def _key(self, source: Path, flags: Sequence[str]) -> list[str]:
         return ["object", self._halide.version, str(self._halide.root), *flags, file_sha256(source)]
 
-    def _compile_flags(self, build: CppBuild, more: Sequence[str]) -> list[str]:
+    def _compile_flags(self, source: Path, build: CppBuild, more: Sequence[str]) -> list[str]:
+        stubs = stub_folder(source, build, self._cache, self.build_generator, self._environment)
         return [
             f"-I{self._halide.include_dir}",
             f"-I{self._halide.tools_dir}",
-            *(f"-I{folder}" for folder in build.include_folders),
+            *(f"-I{folder}" for folder in (*build.include_folders, *([] if stubs is None else [stubs]))),
             *(f"-D{definition}" for definition in build.definitions),
             *self._package_flags(build.packages, "--cflags"),
             *build.flags,
@@ -177,7 +189,8 @@ class HostCppCompiler:
         return known
 
     def _is_system(self, header: Path) -> bool:
-        return any(header.is_relative_to(folder) for folder in (*_SYSTEM_FOLDERS, self._halide.root))
+        folders = (*_SYSTEM_FOLDERS, self._halide.root, stubs_root(self._cache))
+        return any(header.is_relative_to(folder) for folder in folders)
 
     def _package_flags(self, packages: Sequence[str], what: str) -> list[str]:
         if not packages:
@@ -202,6 +215,16 @@ class HostCppCompiler:
             f"{' '.join(failure)} ({Path(command[0]).name} {outcome.describe()}):\n{first_errors(outcome.log, _ERROR)}",
             next_step=next_step,
         )
+
+
+def _refuse_old_style(files: Iterable[Path], error: GeneratorError) -> None:
+    for file in files:
+        if is_old_style(file.read_text(errors="replace")):
+            raise GeneratorError(
+                f"{file} is a generator in the style of Halide before 10, with Func build(), which Halide no longer"
+                " compiles.",
+                next_step=OLD_STYLE_STEP,
+            ) from error
 
 
 def _language_flags(source: Path, flags: Sequence[str]) -> list[str]:

@@ -80,6 +80,9 @@ class NdkToolchain(CToolchain):
     def _command(self) -> list[str]:
         return [str(self.compiler.absolute())]
 
+    def _cpp_command(self) -> list[str]:
+        return [f"{self.compiler.absolute()}++", "-static-libstdc++"]
+
     def _compile_flags(self) -> Sequence[str]:
         return _COMPILE_FLAGS
 

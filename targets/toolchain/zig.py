@@ -73,7 +73,7 @@ class ZigToolchain(CToolchain):
                 source = Path(folder).absolute() / "empty.c"
                 source.write_text("int main(void) { return 0; }\n")
                 files = [*_COMPILE_FLAGS, str(source), "-o", str(source.with_suffix(""))]
-                self._run(self._link_arguments(files, source), failure, stop)
+                self._run([*self._command(), *self._link_arguments(files, source)], failure, stop)
             if stop is None or not stop.is_set():
                 self._mark.touch()
         except OSError as error:
@@ -97,6 +97,9 @@ class ZigToolchain(CToolchain):
 
     def _command(self) -> list[str]:
         return [*_zig(), "cc", "-target", self.triple, *self.extra_flags]
+
+    def _cpp_command(self) -> list[str]:
+        return [*_zig(), "c++", "-target", self.triple, *self.extra_flags]
 
     def _compile_flags(self) -> Sequence[str]:
         return _COMPILE_FLAGS

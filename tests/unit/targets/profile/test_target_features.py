@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from autotune_loop.specification.options import RunOptions
 from targets.errors import UsageError
 from targets.profile.loader import load_profile
-from targets.profile.target_features import kernel_target, parse_features, with_target_features
+from targets.profile.target_features import kernel_target, split_features, with_target_features
 
 
 def test_features_are_words_with_commas_between() -> None:
-    assert parse_features(["avx512, strict_float", "no_asserts,avx512"]) == ["avx512", "strict_float", "no_asserts"]
+    assert split_features(["avx512, strict_float", "no_asserts,avx512"]) == ["avx512", "strict_float", "no_asserts"]
 
 
 @pytest.mark.parametrize("text", ["", "avx512,", "avx-avx2", "AVX2", "strict float"])
 def test_what_is_no_word_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a feature of a Halide target"):
-        parse_features([text])
+    with pytest.raises(UsageError, match="--target-features: .* must be a feature of a Halide target, such as avx512"):
+        RunOptions.of(target_features=[text])
 
 
 def test_they_come_after_those_of_the_profile() -> None:

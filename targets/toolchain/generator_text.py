@@ -1,0 +1,31 @@
+"""What the text of a C++ generator says: what it registers, which stubs it includes, and how old its style is.
+
+Macros and conditions are not followed: what is found serves messages, and stubs that would be missing otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+
+_REGISTERED = re.compile(r"^[ \t]*HALIDE_REGISTER_GENERATOR\s*\(\s*[\w:]+\s*,\s*(\w+)", re.MULTILINE)
+_STUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<](?P<path>(?:\w[\w.-]*/)*(?P<name>\w+)\.stub\.h)[">]', re.MULTILINE)
+_OLD = re.compile(r"\b(Func|Pipeline)\s+build\s*\(\s*(void)?\s*\)|\bRegisterGenerator\s*<")
+OLD_STYLE_STEP = (
+    "Declare Input<…> members in place of Param<…> and ImageParam, an Output<…> member for each Func that build()"
+    " returned, define void generate() in place of build(), and register with HALIDE_REGISTER_GENERATOR(Class, name)."
+)
+
+
+def registered_generators(text: str) -> tuple[str, ...]:
+    """The names of the generators that a source registers, in order."""
+    return tuple(_REGISTERED.findall(text))
+
+
+def included_stubs(text: str) -> dict[str, str]:
+    """The stubs that a source includes, such as 'stubs/blur.stub.h', each with its generator's name."""
+    return {found["path"]: found["name"] for found in _STUB.finditer(text)}
+
+
+def is_old_style(text: str) -> bool:
+    """Whether a generator is written as before Halide 10, with `Func build()`."""
+    return _OLD.search(text) is not None
