@@ -168,7 +168,7 @@ class KernelBench:
 def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     recipe, tools = plan.recipe, plan.tools
     progress("analysing the pipeline")
-    tolerance = replace(output_tolerance(_features(plan, folder)), least_common=_LEAST_COMMON)
+    tolerance = replace(output_tolerance(_features(plan, folder, progress)), least_common=_LEAST_COMMON)
     kernels, symbols = [], []
     for index, schedule in enumerate(plan.schedules):
         progress(f"building {schedule.label}")
@@ -188,9 +188,13 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     return BuiltKernels(executable, tuple(symbols), tolerance, reference)
 
 
-def _features(plan: BenchPlan, folder: Path) -> Featurization:
-    """The pipeline's features, from a cheap search."""
+def _features(plan: BenchPlan, folder: Path, progress: Progress) -> Featurization | None:
+    """The pipeline's features, from a cheap search; None where the autoscheduler refuses the pipeline."""
     threads = plan.devices[0].threads
     greedy = profile_autoscheduler(plan.tools.halide, plan.recipe.profile, threads, {"beam_size": "1"})
     recipe = replace(plan.recipe, schedule=ScheduleChoice(greedy.name, greedy))
-    return read_featurization(emit_featurization(recipe, folder), Network(greedy.name))
+    try:
+        return read_featurization(emit_featurization(recipe, folder), Network(greedy.name))
+    except GeneratorError as error:
+        progress(f"the pipeline cannot be analysed, so outputs may differ as those of floats may. {error.message}")
+        return None

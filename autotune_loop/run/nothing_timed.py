@@ -1,16 +1,40 @@
-"""The error of a run whose first schedules all failed: the causes and the fixes."""
+"""The errors of a run without schedules: no search gives one, or the first ones all failed; causes and fixes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from autotune_loop.execute.build_tasks import BuiltReference
+from autotune_loop.specification.tuning_task import TuningTask
 from devices.timing.measurement import MeasureFailureReason
 from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailureReason
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.profile.profile import TargetProfile
+from targets.schedule.plugins import ALL_AT_ROOT
 
+# Reasons that concern searches, but not schedules that others make.
+_SEARCHES_ALONE = (GeneratorFailureReason.DEAD_END, GeneratorFailureReason.EXTERN_STAGE)
 _LATE = {f"{stage}: {GeneratorFailureReason.TIMED_OUT.value}" for stage in ("build", "search")}
 _WRONG = f"measure: {MeasureFailureReason.WRONG_OUTPUT.value}"
+
+
+def no_search(task: TuningTask, profile: TargetProfile, failure: GeneratorFailure, reference: object) -> GeneratorError:
+    """Return the error of a generator that no search gives a schedule of, with what can be built of it.
+
+    Args:
+        failure: of the first search.
+        reference: what came of building one.
+    """
+    if failure.reason not in _SEARCHES_ALONE:
+        return GeneratorError(failure.message)
+    schedules = ["own"]
+    if isinstance(reference, BuiltReference) and reference.autoscheduler != ALL_AT_ROOT:
+        schedules.append(reference.autoscheduler.lower())
+    words = " ".join(f"--schedule {name}" for name in schedules)
+    return GeneratorError(
+        f"No search of {profile.autoscheduler.name} gives a schedule, so there is nothing to tune. {failure.message}",
+        next_step=f"What can be built is timed by: sdk bench {task.reference.file.name}:{task.generator_name} {words}",
+    )
 
 
 def nothing_timed(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import Placement, SearchedSchedule, Yardstick
+from autotune_loop.candidate import Placement, SearchFailure, Yardstick
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
@@ -23,9 +23,11 @@ from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
+from autotune_loop.run.nothing_timed import no_search
 from autotune_loop.run.task_state import TaskState, Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.search.board_references import built_kernels, submit_board_references
+from autotune_loop.search.dead_end import search_elsewhere
 from autotune_loop.search.hvx_floats import check_hvx_floats
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
@@ -34,8 +36,7 @@ from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
 
 _REFERENCE = "reference"
@@ -130,13 +131,17 @@ class _Preparation:
 
     def _features(self) -> Featurization | None:
         result = self._probe.result()
-        if isinstance(result, SearchedSchedule):
-            features = read_featurization(result.featurization_path, self.context.network)
-            shutil.rmtree(result.folder, ignore_errors=True)
-            return features
-        if self.stop.is_set():
-            return None
-        raise GeneratorError(result.failure.message)
+        if isinstance(result, SearchFailure) and result.failure.reason is GeneratorFailureReason.DEAD_END:
+            result = search_elsewhere(
+                self.executor, self.store, self.context, self.index, result, self.listen, self.stop
+            )
+        if isinstance(result, SearchFailure):
+            if self.stop.is_set():
+                return None
+            raise no_search(self._task, self.context.profile, result.failure, self._reference.result())
+        features = read_featurization(result.featurization_path, self.context.network)
+        shutil.rmtree(result.folder, ignore_errors=True)
+        return features
 
     def _add_reference(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> bool:
         """Run the first reference that builds and runs; whether that is plain loops.

@@ -30,7 +30,7 @@ from autotune_loop.execute.build_tasks import BuildObject, Link, Search
 from autotune_loop.execute.executor import Executor
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point
-from autotune_loop.search.pool import BatchInProgress, PoolSearch
+from autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
@@ -111,12 +111,14 @@ class BatchBuilder:
         with _timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
             fewest = self._fewest(pool_size, _SEARCH_SHARES, waiting, full)
-            pool = self._pool_search.search(work, used, pool_size, known, fewest)
+            pool, trouble = self._pool(work, used, pool_size, known, fewest)
         with _timed(work, "choose"):
             chosen = self._choose(work, pool, count, int(full_search))
         with _timed(work, "generate code"):
             built = self._build_all(work, chosen, self._fewest(len(chosen), _BUILD_SHARES, waiting, full))
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
+        if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
+            raise trouble
         with _timed(work, "link"):
             yardstick = yardstick_now()
             executable = self._link(work, first + built, yardstick)
@@ -132,6 +134,17 @@ class BatchBuilder:
             stages_s=work.stages_s,
             yardstick=yardstick,
         )
+
+    def _pool(
+        self, work: BatchInProgress, used: Path, size: int, known: set[str], fewest: Callable[[], int]
+    ) -> tuple[list[SearchedSchedule], AllSearchesFailed | None]:
+        """The pool; none, and why, where every search failed: the other starts of a batch may still succeed."""
+        try:
+            return self._pool_search.search(work, used, size, known, fewest), None
+        except AllSearchesFailed as error:
+            if work.round_index > 0:
+                self.listen(Notice(f"{error.message} The run goes on with the schedules that it has.", warning=True))
+            return [], error
 
     def build_default(self, task_index: int, yardstick: Yardstick | None) -> BuiltBatch:
         """Build the default alone, where the first batch has left no time of it.

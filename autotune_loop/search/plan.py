@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from autotune_loop.candidate import Origin, SearchPoint
 
 FULL_BEAM_SIZE = 32
+_OTHER_STARTS = 6
 NO_DROPOUT = 100
 # Halide's loop uses 1 alone. Dropout repeats itself on small pipelines and strays far from the model's optimum on
 # large ones; a spread of both levels and noise on the weights gives schedules that are different and still good.
@@ -25,6 +27,12 @@ def full_beam_point(seed: int, weights_path: Path) -> SearchPoint:
 def greedy_point(seed: int, weights_path: Path) -> SearchPoint:
     """A beam of one without dropout: the cheap stand-in for a full search that failed."""
     return SearchPoint(Origin.GREEDY, seed, 1, NO_DROPOUT, weights_path)
+
+
+def other_points(run_seed: int, task_index: int, weights_path: Path) -> list[SearchPoint]:
+    """Other starts than the greedy search, for a pipeline where that came to a dead end; the dearest one last."""
+    points = itertools.islice(random_points(run_seed, 0, task_index, weights_path), _OTHER_STARTS)
+    return [*points, full_beam_point(run_seed, weights_path)]
 
 
 def random_points(run_seed: int, round_index: int, task_index: int, weights_path: Path) -> Iterator[SearchPoint]:

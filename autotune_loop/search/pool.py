@@ -25,6 +25,10 @@ from targets.process.stop_signal import StopSignal
 _MAX_SEARCHES_PER_WANTED = 6
 
 
+class AllSearchesFailed(GeneratorError):
+    """No search for a pool gave a schedule; others may."""
+
+
 @dataclass
 class BatchInProgress:
     """The state of a batch under construction; used by the thread that builds it."""
@@ -61,7 +65,8 @@ class PoolSearch:
             fewest: how many schedules are enough now.
 
         Raises:
-            GeneratorError: all searches failed, or one failed with an error that concerns all.
+            AllSearchesFailed: none gave a schedule.
+            GeneratorError: one failed with an error that concerns all.
         """
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
@@ -86,7 +91,7 @@ class PoolSearch:
                 pool.append(result)
             self.listen(SearchProgress(*work.place, len(pool), size, duplicates, failed))
         if not (pool or duplicates or late() or self.stop.is_set()) and failed:
-            raise GeneratorError(f"All {failed} searches failed. The first failure: {message}")
+            raise AllSearchesFailed(f"All {failed} searches failed. The first failure: {message}")
         return pool
 
     def _stream(

@@ -1,0 +1,45 @@
+"""A first search that came to a dead end: other starts may get further."""
+
+from __future__ import annotations
+
+from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.events import Listener, Notice
+from autotune_loop.execute.build_tasks import Search
+from autotune_loop.execute.executor import Executor
+from autotune_loop.search.plan import other_points
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.run_store import RunStore
+from targets.process.stop_signal import StopSignal
+
+
+def search_elsewhere(
+    executor: Executor,
+    store: RunStore,
+    context: RunContext,
+    task_index: int,
+    dead_end: SearchFailure,
+    listen: Listener,
+    stop: StopSignal,
+) -> SearchedSchedule | SearchFailure:
+    """Search from random starts and with the full beam, until one succeeds.
+
+    Returns:
+        what was found; else the dead end, which names the Func if the autoscheduler tells.
+    """
+
+    def search(point: SearchPoint, *, explains: bool = False) -> SearchedSchedule | SearchFailure:
+        folder = context.workspace.work_folder / "probe" / f"{task_index}_{point.seed}_{point.beam_size}"
+        return executor.submit(Search(folder, task_index, point, explains=explains)).result()
+
+    # The log of a search that explains itself is long, so that is asked for only now.
+    explained = search(dead_end.point, explains=True)
+    failed = explained if isinstance(explained, SearchFailure) else dead_end
+    for point in other_points(context.spec.options.search.seed, task_index, store.updated_weights):
+        if stop.is_set():
+            break
+        result = search(point)
+        if isinstance(result, SearchedSchedule):
+            text = f"{failed.failure.message} Another search succeeds, so the run goes on."
+            listen(Notice(text, warning=True))
+            return result
+    return failed
