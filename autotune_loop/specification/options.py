@@ -7,15 +7,15 @@ they have the option.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.specification.incumbents import parse_incumbents
 from autotune_loop.specification.objective import LOOKS, Objective, complete_objective
 from devices.timing.measure_settings import KernelInputs
-from targets.errors import UsageError
 from targets.profile.target_features import feature_word, split_features
 from targets.values.checks import above_zero, list_of, number, whole_number
 from targets.values.options import Option, with_values
@@ -34,25 +34,6 @@ _HIGHEST_SEED = 2**31 - 1
 # rank is AutoTVM's: the logistic loss of pairs on the logarithm of the predicted cost. It learns the order but not the
 # scale: predictions are then no longer milliseconds.
 Loss = Literal["relative_throughput", "rank"]
-
-
-def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:
-    """Parse items NAME=HEADER into name → header; the name of a header alone is ''.
-
-    Raises:
-        UsageError: a name is given twice, or a file does not exist.
-    """
-    incumbents: dict[str, Path] = {}
-    for text in texts:
-        name, separator, header = text.partition("=")
-        if not separator or Path(text).is_file():
-            name, header = "", text
-        if name in incumbents:
-            raise UsageError(f"--incumbent is given twice{f' for {name}' if name else ''}.")
-        if not Path(header).is_file():
-            raise UsageError(f"--incumbent: there is no file {header}.", next_step="Give the path of a .schedule.h.")
-        incumbents[name] = Path(header)
-    return incumbents
 
 
 @dataclass(frozen=True)

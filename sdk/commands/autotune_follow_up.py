@@ -46,7 +46,8 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
     if build.cmake is None:
         generator, made_from = shown_path(task.reference.file), _made_from(build)
     else:
-        generator, made_from = str(build.cmake_target), ["--cmake", shown_path(build.cmake)]
+        generator = str(build.cmake_target)
+        made_from = ["--cmake", shown_path(build.cmake), *(f"--kernel-source={file}" for file in build.kernel_sources)]
     words = [f"{generator}:{task.generator_name}", "--target", devices.target or target]
     for key, value in tuned.parameters.items():
         words += ["-p", f"{key}={value}"]
