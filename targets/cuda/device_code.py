@@ -60,12 +60,14 @@ def run_checked_generator(
     """
     if check is None or "object" not in request.emit:
         return run_generator(program, request, limits, stop)
-    result = run_generator(program, replace(request, emit=(*request.emit, _STATEMENT)), limits, stop)
+    asked = replace(request, emit=tuple(dict.fromkeys([*request.emit, _STATEMENT])))
+    result = run_generator(program, asked, limits, stop)
     if isinstance(result, GeneratorFailure):
         return result
     statement = result.files[_STATEMENT]
     launches = read_launches(statement.read_text(encoding="utf-8", errors="replace"))
-    statement.unlink()
+    if _STATEMENT not in request.emit:
+        statement.unlink()
     trouble = _why_unrunnable(result.files["object"], launches, check, stop)
     if stop is not None and stop.is_set():
         return _failure(GeneratorFailureReason.STOPPED, "The check of the kernels was stopped.", result)
@@ -74,7 +76,7 @@ def run_checked_generator(
             path.unlink(missing_ok=True)
         message = f"This schedule of generator {request.generator_name} cannot run on {check.card.name}: {trouble}."
         return _failure(GeneratorFailureReason.UNRUNNABLE, message, result)
-    return replace(result, files={key: path for key, path in result.files.items() if key != _STATEMENT})
+    return replace(result, files={key: path for key, path in result.files.items() if key in request.emit})
 
 
 def embedded_ptx(object_path: Path) -> list[bytes]:

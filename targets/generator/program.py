@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from targets.errors import GeneratorError, os_error_as
+from targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import HalideInstall
@@ -35,6 +37,14 @@ class GeneratorProgram(Protocol):
     @property
     def sha256(self) -> str:
         """The hash of the file that it was made from."""
+        ...
+
+    def parameters(self, name: str) -> dict[str, DeclaredParameter]:
+        """The parameters that a generator declares, those of its inputs and outputs left out.
+
+        Raises:
+            GeneratorError: it cannot tell.
+        """
         ...
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
@@ -113,6 +123,19 @@ class ExecutableGeneratorProgram:
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run the executable with `arguments`."""
         return run_limited([str(self._file), *arguments], limits, environment=self._environment, stop=stop)
+
+    def parameters(self, name: str) -> dict[str, DeclaredParameter]:
+        """Read them from the generator's stub, which Halide prints without calling `generate`."""
+        with tempfile.TemporaryDirectory(prefix="sdk-stub-") as folder:
+            stub = Path(folder) / f"{name}.stub.h"
+            arguments = ["-g", name, "-o", folder, "-n", name, "-e", "cpp_stub"]
+            outcome = self.run(arguments, _LISTING_LIMITS)
+            if not stub.is_file():
+                raise GeneratorError(
+                    f"The parameters of generator {name} cannot be listed: it {outcome.describe()}.",
+                    next_step="Register it with HALIDE_REGISTER_GENERATOR.",
+                )
+            return parameters_of_stub(stub.read_text(errors="replace"))
 
     def close(self) -> None:
         """Do nothing: no process is kept."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from targets.errors import GeneratorError
+from targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
 from targets.generator.python_server import LONGEST_MESSAGE_BYTES
 from targets.process.content_cache import file_sha256
 from targets.process.limited_process import (
@@ -64,7 +65,7 @@ class PythonGeneratorProgram:
                 next_step="Move slow work from the module's top level into generate().",
             ) from error
         self._socket.settimeout(None)
-        answer = json.loads(message) if message else {"failure": "the interpreter died"}
+        answer: dict[str, Any] = json.loads(message) if message else {"failure": "the interpreter died"}
         if failure := answer.get("failure"):
             self.close()
             raise GeneratorError(
@@ -77,7 +78,12 @@ class PythonGeneratorProgram:
                 f"{self._file} registers no generator.",
                 next_step='Put @hl.generator(name="…") above a class derived from hl.Generator.',
             )
+        self._parameters: dict[str, dict[str, object]] = answer["parameters"]
         return tuple(answer["names"])
+
+    def parameters(self, name: str) -> dict[str, DeclaredParameter]:
+        """The parameters that a generator declares."""
+        return parameters_of_python(self._parameters[name])
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         """Run Halide's main with `arguments` in a fork of the process."""

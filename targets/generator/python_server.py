@@ -3,7 +3,7 @@
 It imports halide and the user's file once and forks for every request, so that the start of the interpreter and the
 imports are paid once. File descriptor 0 is a socket that keeps messages apart; each message is JSON:
 
-    ← {"names": ["blur"]}  or  {"failure": "…"}
+    ← {"names": ["blur"], "parameters": {"blur": {"radius": 3}}}  or  {"failure": "…"}
     → {"arguments": ["-g", "blur", …], "limits": {"time_s": …, "memory_bytes": …, "cores": [0, 1] or null}}
 
 With each request come two files: a socket for the answers about its run, and the run's log.
@@ -55,7 +55,7 @@ def main() -> None:
     except BaseException as error:
         _send(connection, {"failure": _user_traceback(error, sys.argv[0])[-_LONGEST_TRACEBACK:]})
         return
-    _send(connection, {"names": names})
+    _send(connection, {"names": names, "parameters": {name: _parameters(name) for name in names}})
     _serve(connection)
 
 
@@ -82,6 +82,21 @@ def _load(file: Path, plugins: list[Path]) -> list[str]:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return sorted(halide._generator_helpers._get_python_generator_names())
+
+
+def _parameters(name: str) -> dict[str, object]:
+    """The generator parameters of a generator, with their defaults as JSON has them; a type is given as a text."""
+    import halide
+
+    generator = halide._generator_helpers._python_generators[name]
+    found: dict[str, object] = {}
+    for each in reversed(generator.__mro__):
+        for key, value in vars(each).items():
+            if isinstance(value, halide.GeneratorParam):
+                default = value._value
+                found[key] = default if isinstance(default, bool | int | float | str) else str(default)
+        found.update(vars(each).get("_halide_alias_generator_params", {}))
+    return found
 
 
 def _fix_halide_21() -> None:

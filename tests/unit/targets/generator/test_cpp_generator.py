@@ -9,6 +9,7 @@ import pytest
 
 from sdk.settings import Settings
 from targets.errors import GeneratorError, ToolchainError
+from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
 from targets.generator.program import ExecutableGeneratorProgram, open_generator
 from targets.generator.reference import parse_generator, resolve_name
 from targets.halide_install import HalideInstall
@@ -120,3 +121,37 @@ def test_an_executable_that_is_no_generator_is_refused(
     with pytest.raises(GeneratorError, match=words) as caught:
         ExecutableGeneratorProgram(path, os.environ, halide.lib_dir)
     assert caught.value.next_step
+
+
+def test_the_parameters_that_a_generator_declares(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "declares.cpp"
+    source.write_text("""
+#include "Halide.h"
+enum class Order { Rows, Tiles };
+struct Declares : Halide::Generator<Declares> {
+    GeneratorParam<int> tile{"tile", -64, -100, 4096};
+    GeneratorParam<uint16_t> count{"count", 3};
+    GeneratorParam<float> gain{"gain", 1.5f};
+    GeneratorParam<bool> fuse{"fuse", true};
+    GeneratorParam<Order> order{"order", Order::Tiles, {{"rows", Order::Rows}, {"tiles", Order::Tiles}}};
+    GeneratorParam<std::string> label{"label", "x } y"};
+    GeneratorParam<Halide::Type> type{"type", UInt(16)};
+    Output<Buffer<uint8_t, 1>> output{"output"};
+    void generate() { Halide::Var x; output(x) = Halide::cast<uint8_t>(x); }
+};
+HALIDE_REGISTER_GENERATOR(Declares, declares)
+""")
+    program = open_generator(parse_generator(str(source)), halide, cpp_compiler, settings.environment)
+    assert program.parameters("declares") == {
+        "tile": DeclaredParameter(ParameterKind.INTEGER, "-64"),
+        "count": DeclaredParameter(ParameterKind.INTEGER, "3"),
+        "gain": DeclaredParameter(ParameterKind.NUMBER, "1.5"),
+        "fuse": DeclaredParameter(ParameterKind.BOOLEAN, "true", ("true", "false")),
+        "order": DeclaredParameter(ParameterKind.CHOICE, "tiles", ("rows", "tiles")),
+        "label": DeclaredParameter(ParameterKind.TEXT, "x } y"),
+        "type": DeclaredParameter(ParameterKind.TEXT, "Halide::UInt(16)"),
+    }
+    with pytest.raises(GeneratorError, match="The parameters of generator other cannot be listed"):
+        program.parameters("other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from autotune_loop.store.featurization import read_featurization
 from sdk.settings import Settings
 from targets.errors import GeneratorError
 from targets.generator import python_program as python_generator_program
+from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.run import (
     GeneratedFiles,
@@ -296,3 +298,30 @@ def test_a_memory_limit_counts_for_each_run(seeded: PythonGeneratorProgram, sett
 def test_a_failed_run_says_so(compile_blur: Compile) -> None:
     result = compile_blur("out", invert="perhaps")
     assert isinstance(result, GeneratorFailure) and result.reason is GeneratorFailureReason.BAD_PARAMETER
+
+
+def test_the_parameters_that_a_generator_declares(settings: Settings, tmp_path: Path) -> None:
+    source = tmp_path / "declares.py"
+    source.write_text(
+        "import halide as hl\n"
+        "class Base(hl.Generator):\n"
+        "    radius = hl.GeneratorParam(3)\n"
+        "    gain = hl.GeneratorParam(1.5)\n"
+        "@hl.alias(wide={'radius': 9})\n"
+        "@hl.generator(name='declares')\n"
+        "class Declares(Base):\n"
+        "    fuse = hl.GeneratorParam(True)\n"
+        "    label = hl.GeneratorParam('x')\n"
+        "    type = hl.GeneratorParam(hl.UInt(16))\n"
+        "    output = hl.OutputBuffer(hl.UInt(8), 1)\n"
+    )
+    with contextlib.closing(PythonGeneratorProgram(source, settings.environment)) as program:
+        declared = {
+            "radius": DeclaredParameter(ParameterKind.INTEGER, "3"),
+            "gain": DeclaredParameter(ParameterKind.NUMBER, "1.5"),
+            "fuse": DeclaredParameter(ParameterKind.BOOLEAN, "true", ("true", "false")),
+            "label": DeclaredParameter(ParameterKind.TEXT, "x"),
+            "type": DeclaredParameter(ParameterKind.TEXT, "uint16"),
+        }
+        assert program.parameters("declares") == declared
+        assert program.parameters("wide")["radius"] == DeclaredParameter(ParameterKind.INTEGER, "9")

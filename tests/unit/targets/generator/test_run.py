@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sdk.settings import Settings
+from targets.generator.declared_parameter import DeclaredParameter
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
@@ -210,6 +211,9 @@ class Prints:
 
     def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
         return ProcessOutcome(self.exit_code, False, False, 0.1, 0, 2**30, self.log)
+
+    def parameters(self, name: str) -> dict[str, DeclaredParameter]:
+        return {}
 
     def close(self) -> None:
         pass

@@ -53,7 +53,7 @@ def run(
     log: list[str] = []
 
     class Listening:
-        names, sha256 = program.names, program.sha256
+        names, sha256, parameters = program.names, program.sha256, program.parameters
 
         def run(
             self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
