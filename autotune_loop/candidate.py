@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -16,11 +16,18 @@ from targets.generator.run import GeneratorFailure
 
 
 class Origin(Enum):
-    """The search that found a schedule."""
+    """What found a schedule, or a set of parameters."""
 
     FULL_BEAM = "full beam search"
     GREEDY = "greedy search"
     RANDOM = "random search"
+    DEFAULT_PARAMETERS = "default parameters"
+    PARAMETERS = "parameter search"
+
+    @property
+    def gives_default(self) -> bool:
+        """Whether the first round's is what a user gets without tuning."""
+        return self in (Origin.FULL_BEAM, Origin.GREEDY, Origin.DEFAULT_PARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,18 @@ class SearchPoint:
     random_dropout: int
     weights_path: Path
     weights_noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class ParameterPoint:
+    """The generator's own schedule with values of its tuned parameters.
+
+    Attributes:
+        values: of every tuned parameter.
+    """
+
+    origin: Origin
+    values: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -80,19 +99,20 @@ class SearchFailure:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A schedule that was chosen for a batch.
+    """A schedule, or a set of parameters, that was chosen for a batch.
 
     Attributes:
         symbol: the C symbol of its kernel, unique in the run.
+        schedule_sha256: by which duplicates are known: of the schedule's features, or of the parameters' values.
         search_s: how long its search took.
-        predicted_ms: what the cost model expected when the schedule was chosen; None if it was not asked.
+        predicted_ms: what the model expected when it was chosen; None if it was not asked.
     """
 
     round_index: int
     task_index: int
     sample_index: int
     symbol: str
-    point: SearchPoint
+    point: SearchPoint | ParameterPoint
     schedule_sha256: str
     search_s: float
     predicted_ms: float | None = None
@@ -107,6 +127,21 @@ class Candidate:
         """Whether it is the schedule that a user gets without tuning."""
         return is_default(self.round_index, self.point.origin)
 
+    @property
+    def has_features(self) -> bool:
+        """Whether the cost model can learn from it: an autoscheduler made it."""
+        return isinstance(self.point, SearchPoint)
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The values of the tuned parameters; empty where none are tuned."""
+        return self.point.values if isinstance(self.point, ParameterPoint) else {}
+
+    @property
+    def seed(self) -> int | None:
+        """Of its search; None without one."""
+        return self.point.seed if isinstance(self.point, SearchPoint) else None
+
 
 def sample_name(round_index: int, task_index: int, sample_index: int) -> str:
     """What a candidate is called, as in Halide's layout of samples."""
@@ -120,7 +155,7 @@ def kernel_symbol(function_name: str, round_index: int, task_index: int, sample_
 
 def is_default(round_index: int, origin: Origin) -> bool:
     """Whether a candidate is the schedule that a user gets without tuning."""
-    return round_index == 0 and origin is not Origin.RANDOM
+    return round_index == 0 and origin.gives_default
 
 
 @dataclass(frozen=True)

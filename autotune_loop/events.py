@@ -80,7 +80,7 @@ class BuildProgress:
 
 @dataclass(frozen=True)
 class SampleMeasured:
-    """One schedule was timed."""
+    """One schedule was timed; `parameters` has the values of the tuned ones."""
 
     kind: ClassVar[str] = "sample_measured"
     round_index: int
@@ -93,6 +93,7 @@ class SampleMeasured:
     done: int
     wanted: int
     device: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class BestImproved:
     """A schedule beat all before it (the default included), and is not only lucky.
 
     Attributes:
+        parameters: values of the tuned parameters; empty where none are tuned.
         range_ms: between which times it will be found at another moment, with 95 % confidence; None if nobody knows.
         timings: how many processes the time is the mean of.
     """
@@ -125,6 +127,7 @@ class BestImproved:
     clock: str
     range_ms: tuple[float, float] | None = None
     timings: int = 1
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

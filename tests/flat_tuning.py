@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,8 @@ def tune_flat(
     parameters: Iterable[str] = (),
     argsets: Sequence[Iterable[str]] = ((),),
     function_name: str | None = None,
+    tune: Mapping[str, str] | None = None,
+    restrict: Iterable[str] = (),
     resume: bool = False,
     **values: Any,
 ) -> TuneResult:
@@ -33,6 +35,8 @@ def tune_flat(
     sets = tuple(tuple(items) for items in argsets)
     given = [generator] if isinstance(generator, str) else generator
     specs = [GeneratorSpec(item, tuple(parameters), sets) if isinstance(item, str) else item for item in given]
+    if tune is not None:
+        specs = [replace(spec, tune=tune, restrict=tuple(restrict)) for spec in specs]
     if function_name is not None:
         specs = [replace(spec, function_name=function_name) for spec in specs]
     return autotune(specs, options=RunOptions.of(**values), **call)

@@ -23,6 +23,8 @@ from weights.weights_file import Weights, read_weights, weights_sha256, write_we
 class Learner:
     """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
 
+    A run that tunes only parameters gives it nothing to learn from, and has no such process.
+
     Args:
         own: Halide's own weights, which find the default schedule.
         is_transferred: `start` comes from other runs, unrequested: the first samples decide whether it stays.
@@ -44,6 +46,7 @@ class Learner:
         self._store = store
         self._learn = spec.options.learn
         self._seed = spec.options.search.seed
+        self._is_needed = any(task.space is None for task in spec.tasks)
         self._turns = turns
         self._listen = listen
         self._own: Weights | None = None
@@ -67,7 +70,8 @@ class Learner:
         self._stop = StopSignal()
 
     def __enter__(self) -> Learner:
-        self._process.start()
+        if self._is_needed:
+            self._process.start()
         return self
 
     def await_start(self, limit_s: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from targets.generator.run import (
 from targets.process.limited_process import ProcessLimits
 from targets.process.stop_signal import StopSignal
 from targets.profile.target_features import kernel_target
-from targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
+from targets.schedule.autoschedulers import OWN_SCHEDULE, profile_autoscheduler, reference_autoschedulers
 from targets.schedule.header import read_schedule
 from targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
 from weights.arithmetic import perturb_weights
@@ -37,6 +38,9 @@ from weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")
 _FROM_HEADER = ("object", "schedule")
+_OWN_REFERENCE = ("object", "schedule", "stmt")
+# Of a lowered statement: types and constants.
+_FLOAT = re.compile(r"\bb?float(16|32|64)|[0-9]\.[0-9]+(e[+-]?[0-9]+)?[fh]?\b")
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class BuiltReference:
         autoscheduler: which one made it.
         ships: its schedule header can be shipped, after what Halide 21 leaves out of it is added.
         position: its place among those that may.
+        uses_float: whether it computes with floats; None if nobody has looked.
     """
 
     autoscheduler: str
@@ -54,6 +59,7 @@ class BuiltReference:
     schedule_path: Path
     ships: bool
     position: int
+    uses_float: bool | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -72,16 +78,24 @@ class _GeneratorTask(BuildTask[R_co]):
     task_index: int
 
     def _apply(
-        self, state: WorkerState, choice: AutoschedulerRequest, symbol: str
+        self,
+        state: WorkerState,
+        choice: AutoschedulerRequest | None,
+        symbol: str,
+        emit: tuple[str, ...] = _FROM_HEADER,
     ) -> GeneratedFiles | GeneratorFailure:
-        """Generate the code of a schedule that needs no search."""
+        """Generate the code of a schedule that needs no search; None is the generator's own."""
         with state.building() as stop:
-            return self._generate(state, choice, symbol, _FROM_HEADER, "reference_s", stop)
+            return self._generate(state, choice, symbol, emit, "reference_s", stop)
+
+    def _values(self) -> Mapping[str, str]:
+        """Of parameters that are tuned."""
+        return {}
 
     def _generate(
         self,
         state: WorkerState,
-        autoscheduler: AutoschedulerRequest,
+        autoscheduler: AutoschedulerRequest | None,
         symbol: str,
         emit: tuple[str, ...],
         step: str,
@@ -98,7 +112,7 @@ class _GeneratorTask(BuildTask[R_co]):
             emit=emit,
             # The runtime is linked once, beside the kernels.
             halide_target=kernel_target(context.profile.halide_target),
-            parameters=task.parameters,
+            parameters={**task.parameters, **self._values()},
             autoscheduler=autoscheduler,
         )
         time_s: float = getattr(context.limits, step)
@@ -215,7 +229,8 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
 class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
     """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
 
-    All at root is the first where vectors are in doubt.
+    All at root is the first where vectors are in doubt. Where parameters are tuned, it is the generator's own schedule
+    with its default parameters.
 
     Attributes:
         skip: leaves out so many of these; the result is None when that leaves none.
@@ -227,6 +242,8 @@ class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], k
     def run(self, state: WorkerState) -> BuiltReference | GeneratorFailure | None:
         """See `Task.run`."""
         context = state.context
+        if context.tasks[self.task_index].space is not None:
+            return None if self.skip else self._own(state)
         choices = reference_autoschedulers(state.halide, context.parallelism, context.profile, state.compiler)
         first_failure: GeneratorFailure | None = None
         for position, choice in enumerate(choices):
@@ -241,6 +258,43 @@ class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], k
             if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
                 break
         return first_failure
+
+    def _own(self, state: WorkerState) -> BuiltReference | GeneratorFailure:
+        generated = self._apply(state, None, self.symbol, _OWN_REFERENCE)
+        if isinstance(generated, GeneratorFailure):
+            return generated
+        statement = generated.files["stmt"].read_text(encoding="utf-8", errors="replace")
+        return BuiltReference(
+            autoscheduler=OWN_SCHEDULE,
+            kernel=KernelObject(self.symbol, generated.files["object"]),
+            schedule_path=generated.files["schedule"],
+            ships=False,
+            position=0,
+            uses_float=_FLOAT.search(statement) is not None,
+        )
+
+
+@dataclass(frozen=True)
+class BuildOwn(_GeneratorTask[BuiltObject | GeneratorFailure], kind="build_own"):
+    """Generate the code of the generator's own schedule.
+
+    Attributes:
+        values: of the tuned parameters.
+    """
+
+    symbol: str
+    values: Mapping[str, str]
+
+    def _values(self) -> Mapping[str, str]:
+        return self.values
+
+    def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
+        """See `Task.run`."""
+        generated = self._apply(state, None, self.symbol)
+        if isinstance(generated, GeneratorFailure):
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+            return generated
+        return _built(self.symbol, generated)
 
 
 @dataclass(frozen=True)

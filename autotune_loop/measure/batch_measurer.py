@@ -216,7 +216,8 @@ class BatchMeasurer:
                 work.leaders[symbol] = replace(work.leaders[symbol], median_ms=median_ms, processes=processes)
 
     def _keep(self, work: _Batch, measured: Measured) -> None:
-        self.store.write_sample(self.store.training_sample(measured, work.reference.pipeline_id))
+        if measured.candidate.has_features:
+            self.store.write_sample(self.store.training_sample(measured, work.reference.pipeline_id))
         work.on_measured(measured)
 
     def _tell(self, measured: Measured, median_ms: float, done: int, wanted: int) -> None:
@@ -232,5 +233,6 @@ class BatchMeasurer:
             device=measured.device,
             done=done,
             wanted=wanted,
+            parameters=candidate.parameters,
         )
         self.listen(event)

@@ -17,7 +17,12 @@ _EXACT = Tolerance()
 
 def output_tolerance(features: Featurization | None) -> Tolerance:
     """Exact for a pipeline that is known to have no float operations."""
-    return _FLOAT_TOLERANCE if features is None or uses_float(features) else _EXACT
+    return tolerance_of(computes_with_floats=features is None or uses_float(features))
+
+
+def tolerance_of(*, computes_with_floats: bool) -> Tolerance:
+    """Exact for a pipeline without float operations."""
+    return _FLOAT_TOLERANCE if computes_with_floats else _EXACT
 
 
 def check_reference_failure(failure: MeasureFailure) -> None:

@@ -28,6 +28,8 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
     for one in measured:
         state = states[one.candidate.task_index]
         state.add(one)
+        if not one.candidate.has_features:
+            continue
         sample = store.training_sample(one, state.reference.pipeline_id)
         try:
             if not store.sample_path(sample.featurization_path.parent).exists():
@@ -36,7 +38,8 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
         except WeightsError:
             lost += 1
     if measured:
-        listen(Notice(f"Resumed with {len(measured)} timed schedules."))
+        what = "schedules" if any(one.candidate.has_features for one in measured) else "parameter sets"
+        listen(Notice(f"Resumed with {len(measured)} timed {what}."))
     if lost:
         listen(
             Notice(
@@ -64,7 +67,7 @@ def settle_samples(store: RunStore, states: Sequence[TaskState]) -> None:
     Those of other runs are trained on together with them.
     """
     for one in store.database.measured():
-        if one.is_relative:
+        if one.is_relative and one.candidate.has_features:
             sample = store.training_sample(one, states[one.candidate.task_index].reference.pipeline_id)
             with contextlib.suppress(WeightsError):  # its featurization was lost, which `recover` has told
                 store.write_sample(sample)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import Placement, SearchFailure, Yardstick
+from autotune_loop.candidate import Placement, SearchedSchedule, SearchFailure, Yardstick
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance
+from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from autotune_loop.run.nothing_timed import no_search
@@ -36,6 +36,7 @@ from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
+from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
 
@@ -93,12 +94,15 @@ class _Preparation:
 
     def __post_init__(self) -> None:
         self._task = self.context.tasks[self.index]
+        self._trouble = ""
         # A cheap search: it fails if every search would, and gives the pipeline's features.
         folder = self.context.workspace.work_folder / "probe" / str(self.index)
-        self._probe = self.executor.submit(Search(folder, self.index, greedy_point(0, self.store.updated_weights)))
+        probe = Search(folder, self.index, greedy_point(0, self.store.updated_weights))
+        self._probe = self.executor.submit(probe) if self._task.space is None else None
         self._reference = self._submit(_REFERENCE)
         # The schedules after the plain loops, if those are the reference.
-        self._rival = self._submit(_RIVAL, skip=1) if self.context.profile.has_doubtful_vectors else None
+        has_rival = self.context.profile.has_doubtful_vectors and self._task.space is None
+        self._rival = self._submit(_RIVAL, skip=1) if has_rival else None
         self._others = submit_board_references(self.executor, self.store, self.context, self.index)
         header, here = self._task.incumbent, (self.executor, self.store, self.context, self.index)
         self._incumbent = None if header is None else submit_incumbent(*here, header)
@@ -117,7 +121,9 @@ class _Preparation:
 
     def state(self) -> TaskState | None:
         """The state with the first reference that builds and runs, and its rival; None if the run is stopped."""
-        features = self._features()
+        if self._probe is None:
+            return self._own_state()
+        features = self._features(self._probe)
         built = self._reference.result()
         if features is None or self.stop.is_set():
             return None
@@ -129,8 +135,28 @@ class _Preparation:
             self._add_rival(state, self._rival.result())
         return state
 
-    def _features(self) -> Featurization | None:
-        result = self._probe.result()
+    def _own_state(self) -> TaskState | None:
+        """The state with the generator's own schedule as its reference, with the default parameters."""
+        built = self._reference.result()
+        if self.stop.is_set():
+            return None
+        name, trouble = self._task.generator_name, ""
+        if isinstance(built, BuiltReference):
+            tolerance = tolerance_of(computes_with_floats=built.uses_float is not False)
+            state = TaskState(self.index, self._task, TaskReference(None, tolerance, 0), autoscheduler="own schedule")
+            self._add_reference(state, built)
+            if state.reference.run is not None or self.stop.is_set():
+                return state
+            trouble = f" when it runs: {self._trouble}"
+        elif built is not None:
+            trouble = f": {built.message}"
+        raise GeneratorError(
+            f"The own schedule of generator {name} fails with its default parameters{trouble}",
+            next_step="Correct the schedule, or give parameters with which it works with -p.",
+        )
+
+    def _features(self, probe: Future[SearchedSchedule | SearchFailure]) -> Featurization | None:
+        result = probe.result()
         if isinstance(result, SearchFailure) and result.failure.reason is GeneratorFailureReason.DEAD_END:
             result = search_elsewhere(
                 self.executor, self.store, self.context, self.index, result, self.listen, self.stop
@@ -173,7 +199,9 @@ class _Preparation:
             built = self._submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.message}"
-        self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
+        self._trouble = trouble.strip()
+        if self._task.space is None:
+            self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
         return False
 
     def _use_as_yardstick(self, state: TaskState, kernel: KernelObject, measurement: Measurement) -> None:

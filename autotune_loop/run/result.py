@@ -30,9 +30,10 @@ class TunedSchedule:
         parameters: the generator's.
         generator: its registered name.
         default_description: how the default schedule was made.
-        header: best.<name>.schedule.h; None if nothing could be timed, or the default not yet.
+        header: best.<name>.schedule.h; None if nothing could be timed, or the default not yet, or parameters are tuned.
         published: which schedule that is, with its figures.
         verdict: what the play-off says; None where none was held.
+        parameters_file: best.<name>.parameters.toml, where parameters are tuned; else as `header`.
     """
 
     parameters: Mapping[str, str]
@@ -41,6 +42,17 @@ class TunedSchedule:
     header: Path | None = None
     published: Published = NOTHING
     verdict: Verdict | None = None
+    parameters_file: Path | None = None
+
+    @property
+    def is_published(self) -> bool:
+        """Whether there is a winner in the run's folder."""
+        return self.header is not None or self.parameters_file is not None
+
+    @property
+    def tuned_parameters(self) -> Mapping[str, str]:
+        """The winner's values of the tuned parameters; empty where none are tuned."""
+        return self.published.parameters
 
     @property
     def sample(self) -> str:
@@ -92,6 +104,7 @@ class TunedSchedule:
             "generator": self.generator,
             "default_description": self.default_description,
             "header": None if self.header is None else str(self.header),
+            "parameters_file": None if self.parameters_file is None else str(self.parameters_file),
             **self.published.to_dict(),
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
         }

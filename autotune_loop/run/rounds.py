@@ -19,6 +19,7 @@ from autotune_loop.measure.batch_measurer import BatchMeasurer
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
 from autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
+from autotune_loop.run.batch_builders import BatchBuilders, BatchRequest
 from autotune_loop.run.budget import RunBudget
 from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
 from autotune_loop.run.ending import RunEnding
@@ -31,6 +32,7 @@ from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.run.time_plan import TimePlan
 from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.search.parameter_batches import ParameterBatches
 from autotune_loop.specification.objective import ObjectiveKind
 from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
@@ -147,7 +149,7 @@ class Rounds:
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
                 self._publish_best(state)
-        builder = self._batch_builder(self._builder_stop)
+        builder = self._batch_builders(self._builder_stop)
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
             outcome = self._pipeline(builder, producer, self._batch_measurer())
         hopeless = next((state for state in self._states if state.failures), None)
@@ -155,10 +157,11 @@ class Rounds:
             raise self._nothing_timed(hopeless)
         return outcome
 
-    def _batch_builder(self, stop: StopSignal) -> BatchBuilder:
-        deadline, affordable = self.budget.deadline, self._plan.affordable
-        return BatchBuilder(
-            self.executor, self.store, self.context, self._predict, deadline, affordable, self.listen, stop
+    def _batch_builders(self, stop: StopSignal) -> BatchBuilders:
+        place, until = (self.executor, self.store, self.context), (self.budget.deadline, self._plan.affordable)
+        return BatchBuilders(
+            BatchBuilder(*place, self._predict, *until, self.listen, stop),
+            ParameterBatches(*place, *until, self.listen, stop),
         )
 
     def _batch_measurer(self) -> BatchMeasurer:
@@ -169,13 +172,13 @@ class Rounds:
         """Build and time the default as the first batch would have, which has left no time of it."""
         self.listen(Notice("The default schedule has no time yet, so it is timed before anything is published."))
         self.budget.begin("timing the default")
-        batch = self._batch_builder(self._ending.signal).build_default(state.task_index, state.yardstick)
+        batch = self._batch_builders(self._ending.signal).build_default(state)
         measured = partial(self._measured, state)
         self._batch_measurer().measure(batch, state.reference, state.best_ms, self._plan.add_timing, measured)
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
 
-    def _pipeline(self, builder: BatchBuilder, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
+    def _pipeline(self, builder: BatchBuilders, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
         upcoming = self._start_build(builder, producer)
         try:
@@ -195,11 +198,13 @@ class Rounds:
             if upcoming is not None:
                 self._abandon(upcoming)
         if all(state.history.is_exhausted for state in self._states):
-            self.listen(Notice("The search finds no more new schedules."))
+            is_search = any(state.task.space is None for state in self._states)
+            text = "The search finds no more new schedules." if is_search else "All parameter sets are timed."
+            self.listen(Notice(text))
             return Outcome.EXHAUSTED
         return Outcome.FINISHED if self._plan.has_time_for_a_batch() else Outcome.BUDGET_SPENT
 
-    def _start_build(self, builder: BatchBuilder, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
+    def _start_build(self, builder: BatchBuilders, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self._states]
         task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
         is_first = not any(history.started for history in histories)
@@ -209,20 +214,14 @@ class Rounds:
         histories[task_index].started += 1
         full_search_s = self._states[task_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
-        return producer.submit(self._learn_and_build, builder, round_index, task_index, full)
+        waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
+        request = builder.request(self._states[task_index], round_index, waiting, full_search=full)
+        return producer.submit(self._learn_and_build, builder, self._states[task_index], request)
 
-    def _learn_and_build(self, builder: BatchBuilder, round_index: int, task_index: int, full: bool) -> BuiltBatch:
+    def _learn_and_build(self, builder: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:
         """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""
         learn_s = self._learn()
-        waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
-        batch = builder.build(
-            round_index,
-            task_index,
-            self.store.updated_weights,
-            lambda: self._states[task_index].yardstick,
-            full_search=full,
-            waiting=waiting,
-        )
+        batch = builder.build(state, request, self.store.updated_weights, lambda: state.yardstick)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _predict(self, featurizations: Sequence[Path]) -> list[float | None]:
@@ -322,12 +321,20 @@ class Rounds:
         default_ms = None if default is None else default.median_ms
         self.listen(
             BestImproved(
-                state.task_index, best.sample, shown.median_ms, default_ms, clock, shown.expected_ms, shown.processes
+                state.task_index,
+                best.sample,
+                shown.median_ms,
+                default_ms,
+                clock,
+                shown.expected_ms,
+                shown.processes,
+                best.parameters,
             )
         )
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
-        self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
+        if measured.candidate.has_features:
+            self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
         if state.add(measured):
             self._publish_best(state)
         elif measured.candidate.is_default:  # nothing was published before it had a time

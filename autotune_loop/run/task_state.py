@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune_loop.candidate import Measured, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.leader_race import DEVIATIONS, TURNS
+from autotune_loop.parameters.space import set_text
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
 from autotune_loop.play_off.run_play_off import PlayOffEntries
@@ -20,7 +21,16 @@ from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.published import DEFAULT, INCUMBENT, NOTHING, NoDefault, Published, ScheduleTime, SpeedUp
+from autotune_loop.store.published import (
+    DEFAULT,
+    DEFAULT_PARAMETERS,
+    INCUMBENT,
+    NOTHING,
+    NoDefault,
+    Published,
+    ScheduleTime,
+    SpeedUp,
+)
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from weights.network import Network
@@ -42,6 +52,7 @@ class Timed:
         median_ms, spread_ms: on the run's scale.
         processes: how many processes the time is the mean of.
         log_error: standard error of the logarithm of its ratio to the yardstick; 0 without one.
+        parameters: values of the tuned parameters; empty where none are tuned.
     """
 
     symbol: str
@@ -53,6 +64,7 @@ class Timed:
     device: str
     processes: int = 1
     log_error: float = 0.0
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cautious_ms(self) -> float:
@@ -151,6 +163,7 @@ class TaskState:
                 measured.device,
                 measured.processes,
                 measured.log_error,
+                candidate.parameters,
             )
         )
 
@@ -256,22 +269,20 @@ class TaskState:
             folder = self.incumbent.folder
         else:
             folder = store.samples / next(timed.sample for timed in self.timed if timed.symbol == verdict.winner)
-        header = store.publish(self.task_index, store.schedule_path(folder), published, clock)
-        return replace(self._untimed(), header=header, published=published, verdict=verdict)
+        header = store.publish(self.task_index, store.result_path(self.task_index, folder), published, clock)
+        return self._tuned(header, published, verdict)
 
     def _decided(self, result: PlayOffResult) -> Published:
         """The winner with its figures from the turns that count."""
         verdict = result.verdict
         won = result.times[verdict.winner]
+        timed = next((timed for timed in self.timed if timed.symbol == verdict.winner), None)
         default = {} if self.default is None else result.times.get(self.default.symbol, {})
         lead, first = next(iter(won.items()))
-        name = INCUMBENT
-        if self.incumbent is None or verdict.winner != self.incumbent.symbol:
-            name = next(timed.name for timed in self.timed if timed.symbol == verdict.winner)
         tuned_time, default_time = first.schedule_time, default[lead].schedule_time if lead in default else None
-        than = INCUMBENT if self.incumbent is not None and verdict.baseline == self.incumbent.symbol else DEFAULT
+        is_incumbent = self.incumbent is not None and verdict.baseline == self.incumbent.symbol
         return Published(
-            sample=name,
+            sample=INCUMBENT if timed is None else timed.name,
             symbol=verdict.winner,
             confirmed=True,
             reason=verdict.reason.value,
@@ -279,11 +290,13 @@ class TaskState:
             tuned=tuned_time,
             default=default_time,
             no_default=self._no_default(default_time),
-            speed_up=verdict.speed_up(than) or _ratio(default_time, tuned_time),
+            speed_up=verdict.speed_up(INCUMBENT if is_incumbent else self._than)
+            or self._ratio(default_time, tuned_time),
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
                 for device, times in won.items()
             },
+            parameters={} if timed is None else timed.parameters,
         )
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
@@ -307,11 +320,11 @@ class TaskState:
             # Nothing was decided, so the winner is whatever is published.
             verdict = replace(verdict, winner=published.symbol)
             store.database.add_verdict(self.task_index, verdict.to_dict())
-        return replace(self._untimed(), header=header, published=published, verdict=verdict)
+        return self._tuned(header, published, verdict)
 
     def _publish_unconfirmed(self, store: RunStore, clock: str, message: str) -> tuple[Path | None, Published]:
         for timed in self.timed if self.has_baseline else ():
-            schedule = store.schedule_path(store.samples / timed.sample)
+            schedule = store.result_path(self.task_index, store.samples / timed.sample)
             if not schedule.is_file():
                 continue
             tuned, default = self.shown(timed), self.default_time
@@ -324,7 +337,8 @@ class TaskState:
                 tuned=tuned,
                 default=default,
                 no_default=self._no_default(default),
-                speed_up=_ratio(default, tuned),
+                speed_up=self._ratio(default, tuned),
+                parameters=timed.parameters,
             )
             return store.publish(self.task_index, schedule, published, clock), published
         default = self.default_time
@@ -339,13 +353,28 @@ class TaskState:
             expected_ms=self.shown_range_ms(timed),
         )
 
-    def _untimed(self) -> TunedSchedule:
+    def _tuned(self, path: Path | None, published: Published, verdict: Verdict | None) -> TunedSchedule:
         description = "none could be timed"
-        if self.default is not None:
+        if self.task.space is not None:
+            description = f"{self.autoscheduler}, {set_text(self.task.space.defaults)}"
+        elif self.default is not None:
             description = f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"
-        return TunedSchedule(dict(self.task.parameters), self.task.generator_name, description)
+        is_set = self.task.space is not None
+        return TunedSchedule(
+            parameters=dict(self.task.parameters),
+            generator=self.task.generator_name,
+            default_description=description,
+            header=None if is_set else path,
+            published=published,
+            verdict=verdict,
+            parameters_file=path if is_set else None,
+        )
 
+    @property
+    def _than(self) -> str:
+        """What a gain is over, if it is not the incumbent."""
+        return DEFAULT if self.task.space is None else DEFAULT_PARAMETERS
 
-def _ratio(default: ScheduleTime | None, tuned: ScheduleTime | None) -> SpeedUp | None:
-    """Of two times that were not taken in paired turns."""
-    return None if default is None or tuned is None else SpeedUp(default.median_ms / tuned.median_ms, DEFAULT)
+    def _ratio(self, default: ScheduleTime | None, tuned: ScheduleTime | None) -> SpeedUp | None:
+        """Of two times that were not taken in paired turns."""
+        return None if default is None or tuned is None else SpeedUp(default.median_ms / tuned.median_ms, self._than)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from autotune_loop.candidate import (
     Built,
@@ -22,12 +18,12 @@ from autotune_loop.candidate import (
     SearchFailure,
     SearchPoint,
     Yardstick,
-    kernel_symbol,
 )
 from autotune_loop.deadline import Deadline
-from autotune_loop.events import BuildProgress, Listener, Notice, SampleFailed
-from autotune_loop.execute.build_tasks import BuildObject, Link, Search
+from autotune_loop.events import Listener, Notice, SampleFailed
+from autotune_loop.execute.build_tasks import BuildObject, Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
@@ -37,19 +33,13 @@ from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import FailureLog
 from autotune_loop.store.run_store import RunStore
-from targets.build.executable import Executable
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 from weights.weights_file import read_weights
 
-# Shares of the time left after which a batch needs only a few schedules, and after which it needs only one: for
-# searching, then for building.
+# Shares of the time left after which searching needs only a few schedules, and after which it needs only one.
 _SEARCH_SHARES = (0.25, 0.5)
-_BUILD_SHARES = (0.4, 0.7)
-_FEW = 4
-# In its first round, a run times its default and one more, however long that takes.
-_LEAST = 2
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
 _NO_TIME = "The budget ended before the search for the default schedule did."
@@ -77,6 +67,7 @@ class BatchBuilder:
     def __post_init__(self) -> None:
         self._sampling = self.context.spec.options.search
         self._failures = FailureLog(self.store.database, self.listen)
+        self._builds = CodeBuilds(self.executor, self.store, self.context, self.deadline, self.listen, self.stop)
         self._pool_search = PoolSearch(self.executor, self.context, self._failures, self.listen, self.stop)
 
     def build(
@@ -106,22 +97,22 @@ class BatchBuilder:
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
-        count = max(_LEAST, min(self._sampling.batch_size, self.affordable())) - int(full_search)
+        count = max(LEAST, min(self._sampling.batch_size, self.affordable())) - int(full_search)
         pool_size = max(count, round(count * self._sampling.pool_factor))
-        with _timed(work, "search"):
+        with timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
-            fewest = self._fewest(pool_size, _SEARCH_SHARES, waiting, full)
+            fewest = self._builds.fewest(pool_size, _SEARCH_SHARES, waiting, full)
             pool, trouble = self._pool(work, used, pool_size, known, fewest)
-        with _timed(work, "choose"):
+        with timed(work, "choose"):
             chosen = self._choose(work, pool, count, int(full_search))
-        with _timed(work, "generate code"):
-            built = self._build_all(work, chosen, self._fewest(len(chosen), _BUILD_SHARES, waiting, full))
+        with timed(work, "generate code"):
+            built = self._builds.build_all(work, chosen, self._submit_build, waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
             raise trouble
-        with _timed(work, "link"):
+        with timed(work, "link"):
             yardstick = yardstick_now()
-            executable = self._link(work, first + built, yardstick)
+            executable = self._builds.link(work, first + built, yardstick)
         was_full = bool(first) and first[0].candidate.point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
@@ -153,59 +144,25 @@ class BatchBuilder:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
         work = BatchInProgress(0, task_index)
-        built = self._default(work)
-        return BuiltBatch(
-            round_index=0,
-            task_index=task_index,
-            candidates=tuple(one.candidate for one in built),
-            executable=self._link(work, built, yardstick),
-            exhausted=False,
-            failed=work.failed,
-            full_search_s=None,
-            stages_s=work.stages_s,
-            yardstick=yardstick,
-        )
+        return self._builds.batch_of_default(work, self._default(work), yardstick)
 
     def _default(self, work: BatchInProgress) -> list[Built]:
         """The default, as the first batch has found it or would have."""
-        candidate = self.store.database.candidate(self._symbol(work, 0))
+        candidate = self.store.database.candidate(self._builds.symbol(work, 0))
         if candidate is None:
             guide = self.store.default_weights
             full = self._submit_full(work, full_beam_point(self._sampling.seed, guide))
             return self._await_full(work, full, guide, False)
         built = rebuild(self.executor, self.store, candidate)
         if isinstance(built, GeneratorFailure):
-            self._build_failed(work, candidate, built)
+            self._builds.failed(work, candidate, built)
             return []
         return [built]
-
-    def _build_failed(self, work: BatchInProgress, candidate: Candidate, failure: GeneratorFailure) -> None:
-        work.failed += 1
-        reason = failure.reason.value
-        self._failures.candidate_failed(candidate, "build", reason, failure.message, failure.log)
-
-    def _fewest(
-        self, all_of_them: int, shares: tuple[float, float], waiting: int, full: Future[Any] | None
-    ) -> Callable[[], int]:
-        """How many schedules are enough, as the time passes."""
-        few_after, one_after = (self.deadline.share(share / waiting) for share in shares)
-
-        def fewest() -> int:
-            if not few_after.within(0.0):
-                return all_of_them
-            if not one_after.within(0.0):
-                return _FEW
-            return 0 if self.deadline.within(0.0) and full is not None and full.done() else 1
-
-        return fewest
-
-    def _symbol(self, work: BatchInProgress, sample_index: int) -> str:
-        return kernel_symbol(self.context.tasks[work.task_index].function_name, *work.place, sample_index)
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
         folder = self.context.workspace.work_folder / "search" / label
-        symbol = self._symbol(work, 0)
+        symbol = self._builds.symbol(work, 0)
         return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
@@ -227,10 +184,12 @@ class BatchBuilder:
     def _keep(
         self, work: BatchInProgress, searched: SearchedSchedule, sample_index: int, predicted_ms: float | None
     ) -> Candidate:
-        return self.store.keep(searched, *work.place, sample_index, self._symbol(work, sample_index), predicted_ms)
+        symbol = self._builds.symbol(work, sample_index)
+        return self.store.keep(searched, *work.place, sample_index, symbol, predicted_ms)
 
     def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         folder = self.store.objects / candidate.symbol
+        assert isinstance(candidate.point, SearchPoint), "the pool has sampled it"
         same = (candidate.task_index, candidate.point, candidate.symbol, candidate.schedule_sha256)
         return self.executor.submit(BuildObject(folder, *same))
 
@@ -256,11 +215,11 @@ class BatchBuilder:
             if work.round_index == 0:
                 self.listen(Notice(_NO_TIME, warning=True))
                 failed = SampleFailed(*work.place, None, "search", "over budget", _NO_TIME)
-                self.store.database.add_failure(failed, symbol=self._symbol(work, 0))
+                self.store.database.add_failure(failed, symbol=self._builds.symbol(work, 0))
             return []
         if isinstance(result, SearchFailure):
             if not self.stop.is_set():
-                self._full_failed(work, result, self._symbol(work, 0) if work.round_index == 0 else None)
+                self._full_failed(work, result, self._builds.symbol(work, 0) if work.round_index == 0 else None)
             return []
         known = self.store.database.known_schedules(work.task_index)
         if work.round_index > 0 and result.schedule_sha256 in known:
@@ -277,43 +236,3 @@ class BatchBuilder:
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
         self._failures.search_failed(*work.place, result, symbol)
-
-    def _build_all(self, work: BatchInProgress, chosen: Sequence[Candidate], fewest: Callable[[], int]) -> list[Built]:
-        """Build candidates, in order, until those that are enough are built."""
-        built: list[Built] = []
-        waiting = deque(chosen)
-        under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
-
-        def late() -> bool:
-            return fewest() < len(chosen) and len(built) >= fewest()
-
-        while True:
-            enough = self.stop.is_set() or late()
-            while waiting and len(under_way) < 2 * self.executor.build_slots and not enough:
-                under_way.append((waiting[0], self._submit_build(waiting.popleft())))
-            result = result_unless(under_way[0][1], late) if under_way else None
-            if result is None:
-                for _, future in under_way:
-                    future.cancel()
-                return built
-            candidate, _ = under_way.popleft()
-            if isinstance(result, GeneratorFailure):
-                self._build_failed(work, candidate, result)
-            else:
-                built.append(self.store.keep_build(candidate, result))
-            self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
-
-    def _link(self, work: BatchInProgress, built: list[Built], yardstick: Yardstick | None) -> Executable | None:
-        if not built or self.stop.is_set():
-            return None
-        name = f"batch_{work.round_index}_{work.task_index}"
-        kernels = (*(one.kernel for one in built), *([] if yardstick is None else [yardstick.kernel]))
-        folder = self.context.workspace.work_folder / "executables"
-        return self.executor.submit(Link(folder, name, kernels)).result()
-
-
-@contextlib.contextmanager
-def _timed(work: BatchInProgress, stage: str) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    work.stages_s[stage] = time.monotonic() - started

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.build_tasks import Search
+from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from autotune_loop.execute.build_tasks import BuildOwn, Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.parameters.space import ParameterSpace, set_sha256
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
+from targets.generator.run import GeneratorFailure
 from targets.process.content_cache import file_sha256
 
 _SEED = 1
 # Enough for a schedule unlike the greedy one, too little for a slow one.
 _DROPOUT = 10
+_PARAMETER_SETS = 2
 
-Searched = Sequence[Future[SearchedSchedule | SearchFailure]]
+BoardReferences = Sequence[Future[SearchedSchedule | SearchFailure] | Future[BuiltObject | GeneratorFailure]]
 
 
-def submit_board_references(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> Searched:
+def submit_board_references(
+    executor: Executor, store: RunStore, context: RunContext, task_index: int
+) -> BoardReferences:
     """Start to build them; none if the run only ever had one device."""
     if len(context.devices) < 2 and not store.database.calibrations():
         return ()
+    space = context.tasks[task_index].space
+    if space is not None:
+        return _other_parameters(executor, store, context.tasks[task_index].function_name, task_index, space)
     weights = store.updated_weights
     points = (
         greedy_point(_SEED, weights),
@@ -39,11 +48,26 @@ def submit_board_references(executor: Executor, store: RunStore, context: RunCon
     ]
 
 
-def built_kernels(searched: Searched) -> list[KernelObject]:
+def _other_parameters(
+    executor: Executor, store: RunStore, name: str, task_index: int, space: ParameterSpace
+) -> BoardReferences:
+    """The generator's own schedule with parameters unlike the default ones."""
+    futures = []
+    for seed in range(_PARAMETER_SETS):
+        values = space.random_set(random.Random(seed))
+        if values is not None and values != space.defaults:
+            symbol = f"{name}_board_a{task_index}_{set_sha256(values)[:8]}"
+            futures.append(executor.submit(BuildOwn(store.objects / symbol, task_index, symbol, values)))
+    return futures
+
+
+def built_kernels(references: BoardReferences) -> list[KernelObject]:
     """The kernels that were built, each schedule once."""
     by_schedule: dict[str, KernelObject] = {}
-    for future in searched:
+    for future in references:
         found = future.result()
+        if isinstance(found, BuiltObject):
+            by_schedule.setdefault(found.symbol, KernelObject(found.symbol, found.object_path))
         if isinstance(found, SearchedSchedule) and found.built is not None:
             kernel = KernelObject(found.built.symbol, found.built.object_path)
             by_schedule.setdefault(found.schedule_sha256, kernel)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.candidate import Built, BuiltObject, Candidate
-from autotune_loop.execute.build_tasks import BuildObject, BuildWithHeader
+from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint
+from autotune_loop.execute.build_tasks import BuildObject, BuildOwn, BuildWithHeader
 from autotune_loop.execute.executor import Executor
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
@@ -15,8 +15,11 @@ from targets.schedule.header import read_schedule
 
 
 def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built | GeneratorFailure:
-    """Build a candidate from its schedule header, which is cheap, or else by repeating its search."""
+    """Build a candidate from its parameters or its schedule header, which is cheap, or else by repeating its search."""
     folder, task_index, symbol = store.objects / candidate.symbol, candidate.task_index, candidate.symbol
+    if isinstance(candidate.point, ParameterPoint):
+        made = executor.submit(BuildOwn(folder, task_index, symbol, candidate.parameters)).result()
+        return made if isinstance(made, GeneratorFailure) else store.keep_build(candidate, made)
     text = _header_text(store.schedule_path(store.samples / candidate.sample))
     if text:
         applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text)).result()

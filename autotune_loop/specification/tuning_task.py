@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autotune_loop.parameters.space import ParameterSpace
 from targets.generator.reference import GeneratorReference
 
 # The name of sample files in a run of several generators.
@@ -22,12 +23,14 @@ class TuningTask:
         function_name: the name of the tuned function without namespaces, and of best.<name>.schedule.h.
         parameters: of the generator, including the user's `-p`.
         incumbent: the header in use today; None if there is none.
+        space: the parameter sets that are tried with the generator's own schedule; None searches for schedules.
     """
 
     reference: GeneratorReference
     function_name: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     incumbent: Path | None = None
+    space: ParameterSpace | None = None
 
     @property
     def generator_name(self) -> str:

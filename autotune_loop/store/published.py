@@ -14,7 +14,7 @@ from targets.errors import RunFolderError
 from targets.values.checks import above_zero, number
 from targets.values.records import Source, plain, record
 
-DEFAULT, INCUMBENT = "default", "incumbent"
+DEFAULT, INCUMBENT, DEFAULT_PARAMETERS = "default", "incumbent", "default parameters"
 
 
 def timings_text(count: int) -> str:
@@ -54,7 +54,7 @@ class SpeedUp:
     """How many times as fast a schedule is as another.
 
     Attributes:
-        than: 'default' or 'incumbent'.
+        than: 'default', 'default parameters' or 'incumbent'.
         low, high: the interval with `CONFIDENCE`, of the paired turns of a play-off. Without such turns both are None;
             `high` alone is None where there is no upper bound.
     """
@@ -116,6 +116,7 @@ class Published:
         speed_up: over what it had to beat; 1 where that stays. None if nothing was compared.
         by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
         no_default: why the default has no time; None if it has one.
+        parameters: values of the tuned parameters; empty where none are tuned.
     """
 
     sample: str
@@ -128,6 +129,7 @@ class Published:
     speed_up: SpeedUp | None = None
     by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
     no_default: NoDefault | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stays(self) -> bool:
@@ -147,6 +149,7 @@ class Published:
         if self.tuned is None:
             return f"not timed ({clock} time) for {self.sample}\n{self.message}\n"
         lines = [f"{self.tuned.median_ms:.6g} ms ({clock} time, {self.tuned.words}) for {self.sample}"]
+        lines += [f"{name}={value}" for name, value in self.parameters.items()]
         if self.tuned.range_ms is not None:
             low_ms, high_ms = self.tuned.range_ms
             lines.append(f"{self.tuned.processes} processes took {low_ms:.6g} to {high_ms:.6g} ms")
@@ -170,6 +173,7 @@ class Published:
             "sample": self.sample,
             "confirmed": self.confirmed,
             "message": self.message,
+            "tuned_parameters": dict(self.parameters),
             **_figures("default", self.default),
             "no_default": self.no_default and self.no_default.sentence,
             **_figures("tuned", self.tuned),

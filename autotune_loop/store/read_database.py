@@ -11,15 +11,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, is_default, mean_ms, sample_name
+from autotune_loop.candidate import (
+    Candidate,
+    Measured,
+    Origin,
+    ParameterPoint,
+    SearchPoint,
+    is_default,
+    mean_ms,
+    sample_name,
+)
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 CANDIDATE_COLUMNS = (
     "c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed, c.beam_size,"
-    " c.random_dropout, c.weights_noise"
+    " c.random_dropout, c.weights_noise, c.parameters"
 )
 MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
@@ -169,10 +178,10 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[12:]
+    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[13:]
     time = positive(median_ms) * positive(factor) if relative is None else positive(relative)
     return purpose, Measured(
-        candidate_of(samples, *row[:12]),
+        candidate_of(samples, *row[:13]),
         median_ms=time,
         spread_ms=float(spread_ms) / positive(median_ms) * time,
         clock=str(clock),
@@ -186,11 +195,15 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
 def candidate_of(samples: Path, *row: Any) -> Candidate:
     """The candidate of a row with `CANDIDATE_COLUMNS`; see `timing_of`."""
     round_index, task_index, sample_index = map(int, row[:3])
-    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:]
+    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise, parameters = row[3:]
     origin = Origin(origin_text)
     folder = (samples / sample_name(round_index, task_index, sample_index)).parent
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
-    point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
+    point: SearchPoint | ParameterPoint
+    if parameters is None:
+        point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
+    else:
+        point = ParameterPoint(origin, {str(key): str(value) for key, value in json.loads(parameters).items()})
     predicted = None if predicted_ms is None else float(predicted_ms)
     return Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted)
 

@@ -14,7 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import Candidate, Measured, Placement, SearchFailure, Yardstick
+from autotune_loop.candidate import (
+    Candidate,
+    Measured,
+    ParameterPoint,
+    Placement,
+    SearchFailure,
+    SearchPoint,
+    Yardstick,
+)
 from autotune_loop.events import Listener, SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
@@ -37,7 +45,7 @@ from autotune_loop.store.read_database import (
     settled,
     timing_of,
 )
-from devices.timing.measurement import MeasureFailure, Measurement
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import RunFolderError
 
 # A damaged file may hold invalid text, which reaches even SQLite's messages.
@@ -50,8 +58,8 @@ _LOST_STEP = "Restore it from a copy, or start a new run; `sdk retrain` can stil
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
     candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, task INTEGER NOT NULL, sample INTEGER NOT NULL,
-    symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER NOT NULL, beam_size INTEGER NOT NULL,
-    random_dropout INTEGER NOT NULL, weights_noise REAL NOT NULL, schedule_sha256 TEXT NOT NULL,
+    symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER, beam_size INTEGER,
+    random_dropout INTEGER, weights_noise REAL, parameters TEXT, schedule_sha256 TEXT NOT NULL,
     predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS builds (
     symbol TEXT NOT NULL, build_s REAL NOT NULL, object_bytes INTEGER NOT NULL, at_unix_s REAL NOT NULL);
@@ -163,8 +171,13 @@ class RunDatabase:
             raise self._trouble(error) from error
 
     def add_candidate(self, candidate: Candidate) -> None:
-        """A schedule was chosen for a batch."""
-        point = candidate.point
+        """A schedule, or a set of parameters, was chosen for a batch."""
+        how: tuple[object, ...]
+        match candidate.point:
+            case SearchPoint() as point:
+                how = (point.seed, point.beam_size, point.random_dropout, point.weights_noise, None)
+            case ParameterPoint(values=values):
+                how = (None, None, None, None, json.dumps(dict(values)))
         self._add(
             "candidates",
             None,
@@ -172,11 +185,8 @@ class RunDatabase:
             candidate.task_index,
             candidate.sample_index,
             candidate.symbol,
-            point.origin.value,
-            point.seed,
-            point.beam_size,
-            point.random_dropout,
-            point.weights_noise,
+            candidate.point.origin.value,
+            *how,
             candidate.schedule_sha256,
             candidate.predicted_ms,
             candidate.search_s,
@@ -300,6 +310,14 @@ class RunDatabase:
         found: list[Candidate] = self._rows(sql, (symbol,), partial(candidate_of, self._path.parent / "samples"))
         return found[0] if found else None
 
+    def failed_symbols(self, task_index: int) -> list[str]:
+        """The candidates of an argument set that failed by themselves."""
+        sql = (
+            "SELECT DISTINCT symbol FROM failures"
+            " WHERE task=? AND stage IN ('build', 'measure') AND reason NOT IN (?, ?)"
+        )
+        return self._rows(sql, (task_index, MeasureFailureReason.DEVICE.value, NOT_DONE), str)
+
     def failure_of(self, symbol: str) -> KernelFailure | None:
         """The newest failure of a candidate; None if it never failed."""
         found: list[KernelFailure] = self._rows(FAILURE_SQL, (symbol,), lambda *row: KernelFailure(*map(str, row)))
@@ -372,7 +390,7 @@ class FailureLog:
         """A candidate failed; `stage` is 'build', 'link' or 'measure'."""
         place = (candidate.round_index, candidate.task_index, candidate.sample_index)
         failed = SampleFailed(*place, stage, reason, message)
-        self._database.add_failure(failed, log, symbol=candidate.symbol, seed=candidate.point.seed)
+        self._database.add_failure(failed, log, symbol=candidate.symbol, seed=candidate.seed)
         if reason != NOT_DONE:
             self._listen(failed)
 

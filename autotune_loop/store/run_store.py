@@ -15,6 +15,7 @@ from autotune_loop.candidate import (
     BuiltObject,
     Candidate,
     Measured,
+    ParameterPoint,
     SearchedSchedule,
     TrainingSample,
     sample_name,
@@ -22,6 +23,7 @@ from autotune_loop.candidate import (
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.specification.tuning_task import published_names, sample_file_name
 from autotune_loop.store.featurization import read_featurization
+from autotune_loop.store.parameters_file import PARAMETERS_SUFFIX, parameters_text
 from autotune_loop.store.published import Published
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
@@ -50,6 +52,7 @@ class RunStore:
         self._autoscheduler = record.spec.profile.autoscheduler.name
         self._name = sample_file_name(record.spec.tasks)
         self._names = published_names(record.spec.tasks)
+        self._tasks = record.spec.tasks
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
@@ -134,8 +137,10 @@ class RunStore:
         return self.samples / "updated.weights"
 
     def best_schedule(self, task_index: int) -> Path:
-        """The path of the winner's header."""
-        return self.samples / f"best.{self._names[task_index]}.schedule.h"
+        """The path of the winner's header, or of the winning parameters."""
+        name = self._names[task_index]
+        suffix = "schedule.h" if self._tasks[task_index].space is None else PARAMETERS_SUFFIX
+        return self.samples / f"best.{name}.{suffix}"
 
     def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as in Halide's loop."""
@@ -179,11 +184,15 @@ class RunStore:
         return candidate
 
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
-        """Keep a built candidate: its header in its folder, its object as long as it may win."""
-        text = mend_header(built.schedule_path.read_text(), self._name)
-        target = self.object_path(candidate.symbol)
+        """Keep a built candidate: its header or parameters in its folder, its object as long as it may win."""
+        folder, target = self.samples / candidate.sample, self.object_path(candidate.symbol)
+        if isinstance(candidate.point, ParameterPoint):
+            path, text = self.parameters_path(folder), parameters_text(candidate.point.values)
+        else:
+            path, text = self.schedule_path(folder), mend_header(built.schedule_path.read_text(), self._name)
         with self._writing():
-            write_atomically(self.schedule_path(self.samples / candidate.sample), text.encode())
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text.encode())
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(built.object_path, target)
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
@@ -213,15 +222,24 @@ class RunStore:
         )
 
     def publish(self, task_index: int, schedule_path: Path, published: Published, clock: str) -> Path:
-        """Publish a schedule: its row in the database, `best.<name>.schedule.h` and `best.<name>.benchmark.txt`."""
-        name = self._names[task_index]
-        header = mend_header(schedule_path.read_text(), name).encode()
+        """Publish a schedule: its row in the database, the best file and `best.<name>.benchmark.txt`.
+
+        Args:
+            schedule_path: its header; of tuned parameters their file.
+        """
+        name, text = self._names[task_index], schedule_path.read_text()
+        header = (mend_header(text, name) if self._tasks[task_index].space is None else text).encode()
         # First, so that whoever finds the header finds its figures, even if the process is killed here.
         self.database.add_published(task_index, hashlib.sha256(header).hexdigest(), published)
         with self._writing():
             write_atomically(self.best_schedule(task_index), header)
             write_atomically(self.samples / f"best.{name}.benchmark.txt", published.note(clock).encode())
         return self.best_schedule(task_index)
+
+    def result_path(self, task_index: int, folder: Path) -> Path:
+        """What would be published of the candidate in a folder: its header, or its parameters."""
+        path = self.schedule_path if self._tasks[task_index].space is None else self.parameters_path
+        return path(folder)
 
     def object_path(self, symbol: str) -> Path:
         """The path of a candidate's kernel object, which is kept as long as it may win."""
@@ -230,6 +248,10 @@ class RunStore:
     def schedule_path(self, candidate_folder: Path) -> Path:
         """A candidate's header."""
         return candidate_folder / f"{self._name}.schedule.h"
+
+    def parameters_path(self, candidate_folder: Path) -> Path:
+        """A candidate's parameters, where they are tuned."""
+        return candidate_folder / f"{self._name}.{PARAMETERS_SUFFIX}"
 
     def featurization_path(self, candidate_folder: Path) -> Path:
         """A candidate's features."""

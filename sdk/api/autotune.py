@@ -76,7 +76,9 @@ def autotune(
     choice = chosen.choice
     workbench = open_workbench(settings, lambda text: listen(Notice(text)))
     tasks = tuning_tasks(specs, options.play_off.incumbents, workbench, settings)
-    start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
+    start = StartWeights(choice.profile)
+    if any(task.space is None for task in tasks):
+        start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
     spec = RunSpec(tasks, start.profile, choice.parallelism, options)
     folder = run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name)
     return _tune(spec, folder, chosen, start, call)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
 from autotune_loop.specification.options import DeviceOptions
@@ -21,12 +20,12 @@ def follow_up(result: TuneResult) -> FollowUp:
     folder = shown_path(result.run_folder)
     lines = {}
     for index, (task, tuned) in enumerate(zip(spec.tasks, result.tuned, strict=False)):
-        if tuned.header is not None:
+        if tuned.is_published:
             label = "use it" if len(result.tuned) == 1 else f"use set {index + 1}"
-            lines[label] = _build(task, tuned, tuned.header, spec.options.devices, result.target)
+            lines[label] = _build(task, tuned, spec.options.devices, result.target)
     if result.totals.samples_timed:
         lines["look at it"] = _line("report", folder)
-    if any(tuned.header for tuned in result.tuned):
+    if any(tuned.is_published for tuned in result.tuned):
         confirmed = all(tuned.confirmed for tuned in result.tuned)
         lines["ship it"] = _line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
     if result.outcome is not Outcome.EXHAUSTED:
@@ -41,7 +40,7 @@ def _line(*words: str) -> str:
     return shlex.join(["sdk", *words])
 
 
-def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: DeviceOptions, target: str) -> str:
+def _build(task: TuningTask, tuned: TunedSchedule, devices: DeviceOptions, target: str) -> str:
     build = task.reference.build
     if build.cmake is None:
         generator, made_from = shown_path(task.reference.file), _made_from(build)
@@ -49,7 +48,7 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
         generator = str(build.cmake_target)
         made_from = ["--cmake", shown_path(build.cmake), *(f"--kernel-source={file}" for file in build.kernel_sources)]
     words = [f"{generator}:{task.generator_name}", "--target", devices.target or target]
-    for key, value in tuned.parameters.items():
+    for key, value in {**tuned.parameters, **tuned.tuned_parameters}.items():
         words += ["-p", f"{key}={value}"]
     words += made_from
     if task.function_name != task.generator_name:
@@ -58,7 +57,8 @@ def _build(task: TuningTask, tuned: TunedSchedule, header: Path, devices: Device
         words += ["--target-features", ",".join(devices.target_features)]
     if devices.hexagon_sdk_root is not None:
         words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
-    return _line("build", *words, "--schedule", shown_path(header))
+    schedule = "own" if tuned.header is None else shown_path(tuned.header)
+    return _line("build", *words, "--schedule", schedule)
 
 
 def _made_from(build: CppBuild) -> list[str]:

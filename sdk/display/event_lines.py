@@ -14,6 +14,7 @@ from autotune_loop.events import (
     SampleFailed,
     Trained,
 )
+from autotune_loop.parameters.space import set_text
 from autotune_loop.store.published import timings_text
 from devices.device import Clock
 from sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
@@ -79,7 +80,8 @@ def _improved_line(event: BestImproved, progress: RunProgress) -> str:
     else:
         default = time_text(event.default_ms, label)
         line += f", {speed_up_text(event.default_ms / event.median_ms)} as the default ({default})"
-    return f"{line}; {event.sample}{_argset(event.task_index, progress)}"
+    which = set_text(event.parameters) or event.sample
+    return f"{line}; {which}{_argset(event.task_index, progress)}"
 
 
 def _trained_line(event: Trained) -> str:

@@ -24,6 +24,7 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
+from autotune_loop.parameters.space import set_text
 from sdk.display.display import STOPPING
 
 
@@ -176,9 +177,8 @@ class RunProgress:
             if row.candidate.is_default:
                 standing = replace(standing, default_ms=row.median_ms)
             if standing.best_ms is None:
-                standing = replace(
-                    standing, best_ms=row.median_ms, best_sample=row.candidate.sample, best_timings=row.processes
-                )
+                name = set_text(row.candidate.parameters) or row.candidate.sample
+                standing = replace(standing, best_ms=row.median_ms, best_sample=name, best_timings=row.processes)
             self.standings[task_index] = standing
 
     def rank_correlation(self) -> tuple[int, float] | None:
@@ -239,7 +239,7 @@ class RunProgress:
             best_ms=event.median_ms,
             best_range_ms=event.range_ms,
             best_timings=event.timings,
-            best_sample=event.sample,
+            best_sample=set_text(event.parameters) or event.sample,
             best_at_s=self.elapsed_s,
         )
 

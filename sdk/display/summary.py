@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from autotune_loop.parameters.space import set_text
 from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
@@ -58,7 +59,7 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
-    if tuned.header is None:
+    if not tuned.is_published:
         no_default = tuned.published.no_default
         why = "nothing was timed" if no_default is None else f"nothing is published. {no_default.sentence}"
         yield _row("tuned", why, "bold red")
@@ -66,7 +67,11 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
     for name, text, style in published_rows(tuned.published, label, tuned.default_description):
         yield _row(name, text, style)
     yield from _device_lines(tuned, label)
-    yield _row("header", shown_path(tuned.header))
+    if tuned.header is not None:
+        yield _row("header", shown_path(tuned.header))
+    if tuned.parameters_file is not None:
+        yield _row("parameters", set_text(tuned.tuned_parameters), "bold")
+        yield _row("file", shown_path(tuned.parameters_file))
 
 
 def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
@@ -80,9 +85,14 @@ def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
-    yield _row("weights", shown_path(result.weights))
+    is_search = any(tuned.parameters_file is None for tuned in result.tuned)
+    if is_search:
+        yield _row("weights", shown_path(result.weights))
     rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
-    rounds, timed = count_text(result.totals.rounds, "round"), count_text(result.totals.samples_timed, "schedule")
+    rounds, timed = (
+        count_text(result.totals.rounds, "round"),
+        count_text(result.totals.samples_timed, "schedule" if is_search else "parameter set"),
+    )
     yield _row("timed", f"{timed} in {rounds}{rate}")
     failures = ", ".join(f"{count} {kind}" for kind, count in result.totals.failures.items()) or "none"
     not_done = f"; {result.totals.not_done} more were chosen but not timed" if result.totals.not_done else ""
@@ -92,7 +102,10 @@ def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator
     if result.totals.incidents:
         incidents = ", ".join(f"{count} {kind}" for kind, count in result.totals.incidents.items())
         yield _row("incidents", f"{incidents}; their schedules were timed again")
-    yield _row("ended", f"after {duration_text(result.totals.duration_s)}: {_OUTCOMES[result.outcome]}")
+    how = _OUTCOMES[result.outcome]
+    if result.outcome is Outcome.EXHAUSTED and not is_search:
+        how = "all parameter sets are timed"
+    yield _row("ended", f"after {duration_text(result.totals.duration_s)}: {how}")
 
 
 def _use_text(use: DeviceUse) -> str:

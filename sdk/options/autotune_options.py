@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from autotune_loop.specification.options import RunOptions
+from autotune_loop.specification.parameter_options import ParameterOptions
 from devices.timing.measure_settings import KernelInputs
 from sdk.output import shown_path
 from sdk.project.file import FILE_NAME, Project, ProjectGenerator
@@ -15,7 +16,7 @@ from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import nearest_hint
-from targets.values.options import Option, options_of, value_at, with_values, with_whole_paths
+from targets.values.options import Option, option_of, options_of, value_at, with_values, with_whole_paths
 
 if TYPE_CHECKING:
     from sdk.options.generator_spec import GeneratorSpec
@@ -76,6 +77,7 @@ class GeneratorOptions:
         ),
     ] = None
     build: CppBuild = field(default_factory=CppBuild)
+    tuned: ParameterOptions = field(default_factory=ParameterOptions)
 
 
 @dataclass(frozen=True)
@@ -211,10 +213,11 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
     if name is not None:
         check_function_name(name)
     wanted = project.resolve_all(values.get("generator", ()))
-    if len(wanted) > 1 and (sets is not None or name is not None):
-        option = "--function-name" if sets is None else "--generator-arg-sets"
+    own = ("argument_sets", "function_name", "tune", "restrict")
+    given = next((keyword for keyword in own if values.get(keyword)), None)
+    if len(wanted) > 1 and given is not None:
         raise UsageError(
-            f"{option} cannot be given to several generators.",
+            f"{option_of(GeneratorOptions, given).label} cannot be given to several generators.",
             next_step=f"Write it into [[generators]] of {FILE_NAME}.",
         )
     specs = []
@@ -227,6 +230,8 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
             function_name=name or entry.function_name,
             incumbent=None if entry.incumbent is None else Path(entry.incumbent),
             build=given_build(values, entry),
+            tune=values.get("tune", entry.tune),
+            restrict=values.get("restrict", entry.restrict),
         )
         specs.append(spec)
     return tuple(specs)

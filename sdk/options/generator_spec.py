@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune_loop.parameters.declared_space import declared_space
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask, published_names
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
@@ -31,6 +32,9 @@ class GeneratorSpec:
         function_name: of the tuned function; None takes the generator's.
         incumbent: the header that is in use today, and to be beaten; None where there is none.
         build: what else a C++ generator is made from.
+        tune: generator parameters that are tuned in its own schedule, with their values, such as '16..512:x2'; empty
+            searches for schedules.
+        restrict: conditions that the tuned values must fulfil.
     """
 
     generator: str
@@ -39,6 +43,8 @@ class GeneratorSpec:
     function_name: str | None = None
     incumbent: Path | None = None
     build: CppBuild = field(default_factory=CppBuild)
+    tune: Mapping[str, str] = field(default_factory=dict)
+    restrict: tuple[str, ...] = ()
 
 
 def generator_specs(generator: str | GeneratorSpec | Sequence[str | GeneratorSpec]) -> tuple[GeneratorSpec, ...]:
@@ -90,14 +96,15 @@ def tuning_tasks(
 
     Raises:
         GeneratorError, ToolchainError: a generator cannot be built, or registers no such name.
-        UsageError: two generators have one function name, or an incumbent is for none of the tasks.
+        UsageError: two generators have one function name, an incumbent is for none of the tasks, or parameters cannot
+            be tuned as asked.
     """
     tasks: list[TuningTask] = []
     for spec in specs:
         build = with_whole_paths(spec.build)
-        with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, _):
-            pass
-        assert reference.name is not None
+        with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, program):
+            assert reference.name is not None
+            declared = program.parameters(reference.name) if spec.tune else {}
         name = unqualified(check_function_name(spec.function_name or reference.name))
         if any(task.function_name == name for task in tasks):
             raise UsageError(
@@ -107,7 +114,8 @@ def tuning_tasks(
         bare = replace(reference, parameters={})
         for place, argset in enumerate(spec.argsets):
             parameters = {**reference.parameters, **parse_parameters(argset)}
-            tasks.append(TuningTask(bare, name, parameters, spec.incumbent if place == 0 else None))
+            space = declared_space(spec.tune, spec.restrict, parameters, declared, reference.name)
+            tasks.append(TuningTask(bare, name, parameters, spec.incumbent if place == 0 else None, space))
     return with_incumbents(tasks, incumbents)
 
 
@@ -129,10 +137,17 @@ def with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path])
                 f"The incumbent {header} could be for any of {', '.join(names)}.",
                 next_step=f"Name one, such as --incumbent {names[0]}={header}",
             )
-    return tuple(
+    with_headers = tuple(
         replace(task, incumbent=incumbents.get(name, incumbents.get("", task.incumbent)))
         for task, name in zip(tasks, names, strict=True)
     )
+    for task in with_headers:
+        if task.space is not None and task.incumbent is not None:
+            raise UsageError(
+                f"The incumbent {task.incumbent} is a schedule, but parameters of {task.generator_name} are tuned.",
+                next_step="Leave it out; give the parameters in use today as the generator's defaults.",
+            )
+    return with_headers
 
 
 def run_name(specs: Sequence[GeneratorSpec], tasks: Sequence[TuningTask]) -> str:

@@ -108,6 +108,11 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
         name = tasks[0].function_name
         if unqualified(given) != name:
             raise _refused(f"-f {name}", f"-f {given}", "-f")
+    elif option.path[0] == "tuned":
+        for task in tasks:
+            made = getattr(task.space, keyword) if task.space is not None else type(given)()
+            if given != made:
+                raise _refused(words_of(option, made), words_of(option, given), option.label)
     elif option.path[0] == "build":
         if option.facts.is_fixed:
             _check_build(tasks, option, given)

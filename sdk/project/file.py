@@ -7,13 +7,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from autotune_loop.parameters.tuned_parameter import parse_tune
 from targets.errors import UsageError
 from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import Unfit, any_text, list_of, shown, table_of
+from targets.values.checks import Unfit, any_text, list_of, plain_value, shown, table_of
 from targets.values.options import with_whole_paths
 from targets.values.records import Example, Source, record
 
 FILE_NAME = "sdk.toml"
+
+
+def _values(value: object) -> str:
+    """The values of a tuned parameter: a text, or a list."""
+    if not isinstance(value, list):
+        return any_text(value)
+    items = list_of(plain_value)(value)
+    return ",".join(str(item).lower() if isinstance(item, bool) else str(item) for item in items)
+
+
+def _tune(value: object) -> dict[str, str]:
+    texts = table_of(_values)(value)
+    parse_tune(f"{name}={text}" for name, text in texts.items())
+    return texts
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,7 @@ class ProjectGenerator:
         argument_sets: as --generator-arg-sets; None for none.
         function_name, incumbent: as the options of these names; None for none.
         build: what else a C++ generator is made from.
+        tune, restrict: as the options of these names; a list of values may be a list.
     """
 
     generator: Annotated[str, any_text, Example("a generator such as 'blur.py:blur'")]
@@ -36,6 +52,10 @@ class ProjectGenerator:
     function_name: str | None = None
     incumbent: str | None = None
     build: CppBuild = field(default_factory=CppBuild)
+    tune: Annotated[Mapping[str, str], _tune, Example("a table such as { tile = '16..512:x2' }")] = field(
+        default_factory=dict
+    )
+    restrict: tuple[str, ...] = ()
 
 
 def _generators(value: object) -> dict[str, ProjectGenerator]:

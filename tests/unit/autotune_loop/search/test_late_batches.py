@@ -75,7 +75,7 @@ def done() -> Future[Any]:
 
 def test_the_longer_it_takes_the_fewer_are_enough(store: RunStore, now: FakeTime) -> None:
     with builder(store, no_task) as (made, _):
-        fewest = made._fewest(20, (0.25, 0.5), 1, None)
+        fewest = made._builds.fewest(20, (0.25, 0.5), 1, None)
         enough = {}
         for now_s in (24.0, 26.0, 49.0, 51.0, 101.0):
             now.now_s = now_s
@@ -86,7 +86,7 @@ def test_the_longer_it_takes_the_fewer_are_enough(store: RunStore, now: FakeTime
 def test_once_the_budget_is_spent_the_default_alone_is_enough(store: RunStore, now: FakeTime) -> None:
     full: Future[Any] = Future()
     with builder(store, no_task) as (made, _):
-        waiting, ready = (made._fewest(20, (0.25, 0.5), 1, one) for one in (full, done()))
+        waiting, ready = (made._builds.fewest(20, (0.25, 0.5), 1, one) for one in (full, done()))
         now.now_s = 99.0
         assert (waiting(), ready()) == (1, 1)
         now.now_s = 101.0
@@ -95,7 +95,7 @@ def test_once_the_budget_is_spent_the_default_alone_is_enough(store: RunStore, n
 
 def test_tasks_that_wait_for_their_first_batch_share_the_time(store: RunStore, now: FakeTime) -> None:
     with builder(store, no_task) as (made, _):
-        fewest = made._fewest(20, (0.2, 0.4), 2, None)
+        fewest = made._builds.fewest(20, (0.2, 0.4), 2, None)
         now.now_s = 11.0
         assert fewest() == 4
 
@@ -113,7 +113,7 @@ def pool_search(made: BatchBuilder) -> PoolSearch:
 
 def test_a_pool_that_is_late_is_left_as_it_is(store: RunStore, now: FakeTime) -> None:
     with builder(store, lambda task: searched(task, store, now, 20.0)) as (made, _):
-        fewest = made._fewest(16, (0.25, 0.5), 1, None)
+        fewest = made._builds.fewest(16, (0.25, 0.5), 1, None)
         pool = pool_search(made).search(BatchInProgress(0, 0), Path("w"), 16, set(), fewest)
     assert 1 <= len(pool) <= 4
 
@@ -128,8 +128,10 @@ def test_searches_that_all_fail_are_an_error_but_not_once_the_default_is_there(s
 
     with builder(store, fail) as (made, _):
         with pytest.raises(GeneratorError, match=f"All 12 searches failed.*{message}"):
-            pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), made._fewest(2, (0.25, 0.5), 1, None))
-        fewest = made._fewest(2, (0.25, 0.5), 1, done())
+            pool_search(made).search(
+                BatchInProgress(0, 0), Path("w"), 2, set(), made._builds.fewest(2, (0.25, 0.5), 1, None)
+            )
+        fewest = made._builds.fewest(2, (0.25, 0.5), 1, done())
         assert pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), fewest) == []
 
 
@@ -146,7 +148,7 @@ def test_builds_that_are_late_are_left_under_way(store: RunStore, now: FakeTime)
         store.database.add_candidate(one)
     work = BatchInProgress(0, 0)
     with builder(store, build) as (made, _):
-        assert made._build_all(work, chosen, made._fewest(6, (0.4, 0.7), 1, done())) == []
+        assert made._builds.build_all(work, chosen, made._submit_build, 1, done()) == []
     assert work.failed < 6
 
 

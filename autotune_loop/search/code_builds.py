@@ -1,0 +1,143 @@
+"""Code for the candidates of a batch, whatever has chosen them, and the executable with all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Yardstick, kernel_symbol
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import BuildProgress, Listener
+from autotune_loop.execute.build_tasks import Link
+from autotune_loop.execute.executor import Executor
+from autotune_loop.search.pool import BatchInProgress
+from autotune_loop.search.waiting import result_unless
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.run_database import FailureLog
+from autotune_loop.store.run_store import RunStore
+from targets.build.executable import Executable
+from targets.generator.run import GeneratorFailure
+from targets.process.stop_signal import StopSignal
+
+# Shares of the time left after which building needs only a few candidates, and after which it needs only one.
+_BUILD_SHARES = (0.4, 0.7)
+_FEW = 4
+# In its first round, a run times its default and one more, however long that takes.
+LEAST = 2
+
+
+@dataclass
+class CodeBuilds:
+    """Builds what was chosen for a batch."""
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    deadline: Deadline
+    listen: Listener
+    stop: StopSignal
+
+    def __post_init__(self) -> None:
+        self._failures = FailureLog(self.store.database, self.listen)
+
+    def symbol(self, work: BatchInProgress, sample_index: int) -> str:
+        """The C symbol of a candidate's kernel."""
+        return kernel_symbol(self.context.tasks[work.task_index].function_name, *work.place, sample_index)
+
+    def failed(self, work: BatchInProgress, candidate: Candidate, failure: GeneratorFailure) -> None:
+        """Record that a candidate could not be built."""
+        work.failed += 1
+        reason = failure.reason.value
+        self._failures.candidate_failed(candidate, "build", reason, failure.message, failure.log)
+
+    def fewest(
+        self, all_of_them: int, shares: tuple[float, float], waiting: int, first: Future[Any] | None
+    ) -> Callable[[], int]:
+        """How many are enough, as the time passes.
+
+        Args:
+            shares: of the time left, after which a few are enough, and after which one is.
+            waiting: number of tasks without a batch so far, which share the time left.
+            first: a search that gives one more.
+        """
+        few_after, one_after = (self.deadline.share(share / waiting) for share in shares)
+
+        def fewest() -> int:
+            if not few_after.within(0.0):
+                return all_of_them
+            if not one_after.within(0.0):
+                return _FEW
+            return 0 if self.deadline.within(0.0) and first is not None and first.done() else 1
+
+        return fewest
+
+    def build_all(
+        self,
+        work: BatchInProgress,
+        chosen: Sequence[Candidate],
+        submit: Callable[[Candidate], Future[BuiltObject | GeneratorFailure]],
+        waiting: int,
+        first: Future[Any] | None = None,
+    ) -> list[Built]:
+        """Build candidates, in order, until those that are enough are built; see `fewest`."""
+        built: list[Built] = []
+        to_come = deque(chosen)
+        under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
+        fewest = self.fewest(len(chosen), _BUILD_SHARES, waiting, first)
+
+        def late() -> bool:
+            return fewest() < len(chosen) and len(built) >= fewest()
+
+        while True:
+            enough = self.stop.is_set() or late()
+            while to_come and len(under_way) < 2 * self.executor.build_slots and not enough:
+                under_way.append((to_come[0], submit(to_come.popleft())))
+            result = result_unless(under_way[0][1], late) if under_way else None
+            if result is None:
+                for _, future in under_way:
+                    future.cancel()
+                return built
+            candidate, _ = under_way.popleft()
+            if isinstance(result, GeneratorFailure):
+                self.failed(work, candidate, result)
+            else:
+                built.append(self.store.keep_build(candidate, result))
+            self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
+
+    def link(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> Executable | None:
+        """Link what is built with what it is timed beside; None if there is nothing."""
+        if not built or self.stop.is_set():
+            return None
+        name = f"batch_{work.round_index}_{work.task_index}"
+        kernels = (*(one.kernel for one in built), *([] if yardstick is None else [yardstick.kernel]))
+        folder = self.context.workspace.work_folder / "executables"
+        return self.executor.submit(Link(folder, name, kernels)).result()
+
+    def batch_of_default(
+        self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None
+    ) -> BuiltBatch:
+        """A batch with nothing but the default."""
+        return BuiltBatch(
+            round_index=work.round_index,
+            task_index=work.task_index,
+            candidates=tuple(one.candidate for one in built),
+            executable=self.link(work, built, yardstick),
+            exhausted=False,
+            failed=work.failed,
+            full_search_s=None,
+            stages_s=work.stages_s,
+            yardstick=yardstick,
+        )
+
+
+@contextlib.contextmanager
+def timed(work: BatchInProgress, stage: str) -> Iterator[None]:
+    """Add the seconds of a stage."""
+    started = time.monotonic()
+    yield
+    work.stages_s[stage] = time.monotonic() - started

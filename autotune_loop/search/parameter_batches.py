@@ -1,0 +1,140 @@
+"""From a round's number to an executable with a batch of new parameter sets, in the generator's own schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Origin, ParameterPoint, Yardstick
+from autotune_loop.deadline import Deadline
+from autotune_loop.events import Listener
+from autotune_loop.execute.build_tasks import BuildOwn
+from autotune_loop.execute.executor import Executor
+from autotune_loop.parameters.space import ParameterSpace, set_sha256
+from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
+from autotune_loop.search.lost_objects import rebuild
+from autotune_loop.search.parameter_technique import ProposedSet, TriedSet, propose_sets
+from autotune_loop.search.pool import BatchInProgress
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.run_store import RunStore
+from targets.generator.run import GeneratorFailure
+from targets.process.stop_signal import StopSignal
+
+
+@dataclass
+class ParameterBatches:
+    """Builds one batch at a time: called in one thread, it submits the work to the executor.
+
+    Attributes:
+        affordable: how many sets can still be timed.
+    """
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    deadline: Deadline
+    affordable: Callable[[], int]
+    listen: Listener
+    stop: StopSignal
+
+    def __post_init__(self) -> None:
+        self._builds = CodeBuilds(self.executor, self.store, self.context, self.deadline, self.listen, self.stop)
+
+    def build(
+        self,
+        round_index: int,
+        task_index: int,
+        tried: Sequence[TriedSet],
+        yardstick_now: Callable[[], Yardstick | None],
+        *,
+        waiting: int = 1,
+    ) -> BuiltBatch:
+        """Choose, build and link one batch; the first begins with the default parameters.
+
+        Args:
+            tried: what was timed or failed so far.
+            yardstick_now: gives what its candidates are to be timed beside, when they are linked.
+            waiting: number of tasks without a batch so far, which share the time left; at least 1.
+
+        Raises:
+            GeneratorError: the generator refuses a value.
+        """
+        work = BatchInProgress(round_index, task_index)
+        space, sampling = self._space(work), self.context.spec.options.search
+        with timed(work, "choose"):
+            known = self.store.database.known_schedules(task_index)
+            sets = []
+            if round_index == 0:
+                sets.append(ProposedSet(space.defaults))
+                known.add(set_sha256(space.defaults))
+            count = max(LEAST, min(sampling.batch_size, self.affordable())) - len(sets)
+            sets += propose_sets(space, tried, known, count, sampling, work.place)
+            chosen = [] if self.stop.is_set() else [self._keep(work, place, one) for place, one in enumerate(sets)]
+        with timed(work, "generate code"):
+            built = self._builds.build_all(work, chosen, self._submit, waiting)
+        with timed(work, "link"):
+            yardstick = yardstick_now()
+            executable = self._builds.link(work, built, yardstick)
+        return BuiltBatch(
+            round_index=round_index,
+            task_index=task_index,
+            candidates=tuple(one.candidate for one in built) if executable else (),
+            executable=executable,
+            exhausted=not sets and not self.stop.is_set(),
+            failed=work.failed,
+            full_search_s=None,
+            stages_s=work.stages_s,
+            yardstick=yardstick,
+        )
+
+    def build_default(self, task_index: int, yardstick: Yardstick | None) -> BuiltBatch:
+        """Build the default alone, where the first batch has left no time of it."""
+        work = BatchInProgress(0, task_index)
+        candidate = self.store.database.candidate(self._builds.symbol(work, 0))
+        if candidate is None:
+            candidate = self._keep(work, 0, ProposedSet(self._space(work).defaults))
+        result = rebuild(self.executor, self.store, candidate)
+        built: list[Built] = []
+        if isinstance(result, GeneratorFailure):
+            self._builds.failed(work, candidate, result)
+        else:
+            built.append(result)
+        return self._builds.batch_of_default(work, built, yardstick)
+
+    def _space(self, work: BatchInProgress) -> ParameterSpace:
+        space = self.context.tasks[work.task_index].space
+        assert space is not None, "only tasks with tuned parameters come here"
+        return space
+
+    def _keep(self, work: BatchInProgress, sample_index: int, proposed: ProposedSet) -> Candidate:
+        is_default = work.round_index == 0 and sample_index == 0
+        origin = Origin.DEFAULT_PARAMETERS if is_default else Origin.PARAMETERS
+        candidate = Candidate(
+            round_index=work.round_index,
+            task_index=work.task_index,
+            sample_index=sample_index,
+            symbol=self._builds.symbol(work, sample_index),
+            point=ParameterPoint(origin, proposed.values),
+            schedule_sha256=set_sha256(proposed.values),
+            search_s=0.0,
+            predicted_ms=proposed.predicted_ms,
+        )
+        self.store.database.add_candidate(candidate)
+        return candidate
+
+    def _submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+        folder = self.store.objects / candidate.symbol
+        return self.executor.submit(BuildOwn(folder, candidate.task_index, candidate.symbol, candidate.parameters))
+
+
+def tried_sets(database: RunDatabase, task_index: int) -> list[TriedSet]:
+    """What a run knows of parameter sets so far, in the order of timing."""
+    timed_sets = [
+        TriedSet(one.candidate.parameters, one.median_ms)
+        for one in database.measured()
+        if one.candidate.task_index == task_index
+    ]
+    failed = [database.candidate(symbol) for symbol in database.failed_symbols(task_index)]
+    return [*timed_sets, *(TriedSet(one.parameters, None) for one in failed if one is not None)]

@@ -1,0 +1,156 @@
+"""Runs that tune the numbers of a schedule written by hand, with the simulated clock: equal runs have equal times."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune_loop.events import Event, SampleFailed, event_to_dict
+from autotune_loop.run.result import Outcome, TuneResult
+from sdk.main import main
+from targets.errors import GeneratorError
+from tests.end_to_end.conftest import Tune
+from tests.end_to_end.run_files import rows
+
+pytestmark = pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="qemu-x86_64 is not installed")
+
+# The best is known: long vectors, narrow numbers, and none of the passes that do nothing for the result.
+BY_HAND = """
+import halide as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+@hl.generator(name="by_hand")
+class ByHand(hl.Generator):
+    vector = hl.GeneratorParam(1)
+    narrow = hl.GeneratorParam(False)
+    passes = hl.GeneratorParam(2)
+    input = hl.InputBuffer(hl.UInt(16), 2)
+    output = hl.OutputBuffer(hl.UInt(16), 2)
+
+    def generate(self):
+        stages = [hl.Func(f"stage_{index}") for index in range(self.passes)]
+        value = self.input
+        for stage in stages:
+            stage[x, y] = value[x, y]
+            value = stage
+        third = value[x, y] / 3 if self.narrow else hl.u16(hl.f64(value[x, y]) / 3)
+        self.output[x, y] = third + 1
+        self.input.set_estimates([(0, 256), (0, 64)])
+        self.output.set_estimates([(0, 256), (0, 64)])
+        assert self.vector != 3, "no vectors of three"
+        for func in (*stages, self.output):
+            if self.vector > 1:
+                func.vectorize(x, self.vector)
+        for stage in stages:
+            stage.compute_root()
+"""
+TUNED = {"vector": "1,3,4,16", "narrow": "true,false", "passes": "0..2"}
+BEST = {"vector": "16", "narrow": "true", "passes": "0"}
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("generator") / "by_hand.py"
+    source.write_text(BY_HAND)
+    return source
+
+
+@pytest.fixture(scope="module")
+def heard() -> list[Event]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def tuned_run(tune: Tune, by_hand: Path, heard: list[Event], tmp_path_factory: pytest.TempPathFactory) -> TuneResult:
+    """All sets of a small space."""
+    return tune(
+        str(by_hand),
+        target="x86-64",
+        device="qemu",
+        tune=TUNED,
+        restrict=["passes < 2 or vector < 16"],
+        rounds=9,
+        run_folder=tmp_path_factory.mktemp("tuned") / "run",
+        listen=heard.append,
+    )
+
+
+def test_the_known_best_wins_and_every_set_is_timed_once(tuned_run: TuneResult) -> None:
+    best = tuned_run.best
+    assert tuned_run.outcome is Outcome.EXHAUSTED and tuned_run.clock == "simulated"
+    assert dict(best.tuned_parameters) == BEST and best.confirmed and best.header is None
+    assert best.published.speed_up is not None
+    assert best.published.speed_up.text.startswith(f"{best.speed_up:.3f} times as fast as the default parameters (95 %")
+    assert best.default_description == "own schedule, vector=1 narrow=false passes=2"
+    sets = [text for (text,) in rows(tuned_run.run_folder, "SELECT parameters FROM candidates ORDER BY candidate")]
+    assert len(sets) == len({tuple(sorted(json.loads(text).items())) for text in sets}) == 4 * 2 * 3 - 2
+    assert json.loads(sets[0]) == {"vector": "1", "narrow": "false", "passes": "2"}
+    # Outputs were compared, whatever was timed.
+    assert rows(tuned_run.run_folder, "SELECT DISTINCT output_checked FROM measurements WHERE purpose='sample'") == [
+        (1,)
+    ]
+
+
+def test_a_set_that_cannot_be_built_is_a_failure_of_its_own(tuned_run: TuneResult, heard: list[Event]) -> None:
+    assert tuned_run.totals.failures == {"build: failed": 6}
+    failed = [event for event in heard if isinstance(event, SampleFailed)]
+    assert len(failed) == 6 and all("no vectors of three" in event.message for event in failed)
+
+
+def test_what_is_published_is_the_set(tuned_run: TuneResult) -> None:
+    best, samples = tuned_run.best, tuned_run.run_folder / "samples"
+    assert best.parameters_file == samples / "best.by_hand.parameters.toml"
+    assert best.parameters_file.read_text() == 'parameters = ["vector=16", "narrow=true", "passes=0"]\n'
+    assert (samples / best.sample / "by_hand.parameters.toml").read_text() == best.parameters_file.read_text()
+    assert "vector=16" in (samples / "best.by_hand.benchmark.txt").read_text()
+    told = json.loads(json.dumps(tuned_run.to_dict()))
+    assert told["tuned"][0]["tuned_parameters"] == BEST and told["tuned"][0]["header"] is None
+    assert told["tuned"][0]["speed_up_than"] == "default parameters"
+
+
+def test_events_have_the_parameters(heard: list[Event]) -> None:
+    events: list[dict[str, Any]] = [event_to_dict(event) for event in heard]
+    measured = [event for event in events if event["event"] == "sample_measured"]
+    improved = [event for event in events if event["event"] == "best_improved"]
+    assert len(measured) == 16 and all(event["parameters"].keys() == TUNED.keys() for event in measured)
+    assert [event["origin"] for event in measured].count("default parameters") == 1
+    assert improved[-1]["parameters"] == BEST
+
+
+def test_equal_runs_choose_and_find_the_same_and_resuming_goes_on(
+    tune: Tune, by_hand: Path, tmp_path: Path, tuned_run: TuneResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {
+        "target": "x86-64",
+        "device": "qemu",
+        "tune": TUNED,
+        "restrict": ["passes < 2 or vector < 16"],
+        "run_folder": tmp_path / "run",
+    }
+    first = tune(str(by_hand), rounds=1, **asked)
+    query = "SELECT symbol, parameters FROM candidates ORDER BY candidate"
+    begun = rows(first.run_folder, query)
+    assert begun == rows(tuned_run.run_folder, query)[: len(begun)] and len(begun) == 5
+    assert main(["autotune", "--resume", str(first.run_folder), "--tune", "vector=1,2"]) == 2
+    assert "This run was made with --tune vector=1,3,4,16" in capsys.readouterr().err
+    resumed = tune(str(by_hand), resume=True, run_folder=first.run_folder, rounds=9)
+    assert resumed.outcome is Outcome.EXHAUSTED and dict(resumed.best.tuned_parameters) == BEST
+    sets = [text for (text,) in rows(first.run_folder, "SELECT parameters FROM candidates")]
+    assert len(sets) == len(set(sets)) == 22
+
+
+def test_a_generator_whose_defaults_do_not_work_says_why(tune: Tune, by_hand: Path, tmp_path: Path) -> None:
+    source = tmp_path / "broken.py"
+    source.write_text(BY_HAND.replace("vector = hl.GeneratorParam(1)", "vector = hl.GeneratorParam(3)"))
+    with pytest.raises(
+        GeneratorError,
+        match="The own schedule of generator by_hand fails with its default parameters: .*no vectors of three",
+    ):
+        tune(str(source), target="x86-64", device="qemu", tune={"vector": "4,8"}, run_folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
