@@ -18,9 +18,9 @@ from autotune_loop.specification.options import FarmOptions as FarmOptions
 from autotune_loop.specification.options import LearnOptions as LearnOptions
 from autotune_loop.specification.options import Limits as Limits
 from autotune_loop.specification.options import MeasureOptions as MeasureOptions
-from autotune_loop.specification.options import PlayOffOptions as PlayOffOptions
 from autotune_loop.specification.options import RunOptions as RunOptions
 from autotune_loop.specification.options import SearchOptions as SearchOptions
+from autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions
 from devices.timing.measure_settings import KernelInputs as KernelInputs
 from devices.timing.measure_settings import MeasureSettings as MeasureSettings
 from sdk.api.autotune import autotune as autotune

@@ -18,6 +18,7 @@ from autotune_loop.run.task_state import TaskState
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.specification.objective import LOOKS, Objective
+from autotune_loop.store.published import INCUMBENT
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measure_settings import Tolerance
@@ -87,7 +88,9 @@ def write_tuned_run(
             if state.add(Measured.of(candidate, measurement, paired_ms=None)):
                 state.publish_best(store, "wall")
         if ending is Ending.INCUMBENT_STAYS:
-            state.incumbent = Incumbent(f"{name}_incumbent_a0", store.keep_header("incumbent", 0, headers[0]))
+            state.incumbent = Incumbent(
+                INCUMBENT, f"{name}_incumbent_a0", store.keep_header("incumbent", 0, headers[0])
+            )
         return state.decide(store, _course(state, store, ending).run(), "wall")
     finally:
         store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
@@ -113,7 +113,7 @@ class _GeneratorTask(BuildTask[R_co]):
             # The runtime is linked once, beside the kernels.
             halide_target=kernel_target(context.profile.halide_target),
             parameters={**task.parameters, **self._values()},
-            autoscheduler=autoscheduler,
+            autoscheduler=None if autoscheduler is None else state.prepared(task, autoscheduler),
         )
         time_s: float = getattr(context.limits, step)
         limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
@@ -283,7 +283,7 @@ class BuildOwn(_GeneratorTask[BuiltObject | GeneratorFailure], kind="build_own")
     """
 
     symbol: str
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(default_factory=dict)
 
     def _values(self) -> Mapping[str, str]:
         return self.values

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Device
 from devices.local.cores import CoreTurns
 from devices.transport import Transport
@@ -18,7 +19,9 @@ from targets.cuda.ptxas import find_ptxas
 from targets.errors import ToolchainError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference
+from targets.generator.run import AutoschedulerRequest
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache
 from targets.process.stop_signal import StopSignal
@@ -91,14 +94,25 @@ class WorkerState:
             return build_search_plugin(self.compiler)
         return None
 
+    @cached_property
+    def _preparation_plugin(self) -> Path | None:
+        # Without a compiler, generators that schedule themselves or give no estimates cannot be tuned.
+        with contextlib.suppress(ToolchainError):
+            return build_preparation_plugin(self.compiler)
+        return None
+
+    def prepared(self, task: TuningTask, autoscheduler: AutoschedulerRequest) -> AutoschedulerRequest:
+        """The autoscheduler, run on the pipeline without its own schedule and with the task's estimates."""
+        plugin = self._preparation_plugin
+        return autoscheduler if plugin is None else PipelinePreparation(plugin, task.estimates).before(autoscheduler)
+
     def program(self, reference: GeneratorReference) -> GeneratorProgram:
         """One of the run's generators, opened at first use; those of one file are one program."""
         with self._lock:
             key = (reference.file, reference.build)
             if key not in self._programs:
                 plugins = [self.halide.plugin_path(self.context.profile.autoscheduler.name)]
-                if (search_plugin := self.search_plugin) is not None:
-                    plugins.append(search_plugin)
+                plugins += [plugin for plugin in (self.search_plugin, self._preparation_plugin) if plugin is not None]
                 self._programs[key] = open_generator(
                     reference, self.halide, self.compiler, self.context.workspace.environment, plugins
                 )

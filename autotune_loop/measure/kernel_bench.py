@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
-from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance
+from autotune_loop.measure.output_tolerance import check_reference_failure, of_hand_written, output_tolerance
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
@@ -30,8 +30,6 @@ from weights.network import Network
 _REFERENCE_LIMIT_S = 600.0
 _REFERENCE_FILE = "reference.raw"
 _TRIES = 3
-# A schedule written by hand may compute whole strips or tiles only, which is less or more than the others compute.
-_LEAST_COMMON = 0.5
 
 Progress = Callable[[str], None]
 
@@ -168,7 +166,7 @@ class KernelBench:
 def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     recipe, tools = plan.recipe, plan.tools
     progress("analysing the pipeline")
-    tolerance = replace(output_tolerance(_features(plan, folder, progress)), least_common=_LEAST_COMMON)
+    tolerance = of_hand_written(output_tolerance(_features(plan, folder, progress)))
     kernels, symbols = [], []
     for index, schedule in enumerate(plan.schedules):
         progress(f"building {schedule.label}")

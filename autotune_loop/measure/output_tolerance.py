@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autotune_loop.store.featurization import Featurization, uses_float
 from devices.timing.measure_settings import Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
@@ -13,6 +15,8 @@ from targets.errors import DeviceError, UsageError
 # Integer arithmetic is exact.
 _FLOAT_TOLERANCE = Tolerance(integer=1, mismatch_share=1e-3, far_scale=0.02, far_share=2e-5)
 _EXACT = Tolerance()
+# A schedule written by hand computes less or more than the others then.
+_LEAST_COMMON = 0.5
 
 
 def output_tolerance(features: Featurization | None) -> Tolerance:
@@ -23,6 +27,11 @@ def output_tolerance(features: Featurization | None) -> Tolerance:
 def tolerance_of(*, computes_with_floats: bool) -> Tolerance:
     """Exact for a pipeline without float operations."""
     return _FLOAT_TOLERANCE if computes_with_floats else _EXACT
+
+
+def of_hand_written(tolerance: Tolerance) -> Tolerance:
+    """The tolerance for a schedule written by hand, which may compute whole strips or tiles only."""
+    return replace(tolerance, least_common=_LEAST_COMMON)
 
 
 def check_reference_failure(failure: MeasureFailure) -> None:

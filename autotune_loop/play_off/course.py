@@ -68,7 +68,8 @@ class PlayOffCourse:
     Attributes:
         contenders: name → what messages call it, such as 'the default'; at least one; equals in order of preference.
         baseline: the name of the contender that stays unless it is beaten; None if there is none.
-        also_timed: the name of a further contender to time in the same turns, for an equally precise time.
+        also_timed: the name of a further contender to time in the same turns, for an equally precise time; it takes the
+            baseline's place if that fails.
         time_turn: times each contender once on every device, in this order, each in a fresh process.
         time_left_s: after it no further turn begins; infinite without a limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
@@ -132,6 +133,8 @@ class PlayOffCourse:
         times = {name: times_of(choosing, name, devices) for name in self._alive}
         ranking = self._ranking(times, devices)
         self._times = {name: times[name] for name in ranking}
+        if self.baseline not in self._alive and self.also_timed in self._alive:
+            self.baseline = self.also_timed
         if self.baseline not in self._alive:
             return self._unopposed(ranking[0])
         for challenger in ranking:

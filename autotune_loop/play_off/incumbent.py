@@ -1,4 +1,4 @@
-"""The incumbent, the header in use today: built once, then a contender in the play-off."""
+"""The incumbent, what is in use today: built once, then a contender in the play-off."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.build_tasks import BuildWithHeader
+from autotune_loop.execute.build_tasks import BuildOwn, BuildWithHeader
 from autotune_loop.execute.executor import Executor
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.published import INCUMBENT, OWN, words_for
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError, SdkError
 from targets.generator.run import GeneratorFailure
 from targets.schedule.header import read_schedule
 
-IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError]
+IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError] | Future[BuiltObject | GeneratorFailure]
 
 
 @dataclass(frozen=True)
@@ -23,40 +25,54 @@ class Incumbent:
     """A built incumbent.
 
     Attributes:
+        name: INCUMBENT for a header, OWN for the generator's own schedule.
         symbol: of its kernel.
-        folder: samples/incumbent/<argset>, with its header.
+        folder: samples/<name>/<argset>, with its header; None if it has none.
     """
 
+    name: str
     symbol: str
-    folder: Path
+    folder: Path | None
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return words_for(self.name)
 
 
-def submit_incumbent(
-    executor: Executor, store: RunStore, context: RunContext, index: int, header: Path
-) -> IncumbentBuild:
-    """Start to build the incumbent's kernel.
+def submit_incumbent(executor: Executor, store: RunStore, context: RunContext, index: int) -> IncumbentBuild | None:
+    """Start to build the incumbent's kernel; None without one.
 
     Raises:
         GeneratorError: the file is not a schedule header.
     """
-    symbol = f"{context.tasks[index].function_name}_incumbent_a{index}"
-    return executor.submit(BuildWithHeader(store.objects / symbol, index, symbol, read_schedule(header)))
+    task = context.tasks[index]
+    if task.incumbent is not None:
+        symbol = f"{task.function_name}_incumbent_a{index}"
+        return executor.submit(BuildWithHeader(store.objects / symbol, index, symbol, read_schedule(task.incumbent)))
+    if task.schedules_itself:
+        symbol = f"{task.function_name}_own_a{index}"
+        return executor.submit(BuildOwn(store.objects / symbol, index, symbol))
+    return None
 
 
 def keep_incumbent(
-    store: RunStore, index: int, header: Path, built: BuiltObject | GeneratorFailure | SdkError
-) -> Incumbent:
-    """Copy its header into the run folder.
+    store: RunStore, index: int, task: TuningTask, built: BuiltObject | GeneratorFailure | SdkError
+) -> Incumbent | GeneratorFailure:
+    """Copy its header into the run folder. The failure is that of the generator's own schedule.
 
     Raises:
         GeneratorError: the header does not fit the generator.
         SdkError: this machine cannot apply it.
     """
+    if task.incumbent is None:
+        assert not isinstance(built, SdkError), "nothing is applied to the own schedule"
+        return Incumbent(OWN, built.symbol, None) if isinstance(built, BuiltObject) else built
     if isinstance(built, GeneratorFailure):
         raise GeneratorError(
-            f"The incumbent {header} does not fit this generator: {built.message}",
+            f"The incumbent {task.incumbent} does not fit this generator: {built.message}",
             next_step="Pass a header of this generator, or omit --incumbent.",
         )
     if isinstance(built, SdkError):
         raise built
-    return Incumbent(built.symbol, store.keep_header("incumbent", index, read_schedule(header)))
+    return Incumbent(INCUMBENT, built.symbol, store.keep_header(INCUMBENT, index, read_schedule(task.incumbent)))

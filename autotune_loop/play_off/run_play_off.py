@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from autotune_loop.deadline import Deadline
-from autotune_loop.events import Listener, PlayOff
+from autotune_loop.events import Listener, Notice, PlayOff
 from autotune_loop.execute.build_tasks import Link
 from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.measure.output_tolerance import of_hand_written
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import ProcessTime, turn_settings
+from autotune_loop.play_off.verdict import sentence
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
@@ -31,13 +33,15 @@ class PlayOffEntries:
         kernels: at least one.
         labels: symbol → what messages call it.
         baseline: the symbol of the one that stays unless it is beaten; None if there is none.
-        also_timed: the symbol of a further one that is timed to the end.
+        also_timed: the symbol of a further one that is timed to the end, and takes the baseline's place if that fails.
+        own: the symbol of the generator's own schedule; None if it does not take part.
     """
 
     kernels: Sequence[KernelObject]
     labels: Mapping[str, str]
     baseline: str | None
     also_timed: str | None
+    own: str | None = None
 
 
 @dataclass
@@ -71,7 +75,7 @@ class RunPlayOff:
             objective=self.options.play_off.objective,
             most_turns=self.options.play_off.turns,
             seed=self.options.search.seed,
-            time_turn=partial(self._turn, executable, entries.baseline, devices, reference, task_index),
+            time_turn=partial(self._turn, executable, entries, devices, reference, task_index),
             time_left_s=lambda: self.deadline.left_s,
             devices=everywhere,
             tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
@@ -82,7 +86,7 @@ class RunPlayOff:
     def _turn(
         self,
         executable: Executable,
-        baseline: str | None,
+        entries: PlayOffEntries,
         devices: list[str],
         reference: TaskReference,
         task_index: int,
@@ -95,22 +99,27 @@ class RunPlayOff:
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             if isinstance(result, Measurement):
                 self.store.database.add_measurement(result, "play-off", held_s)
-                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, baseline)
+                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, entries.baseline)
             elif result.reason is MeasureFailureReason.DEVICE:
                 times.pop(job.device or "", None)
             elif not self.stop.is_set():
                 failed.add(job.symbol)
+                text = sentence(f"{entries.labels[job.symbol]} is out of the play-off: {result.message}")
+                self.listen(Notice(text, warning=True))
 
         def enough() -> bool:
             return self.stop.is_set() or (not self.dispatcher.in_service and self.deadline.within(0.0))
 
+        tolerances = dict.fromkeys(order, reference.tolerance)
+        if entries.own is not None:
+            tolerances[entries.own] = of_hand_written(reference.tolerance)
         jobs = [
-            MeasureJob(executable, symbol, task_index, reference.run, reference.tolerance, device)
+            MeasureJob(executable, symbol, task_index, reference.run, tolerances[symbol], device)
             for device in devices
             for symbol in order
         ]
         undone = self.dispatcher.run(
-            jobs, lambda job: turn_settings(self.settings, job.symbol, baseline), finish, enough
+            jobs, lambda job: turn_settings(self.settings, job.symbol, entries.baseline), finish, enough
         )
         devices[:] = list(times)
         return Turn(times, frozenset(failed), stopped=bool(undone) or self.stop.is_set() or not devices)

@@ -19,7 +19,7 @@ from autotune_loop.report.run_figures import (
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.specification.tuning_task import generator_names, sample_file_name
-from autotune_loop.store.published import timings_text
+from autotune_loop.store.published import OWN, timings_text, words_for
 from targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
@@ -55,6 +55,9 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         lines_ms = dict(options.lines_ms)
         if task.default is not None:
             lines_ms = {"default schedule": task.default.median_ms, **lines_ms}
+        header = run.headers.get(task.task_index)
+        if header is not None and header.published.own is not None:
+            lines_ms = {words_for(OWN): header.published.own.median_ms, **lines_ms}
         figures = [
             best_so_far(task.samples, lines_ms, None),
             best_so_far(task.samples, lines_ms, run.start_unix_s),
@@ -63,7 +66,6 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         ]
         names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
         plots |= dict(zip(names, map(json_item, figures), strict=True))
-        header = run.headers.get(task.task_index)
         sections.append(
             {
                 "task": task,
@@ -77,6 +79,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
     return environment.get_template("run_page.html").render(
         run=run,
+        words_for=words_for,
         generators=generator_names(run.record.spec.tasks),
         options=options,
         sections=sections,

@@ -104,8 +104,7 @@ class _Preparation:
         has_rival = self.context.profile.has_doubtful_vectors and self._task.space is None
         self._rival = self._submit(_RIVAL, skip=1) if has_rival else None
         self._others = submit_board_references(self.executor, self.store, self.context, self.index)
-        header, here = self._task.incumbent, (self.executor, self.store, self.context, self.index)
-        self._incumbent = None if header is None else submit_incumbent(*here, header)
+        self._incumbent = submit_incumbent(self.executor, self.store, self.context, self.index)
 
     def _submit(self, kind: str, skip: int = 0) -> Future[BuiltReference | GeneratorFailure | None]:
         """Start to build the first usable reference schedule after the first `skip`."""
@@ -113,11 +112,19 @@ class _Preparation:
         return self.executor.submit(BuildReference(self.store.objects / symbol, self.index, symbol, skip))
 
     def incumbent(self) -> Incumbent | None:
-        """The header in use, built; None without one, or if the run is stopped."""
-        if self._task.incumbent is None or self._incumbent is None:
+        """What is in use, built; None without one, if it cannot be built, or if the run is stopped."""
+        if self._incumbent is None:
             return None
         built = self._incumbent.result()
-        return None if self.stop.is_set() else keep_incumbent(self.store, self.index, self._task.incumbent, built)
+        if self.stop.is_set():
+            return None
+        kept = keep_incumbent(self.store, self.index, self._task, built)
+        if isinstance(kept, Incumbent):
+            return kept
+        name = self._task.generator_name
+        text = f"The own schedule of generator {name} cannot be built, so it is not compared with: {kept.message}"
+        self.listen(Notice(text, warning=True))
+        return None
 
     def state(self) -> TaskState | None:
         """The state with the first reference that builds and runs, and its rival; None if the run is stopped."""

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.store.published import NOTHING, Published, ScheduleTime
+from autotune_loop.store.published import NOTHING, OWN, Published, ScheduleTime
 from targets.values.records import plain
 
 
@@ -48,6 +48,11 @@ class TunedSchedule:
     def is_published(self) -> bool:
         """Whether there is a winner in the run's folder."""
         return self.header is not None or self.parameters_file is not None
+
+    @property
+    def keeps_own(self) -> bool:
+        """Whether the generator's own schedule stays, so that there is nothing to use in its place."""
+        return self.published.sample == OWN and not self.is_published
 
     @property
     def tuned_parameters(self) -> Mapping[str, str]:

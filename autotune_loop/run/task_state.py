@@ -24,8 +24,8 @@ from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.published import (
     DEFAULT,
     DEFAULT_PARAMETERS,
-    INCUMBENT,
     NOTHING,
+    OWN,
     NoDefault,
     Published,
     ScheduleTime,
@@ -248,7 +248,7 @@ class TaskState:
         kept = [timed for timed in self.kept(count) if timed.is_default or self._may_be_best(timed)]
         labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
-            labels[self.incumbent.symbol] = "the incumbent"
+            labels[self.incumbent.symbol] = self.incumbent.label
         kernels = [KernelObject(symbol, store.object_path(symbol)) for symbol in labels]
         kernels = [kernel for kernel in kernels if kernel.object_path.is_file()]
         labels = {kernel.name: labels[kernel.name] for kernel in kernels}
@@ -256,7 +256,8 @@ class TaskState:
             return None
         default = self.default.symbol if self.default is not None and self.default.symbol in labels else None
         incumbent = self.incumbent.symbol if self.incumbent is not None and self.incumbent.symbol in labels else None
-        return PlayOffEntries(kernels, labels, baseline=incumbent or default, also_timed=default)
+        own = incumbent if self.incumbent is not None and self.incumbent.name == OWN else None
+        return PlayOffEntries(kernels, labels, baseline=incumbent or default, also_timed=default, own=own)
 
     def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:
         """Publish what the play-off says is to ship."""
@@ -265,12 +266,22 @@ class TaskState:
             return self.unconfirmed(store, clock, verdict)
         published = self._decided(result)
         store.database.add_verdict(self.task_index, verdict.to_dict())
-        if published.sample == INCUMBENT and self.incumbent is not None:
-            folder = self.incumbent.folder
+        if self.incumbent is not None and published.symbol == self.incumbent.symbol:
+            header = self._publish_incumbent(store, self.incumbent, published, clock)
         else:
             folder = store.samples / next(timed.sample for timed in self.timed if timed.symbol == verdict.winner)
-        header = store.publish(self.task_index, store.result_path(self.task_index, folder), published, clock)
+            path = store.result_path(self.task_index, folder)
+            header = store.publish(self.task_index, path, published, clock)
         return self._tuned(header, published, verdict)
+
+    def _publish_incumbent(
+        self, store: RunStore, incumbent: Incumbent, published: Published, clock: str
+    ) -> Path | None:
+        """Its header; None for one that has none, which leaves nothing to ship."""
+        if incumbent.folder is None:
+            store.withdraw(self.task_index, published)
+            return None
+        return store.publish(self.task_index, store.schedule_path(incumbent.folder), published, clock)
 
     def _decided(self, result: PlayOffResult) -> Published:
         """The winner with its figures from the turns that count."""
@@ -280,9 +291,11 @@ class TaskState:
         default = {} if self.default is None else result.times.get(self.default.symbol, {})
         lead, first = next(iter(won.items()))
         tuned_time, default_time = first.schedule_time, default[lead].schedule_time if lead in default else None
-        is_incumbent = self.incumbent is not None and verdict.baseline == self.incumbent.symbol
+        incumbent = self.incumbent
+        than = self._than if incumbent is None or verdict.baseline != incumbent.symbol else incumbent.name
+        own = {} if incumbent is None or incumbent.name != OWN else result.times.get(incumbent.symbol, {})
         return Published(
-            sample=INCUMBENT if timed is None else timed.name,
+            sample=self._name_of(verdict.winner),
             symbol=verdict.winner,
             confirmed=True,
             reason=verdict.reason.value,
@@ -290,21 +303,26 @@ class TaskState:
             tuned=tuned_time,
             default=default_time,
             no_default=self._no_default(default_time),
-            speed_up=verdict.speed_up(INCUMBENT if is_incumbent else self._than)
-            or self._ratio(default_time, tuned_time),
+            speed_up=verdict.speed_up(than) or self._ratio(default_time, tuned_time),
             by_device={
                 device: (default[device].median_ms if device in default else None, times.median_ms)
                 for device, times in won.items()
             },
             parameters={} if timed is None else timed.parameters,
+            own=own[lead].schedule_time if lead in own else None,
         )
+
+    def _name_of(self, symbol: str) -> str:
+        if self.incumbent is not None and symbol == self.incumbent.symbol:
+            return self.incumbent.name
+        return next(timed.name for timed in self.timed if timed.symbol == symbol)
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
         """Publish the best so far, as unconfirmed; an incumbent stays, because no play-off was won against it."""
         message = _NOT_HELD if verdict is None else verdict.message
         if self.incumbent is not None:
             published = Published(
-                sample=INCUMBENT,
+                sample=self.incumbent.name,
                 symbol=self.incumbent.symbol,
                 confirmed=False,
                 reason=VerdictReason.UNCONFIRMED.value,
@@ -312,8 +330,7 @@ class TaskState:
                 default=self.default_time,
                 no_default=self._no_default(self.default_time),
             )
-            schedule = store.schedule_path(self.incumbent.folder)
-            header: Path | None = store.publish(self.task_index, schedule, published, clock)
+            header = self._publish_incumbent(store, self.incumbent, published, clock)
         else:
             header, published = self._publish_unconfirmed(store, clock, message)
         if verdict is not None:

@@ -11,7 +11,7 @@ from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.published import DEFAULT, INCUMBENT, ScheduleTime
+from autotune_loop.store.published import DEFAULT, INCUMBENT, OWN, ScheduleTime, words_for
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Device
 from devices.timing.measure_settings import MeasureSettings
@@ -19,6 +19,7 @@ from targets.build.artifacts import KernelRecipe
 from targets.build.executable import BuildTools
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.profile.profile import TargetProfile
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.header import read_schedule
@@ -53,11 +54,18 @@ class TrialPlace:
         """The run's generator with a schedule, as it is built here."""
         task = run.task
         return KernelRecipe(
-            program, task.generator_name, task.function_name, task.parameters, self.profile, choice, self.ptxas
+            program=program,
+            generator_name=task.generator_name,
+            function_name=task.function_name,
+            parameters=task.parameters,
+            profile=self.profile,
+            schedule=choice,
+            ptxas=self.ptxas,
+            preparation=PipelinePreparation(build_preparation_plugin(self.compiler), task.estimates),
         )
 
 
-_TUNED, _DEFAULT, _INCUMBENT = "the tuned schedule", "the default", "the incumbent"
+_TUNED = "the tuned schedule"
 
 
 def confirm_winner(
@@ -71,7 +79,7 @@ def confirm_winner(
     """Hold a play-off; returns the schedule with the play-off's times.
 
     Args:
-        incumbent: the header in use; None compares with the default only.
+        incumbent: the header in use; None compares with the generator's own schedule, else with the default.
         budget_s: after it no further turn begins.
 
     Raises:
@@ -80,12 +88,16 @@ def confirm_winner(
     """
     default = profile_autoscheduler(place.tools.halide, place.profile, place.device.threads, {})
     choices = [
-        ScheduleChoice(_DEFAULT, default),
+        ScheduleChoice(words_for(DEFAULT), default),
         ScheduleChoice(_TUNED, schedule_autoscheduler(run.header_text, place.compiler)),
     ]
+    baseline = DEFAULT
     if incumbent is not None:
-        header = schedule_autoscheduler(read_schedule(incumbent), place.compiler)
-        choices.insert(0, ScheduleChoice(_INCUMBENT, header))
+        baseline, header = INCUMBENT, schedule_autoscheduler(read_schedule(incumbent), place.compiler)
+        choices.insert(0, ScheduleChoice(words_for(INCUMBENT), header))
+    elif run.task.schedules_itself:
+        baseline = OWN
+        choices.insert(0, ScheduleChoice(words_for(OWN), None))
     plan = BenchPlan(
         recipe=place.recipe(run, program, choices[0]),
         schedules=choices,
@@ -107,7 +119,8 @@ def confirm_winner(
         message=result.verdict.message,
         tuned=_time(result.times[won]),
         default=default_time,
-        speed_up=result.verdict.speed_up(DEFAULT if incumbent is None else INCUMBENT),
+        speed_up=result.verdict.speed_up(baseline),
+        own=_time(result.times[0]) if baseline == OWN and result.times[0] else None,
         by_device={},
     )
     facts = replace(run.facts, published=published, clock=result.clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.shipping.files.cpp_headers import print_cpp_header
@@ -17,6 +17,7 @@ from autotune_loop.shipping.ship_manifest import ShippedSchedule
 from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.schedule.autoschedulers import ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -53,7 +54,12 @@ def prove_schedule(
     # Functions and modules of several targets need different names.
     function_name = f"{run.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
     header_text = print_cpp_header(run.schedule, function_name, provenance, funcs)
-    if _code(run, program, compiler, header_text) != _code(run, program, compiler, run.header_text):
+    # The run's header is applied as in the run. The shipped one takes the generator's schedule off by itself.
+    as_in_run = PipelinePreparation(build_preparation_plugin(compiler), task.estimates)
+    as_shipped = replace(as_in_run, takes_schedule_off=False)
+    if _code(run, program, as_shipped, header_text, compiler) != _code(
+        run, program, as_in_run, run.header_text, compiler
+    ):
         raise GeneratorError(
             f"{run.header} gives different code when it is printed for shipping. This is a bug in the SDK.",
             next_step="Report it and attach the header.",
@@ -72,7 +78,13 @@ def prove_schedule(
     return ProvenSchedule(run, program, shipped, header_text, module_text)
 
 
-def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler, header_text: str) -> bytes:
+def _code(
+    run: RunSchedule,
+    program: GeneratorProgram,
+    preparation: PipelinePreparation,
+    header_text: str,
+    compiler: HostCppCompiler,
+) -> bytes:
     """The object code that the generator gives with a header."""
     task = run.task
     recipe = KernelRecipe(
@@ -82,6 +94,7 @@ def _code(run: RunSchedule, program: GeneratorProgram, compiler: HostCppCompiler
         task.parameters,
         run.record.spec.profile,
         ScheduleChoice(run.header.name, schedule_autoscheduler(header_text, compiler)),
+        preparation=preparation,
     )
     with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
         try:

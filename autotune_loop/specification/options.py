@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.specification.incumbents import parse_incumbents
-from autotune_loop.specification.objective import LOOKS, Objective, complete_objective
+from autotune_loop.specification.objective import complete_objective
+from autotune_loop.specification.play_off_options import PlayOffOptions
 from devices.timing.measure_settings import KernelInputs
 from targets.profile.target_features import feature_word, split_features
 from targets.values.checks import above_zero, list_of, number, whole_number
@@ -251,35 +251,6 @@ class Limits:
             parse=parse_memory_bytes,
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class PlayOffOptions:
-    """How the winner is decided."""
-
-    objective: Objective = field(default_factory=Objective)
-    turns: Annotated[
-        int,
-        whole_number(LOOKS[0]),
-        Option(
-            "--play-off-turns",
-            metavar="COUNT",
-            help="Most turns of the play-off against the default or the incumbent.",
-            panel=_LENGTH,
-            name="play_off_turns",
-        ),
-    ] = LOOKS[-1]
-    incumbents: Annotated[
-        Mapping[str, Path],
-        Option(
-            "--incumbent",
-            metavar="HEADER",
-            help="The header in use today, which stays unless a schedule beats it. NAME=HEADER if the run tunes several"
-            " generators or argument sets.",
-            panel=_WHAT,
-            parse=parse_incumbents,
-        ),
-    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ class TuningTask:
         parameters: of the generator, including the user's `-p`.
         incumbent: the header in use today; None if there is none.
         space: the parameter sets that are tried with the generator's own schedule; None searches for schedules.
+        schedules_itself: the generator's own schedule is what must be beaten, unless there is an incumbent.
+        estimates: for the search, as `PipelineFacts.estimates` returns them; none leaves the generator's.
     """
 
     reference: GeneratorReference
@@ -31,6 +33,8 @@ class TuningTask:
     parameters: Mapping[str, str] = field(default_factory=dict)
     incumbent: Path | None = None
     space: ParameterSpace | None = None
+    schedules_itself: bool = False
+    estimates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def generator_name(self) -> str:

@@ -14,7 +14,16 @@ from targets.errors import RunFolderError
 from targets.values.checks import above_zero, number
 from targets.values.records import Source, plain, record
 
-DEFAULT, INCUMBENT, DEFAULT_PARAMETERS = "default", "incumbent", "default parameters"
+# What may stay: Halide's default, the header in use, the schedule that the generator itself applies; and that schedule
+# with the parameters as they were.
+DEFAULT, INCUMBENT, OWN, DEFAULT_PARAMETERS = "default", "incumbent", "own", "default parameters"
+
+
+def words_for(name: str) -> str:
+    """What messages call what may stay; a sample by its name."""
+    if name == OWN:
+        return "your own schedule"
+    return f"the {name}" if name in (DEFAULT, INCUMBENT, DEFAULT_PARAMETERS) else name
 
 
 def timings_text(count: int) -> str:
@@ -54,7 +63,7 @@ class SpeedUp:
     """How many times as fast a schedule is as another.
 
     Attributes:
-        than: 'default', 'default parameters' or 'incumbent'.
+        than: 'default', 'default parameters', 'incumbent' or 'own'.
         low, high: the interval with `CONFIDENCE`, of the paired turns of a play-off. Without such turns both are None;
             `high` alone is None where there is no upper bound.
     """
@@ -67,7 +76,7 @@ class SpeedUp:
     @property
     def text(self) -> str:
         """'1.050 times as fast as the default (95 % interval 1.021 to 1.080)'; two digits without an interval."""
-        return self.text_than(f"the {self.than}")
+        return self.text_than(words_for(self.than))
 
     def text_than(self, than: str) -> str:
         """As `text`, with other words for what it is compared with; without any if they are empty."""
@@ -106,7 +115,8 @@ class Published:
     """The winner of an argument set, as `best.<name>.schedule.h` has it.
 
     Attributes:
-        sample: which one won, as batch_<round>_<argset>/<sample>; 'default' or 'incumbent' when that stays.
+        sample: which one won, as batch_<round>_<argset>/<sample>; 'default', 'incumbent' or 'own' when that
+            stays.
         symbol: of its kernel.
         confirmed: a play-off was held to its end and says that it ships.
         reason: why, in a word or two: that of the play-off's verdict.
@@ -117,6 +127,7 @@ class Published:
         by_device: device → default and tuned time on it, in milliseconds; empty where they were not confirmed.
         no_default: why the default has no time; None if it has one.
         parameters: values of the tuned parameters; empty where none are tuned.
+        own: the time of the generator's own schedule; None if that was not timed.
     """
 
     sample: str
@@ -130,12 +141,13 @@ class Published:
     by_device: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
     no_default: NoDefault | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    own: ScheduleTime | None = None
 
     @property
     def stays(self) -> bool:
         """Whether nothing has beaten the default or the incumbent."""
         has_won = self.speed_up is not None and self.speed_up.low is not None
-        return self.sample in (DEFAULT, INCUMBENT) and not has_won
+        return self.sample in (DEFAULT, INCUMBENT, OWN) and not has_won
 
     @property
     def speed_up_text(self) -> str:
@@ -177,6 +189,7 @@ class Published:
             **_figures("default", self.default),
             "no_default": self.no_default and self.no_default.sentence,
             **_figures("tuned", self.tuned),
+            **({} if self.own is None else _figures("own", self.own)),
             "speed_up": self.speed_up and self.speed_up.times,
             "speed_up_low": self.speed_up and self.speed_up.low,
             "speed_up_high": self.speed_up and self.speed_up.high,

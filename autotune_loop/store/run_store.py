@@ -233,13 +233,23 @@ class RunStore:
         self.database.add_published(task_index, hashlib.sha256(header).hexdigest(), published)
         with self._writing():
             write_atomically(self.best_schedule(task_index), header)
-            write_atomically(self.samples / f"best.{name}.benchmark.txt", published.note(clock).encode())
+            write_atomically(self._best_note(task_index), published.note(clock).encode())
         return self.best_schedule(task_index)
 
     def result_path(self, task_index: int, folder: Path) -> Path:
         """What would be published of the candidate in a folder: its header, or its parameters."""
         path = self.schedule_path if self._tasks[task_index].space is None else self.parameters_path
         return path(folder)
+
+    def _best_note(self, task_index: int) -> Path:
+        return self.samples / f"best.{self._names[task_index]}.benchmark.txt"
+
+    def withdraw(self, task_index: int, published: Published) -> None:
+        """Publish no header, because what stays has none; its row in the database says why."""
+        self.database.add_published(task_index, "", published)
+        with self._writing():
+            for path in (self.best_schedule(task_index), self._best_note(task_index)):
+                path.unlink(missing_ok=True)
 
     def object_path(self, symbol: str) -> Path:
         """The path of a candidate's kernel object, which is kept as long as it may win."""

@@ -74,8 +74,13 @@ def autotune(
             check_function_name(named.function_name)
     chosen = _choose(options, ", ".join(Path(named.generator).name for named in specs), settings, listen)
     choice = chosen.choice
-    workbench = open_workbench(settings, lambda text: listen(Notice(text)))
-    tasks = tuning_tasks(specs, options.play_off.incumbents, workbench, settings)
+
+    def tell(text: str) -> None:
+        listen(Notice(text))
+
+    workbench = open_workbench(settings, tell)
+    tasks, inputs = tuning_tasks(specs, options, choice.profile.halide_target, workbench, settings, tell)
+    options = replace(options, inputs=inputs)
     start = StartWeights(choice.profile)
     if any(task.space is None for task in tasks):
         start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)

@@ -13,6 +13,7 @@ from autotune_loop.specification.options import RunOptions
 from devices.timing.measure_settings import MeasureSettings
 from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
 from sdk.project.input_files import prepared_inputs
+from sdk.project.pipeline_facts import prepare_pipeline
 from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.select.chosen_devices import find_devices
 from sdk.settings import Settings, read_settings
@@ -21,6 +22,7 @@ from targets.build.executable import BuildTools
 from targets.build.kernel_sources import KernelSources
 from targets.cuda.ptxas import find_ptxas
 from targets.errors import UsageError
+from targets.pipeline.inspection import Inspected
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
@@ -112,7 +114,10 @@ def _opened_plan(
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)
         ptxas = find_ptxas(settings.environment)
-        recipe = KernelRecipe(program, reference.name, reference.name, reference.parameters, profile, own, ptxas)
+        name, parameters = reference.name, reference.parameters
+        inspected = Inspected(program, name, parameters, profile.halide_target)
+        preparation, inputs = prepare_pipeline(inspected, spec.estimates, inputs, tools.compiler, tell=progress)
+        recipe = KernelRecipe(program, name, name, parameters, profile, own, ptxas, preparation)
         yield BenchPlan(
             recipe=recipe,
             schedules=choices,

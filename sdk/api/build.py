@@ -8,6 +8,7 @@ from pathlib import Path
 from autotune_loop.specification.options import RunOptions
 from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs, with_name_mangling
 from sdk.project.input_files import prepared_inputs
+from sdk.project.pipeline_facts import prepare_pipeline
 from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
 from sdk.select.hexagon_choice import named_hexagon_sdk
 from sdk.settings import Settings, read_settings
@@ -15,6 +16,7 @@ from targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe,
 from targets.build.executable import BuildTools
 from targets.build.kernel_sources import KernelSources
 from targets.cuda.ptxas import find_ptxas
+from targets.pipeline.inspection import Inspected
 from targets.profile.loader import HOST, load_profile
 from targets.profile.target_features import with_target_features
 from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
@@ -66,7 +68,11 @@ def build(
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
         name = check_function_name(spec.function_name or reference.name)
         ptxas = find_ptxas(settings.environment)
-        recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas)
+        inspected = Inspected(program, reference.name, reference.parameters, profile.halide_target)
+        preparation, inputs = prepare_pipeline(
+            inspected, spec.estimates, inputs, bench.compiler, must_be_whole=choice.searches
+        )
+        recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas, preparation)
         called_with = BenchmarkArguments(inputs.seed, inputs.sizes, inputs.scalars, inputs.files)
         tools = BuildTools(bench.halide, bench.cache, toolchain, KernelSources.of(reference.build))
         return build_artifacts(recipe, output, tools, called_with)

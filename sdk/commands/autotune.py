@@ -61,7 +61,7 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
             "All devices were lost. Everything measured is saved.",
             next_step=f"Repair one, then run: sdk autotune --resume {result.run_folder}",
         )
-    if not any(tuned.is_published for tuned in result.tuned):
+    if not any(tuned.is_published or tuned.keeps_own for tuned in result.tuned):
         # Schedules may have been timed, but not the default, by which their gain is measured.
         why = next((t.published.no_default.sentence for t in result.tuned if t.published.no_default), "")
         timed = result.totals.samples_timed > 0

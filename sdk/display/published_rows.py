@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autotune_loop.store.published import Published, ScheduleTime
+from autotune_loop.store.published import Published, ScheduleTime, words_for
 from sdk.display.quantities import time_text
 
 LABEL_WIDTH = 11
@@ -22,9 +22,12 @@ def published_rows(published: Published, clock_label: str, default_description: 
     if published.default is not None:
         default = "; ".join(filter(None, [_timed(published.default, clock_label), default_description]))
     yield "default", default, ""
+    if published.own is not None:
+        yield "your own", _timed(published.own, clock_label), ""
     unconfirmed = "" if published.confirmed else "; unconfirmed"
     if published.stays or published.tuned is None:
-        yield "tuned", f"the {published.sample} stays: nothing is faster with confidence{unconfirmed}", _DOUBTFUL
+        stays = words_for(published.sample)
+        yield "tuned", f"{stays} stays: nothing is faster with confidence{unconfirmed}", _DOUBTFUL
     else:
         yield "tuned", f"{_timed(published.tuned, clock_label)}; {published.sample}", ""
         gain = published.speed_up_text or "unknown: the default was not timed"

@@ -59,7 +59,7 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
 
 
 def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
-    if not tuned.is_published:
+    if not (tuned.is_published or tuned.keeps_own):
         no_default = tuned.published.no_default
         why = "nothing was timed" if no_default is None else f"nothing is published. {no_default.sentence}"
         yield _row("tuned", why, "bold red")

@@ -14,9 +14,11 @@ from sdk.output import shown_path
 from sdk.project.file import FILE_NAME, Project, ProjectGenerator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters
+from targets.pipeline.estimates import EstimateOptions
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.checks import nearest_hint
 from targets.values.options import Option, option_of, options_of, value_at, with_values, with_whole_paths
+from targets.values.texts import parse_estimates
 
 if TYPE_CHECKING:
     from sdk.options.generator_spec import GeneratorSpec
@@ -25,7 +27,10 @@ _WHAT = "What is tuned"
 _FOLDER = "Run folder"
 _OUTPUT = "What is printed"
 # Of a command for one generator: all but how many it takes, and what else is tuned.
-ONE_GENERATOR = ("parameters", *(option.keyword for option in options_of(CppBuild)))
+ONE_GENERATOR = (
+    "parameters",
+    *(option.keyword for kind in (CppBuild, EstimateOptions) for option in options_of(kind)),
+)
 CALLED_WITH = tuple(option.keyword for option in options_of(KernelInputs))
 _SETS_OPTION = "--generator-arg-sets"
 _SETS_EXAMPLE = 'Write sets with spaces between them and ; inside a set, such as "radius=1;tiles=2 radius=3".'
@@ -78,6 +83,7 @@ class GeneratorOptions:
     ] = None
     build: CppBuild = field(default_factory=CppBuild)
     tuned: ParameterOptions = field(default_factory=ParameterOptions)
+    estimates: EstimateOptions = field(default_factory=EstimateOptions)
 
 
 @dataclass(frozen=True)
@@ -194,6 +200,7 @@ def given_generator(generator: str | None, values: Mapping[str, Any], project: P
         (*entry.parameters, *values.get("parameters", ())),
         function_name=values.get("function_name", entry.function_name),
         build=given_build(values, entry),
+        estimates=_given_estimates(values, entry),
     )
 
 
@@ -232,6 +239,7 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
             build=given_build(values, entry),
             tune=values.get("tune", entry.tune),
             restrict=values.get("restrict", entry.restrict),
+            estimates=_given_estimates(values, entry),
         )
         specs.append(spec)
     return tuple(specs)
@@ -248,6 +256,19 @@ def given_build(values: Mapping[str, Any], entry: ProjectGenerator) -> CppBuild:
     """
     typed = {option.keyword: values[option.keyword] for option in options_of(CppBuild) if option.keyword in values}
     return with_values(entry.build, typed)
+
+
+def _given_estimates(values: Mapping[str, Any], entry: ProjectGenerator) -> EstimateOptions:
+    """What a generator is tuned for: what is typed, over what `sdk.toml` says.
+
+    Raises:
+        UsageError: a value of `sdk.toml` is wrong.
+    """
+    of_project = parse_estimates(f"{name}={text}" for name, text in entry.estimates.items())
+    return EstimateOptions(
+        {**of_project, **values.get("estimates", {})},
+        values.get("default_estimates", entry.default_estimates),
+    )
 
 
 def parse_argument_sets(text: str) -> tuple[tuple[str, ...], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 from autotune_loop.parameters.declared_space import declared_space
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask, published_names
+from devices.timing.measure_settings import KernelInputs
+from sdk.project.pipeline_facts import know_pipeline
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
 from targets.errors import UsageError
 from targets.generator.reference import parse_parameters, unqualified
+from targets.pipeline.estimates import EstimateOptions
+from targets.pipeline.inspection import Inspected
 from targets.profile.target_features import NAME_MANGLING
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.options import check_options, with_whole_paths
@@ -35,6 +39,7 @@ class GeneratorSpec:
         tune: generator parameters that are tuned in its own schedule, with their values, such as '16..512:x2'; empty
             searches for schedules.
         restrict: conditions that the tuned values must fulfil.
+        estimates: what it is tuned for, in place of its own estimates or where it has none.
     """
 
     generator: str
@@ -45,6 +50,7 @@ class GeneratorSpec:
     build: CppBuild = field(default_factory=CppBuild)
     tune: Mapping[str, str] = field(default_factory=dict)
     restrict: tuple[str, ...] = ()
+    estimates: EstimateOptions = field(default_factory=EstimateOptions)
 
 
 def generator_specs(generator: str | GeneratorSpec | Sequence[str | GeneratorSpec]) -> tuple[GeneratorSpec, ...]:
@@ -87,36 +93,55 @@ def with_name_mangling(options: RunOptions, specs: Sequence[GeneratorSpec]) -> R
 
 
 def tuning_tasks(
-    specs: Sequence[GeneratorSpec], incumbents: Mapping[str, Path], workbench: Workbench, settings: Settings
-) -> tuple[TuningTask, ...]:
-    """The tasks of a run, one for each argument set of each generator.
+    specs: Sequence[GeneratorSpec],
+    options: RunOptions,
+    halide_target: str,
+    workbench: Workbench,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> tuple[tuple[TuningTask, ...], KernelInputs]:
+    """The tasks of a run, one for each argument set of each generator; and what their kernels are called with.
 
     Args:
-        incumbents: headers by the name of the task (the X of best.X.schedule.h); '' is that of the only task.
+        tell: called with a sentence for everything that is assumed about a pipeline.
 
     Raises:
-        GeneratorError, ToolchainError: a generator cannot be built, or registers no such name.
-        UsageError: two generators have one function name, an incumbent is for none of the tasks, or parameters cannot
-            be tuned as asked.
+        GeneratorError, ToolchainError: a generator cannot be built, registers no such name, or lacks an estimate.
+        UsageError: two generators have one function name, an incumbent or an estimate is for none of them, or
+            parameters cannot be tuned as asked.
     """
     tasks: list[TuningTask] = []
+    inputs = options.inputs
+    is_alone = len(specs) == 1 and len(specs[0].argsets) == 1
     for spec in specs:
         build = with_whole_paths(spec.build)
         with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, program):
             assert reference.name is not None
             declared = program.parameters(reference.name) if spec.tune else {}
-        name = unqualified(check_function_name(spec.function_name or reference.name))
-        if any(task.function_name == name for task in tasks):
-            raise UsageError(
-                f"Two generators would be tuned under the name {name!r}.",
-                next_step="Give one of them a function_name in sdk.toml, or tune them in two runs.",
-            )
-        bare = replace(reference, parameters={})
-        for place, argset in enumerate(spec.argsets):
-            parameters = {**reference.parameters, **parse_parameters(argset)}
-            space = declared_space(spec.tune, spec.restrict, parameters, declared, reference.name)
-            tasks.append(TuningTask(bare, name, parameters, spec.incumbent if place == 0 else None, space))
-    return with_incumbents(tasks, incumbents)
+            name = unqualified(check_function_name(spec.function_name or reference.name))
+            if any(task.function_name == name for task in tasks):
+                raise UsageError(
+                    f"Two generators would be tuned under the name {name!r}.",
+                    next_step="Give one of them a function_name in sdk.toml, or tune them in two runs.",
+                )
+            bare = replace(reference, parameters={})
+            for place, argset in enumerate(spec.argsets):
+                parameters = {**reference.parameters, **parse_parameters(argset)}
+                inspected = Inspected(program, reference.name, parameters, halide_target)
+                known = know_pipeline(inspected, spec.estimates, options.inputs, workbench.compiler)
+                for notice in known.notices(reference.name):
+                    tell(notice)
+                if is_alone:
+                    inputs = known.called_with(inputs)
+                space = declared_space(spec.tune, spec.restrict, parameters, declared, reference.name)
+                has_own = (
+                    space is None
+                    and not options.play_off.ignores_own
+                    and known.schedules_itself(inspected, workbench.compiler, can_tell_sizes=is_alone)
+                )
+                incumbent = spec.incumbent if place == 0 else None
+                tasks.append(TuningTask(bare, name, parameters, incumbent, space, has_own, known.estimates))
+    return with_incumbents(tasks, options.play_off.incumbents), inputs
 
 
 def with_incumbents(tasks: Sequence[TuningTask], incumbents: Mapping[str, Path]) -> tuple[TuningTask, ...]:

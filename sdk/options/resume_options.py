@@ -116,6 +116,11 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
     elif option.path[0] == "build":
         if option.facts.is_fixed:
             _check_build(tasks, option, given)
+    elif option.path[0] == "estimates":
+        raise UsageError(
+            f"{option.label} says what is tuned, so a resumed run keeps it.",
+            next_step=f"Resume it without {option.label}, or start a new run.",
+        )
     elif keyword == "generator" and not Path(given[0]).is_dir():
         _check_generators(tasks, given)
 

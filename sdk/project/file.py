@@ -43,6 +43,8 @@ class ProjectGenerator:
         function_name, incumbent: as the options of these names; None for none.
         build: what else a C++ generator is made from.
         tune, restrict: as the options of these names; a list of values may be a list.
+        estimates: argument → size or value to tune for.
+        default_estimates: as the option.
     """
 
     generator: Annotated[str, any_text, Example("a generator such as 'blur.py:blur'")]
@@ -56,6 +58,8 @@ class ProjectGenerator:
         default_factory=dict
     )
     restrict: tuple[str, ...] = ()
+    estimates: Mapping[str, str] = field(default_factory=dict)
+    default_estimates: bool = False
 
 
 def _generators(value: object) -> dict[str, ProjectGenerator]:

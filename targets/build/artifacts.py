@@ -15,7 +15,8 @@ from targets.cuda.device_code import CardCheck, run_checked_generator
 from targets.errors import GeneratorError, ToolchainError, UsageError, os_error_as
 from targets.generator.program import GeneratorProgram
 from targets.generator.reference import unqualified
-from targets.generator.run import GeneratorFailure, GeneratorRequest
+from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
+from targets.pipeline.preparation import PipelinePreparation
 from targets.process.limited_process import ProcessLimits
 from targets.profile.profile import TargetProfile
 from targets.profile.target_features import kernel_target
@@ -33,6 +34,7 @@ class KernelRecipe:
         function_name: its symbol; with its namespaces, if it is mangled.
         parameters: the generator's parameters.
         ptxas: NVIDIA's assembler, for a profile with a card; without it fewer limits of the card are checked.
+        preparation: of the pipeline, before an autoscheduler runs or a header is applied; None for none.
     """
 
     program: GeneratorProgram
@@ -42,6 +44,7 @@ class KernelRecipe:
     profile: TargetProfile
     schedule: ScheduleChoice
     ptxas: Path | None = None
+    preparation: PipelinePreparation | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
         emit=emit,
         halide_target=target,
         parameters=recipe.parameters,
-        autoscheduler=recipe.schedule.autoscheduler,
+        autoscheduler=_autoscheduler(recipe),
     )
     card = recipe.profile.machine.gpu
     check = None if card is None else CardCheck(card, recipe.ptxas)
@@ -175,3 +178,8 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     if isinstance(result, GeneratorFailure):
         raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.message}")
     return result.files
+
+
+def _autoscheduler(recipe: KernelRecipe) -> AutoschedulerRequest | None:
+    chosen = recipe.schedule.autoscheduler
+    return chosen if chosen is None or recipe.preparation is None else recipe.preparation.before(chosen)

@@ -84,3 +84,24 @@ def convert_npy_file(npy_path: Path, path: Path) -> None:
     if not isinstance(values, numpy.ndarray):
         raise UsageError(f"{npy_path} is not one array.", next_step="Give a .npy file, written by numpy.save.")
     write_input_file(values, path)
+
+
+def array_shape(path: Path) -> tuple[int, ...]:
+    """The extents of an array in a `.npy` file or an input file of the runner, Halide's dimension 0 first.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    import numpy
+
+    try:
+        if path.suffix == ".npy":
+            shape = numpy.load(path, mmap_mode="r", allow_pickle=False).shape
+            return tuple(int(extent) for extent in shape[::-1])
+        with open(path, "rb") as file:
+            magic, _, _, _, dimensions = FILE_START.unpack(file.read(FILE_START.size))
+            if magic != MAGIC or dimensions > MAXIMUM_DIMENSIONS:
+                raise ValueError("it is not an input file")
+            return struct.unpack(f"<{2 * dimensions}i", file.read(8 * dimensions))[1::2]
+    except (OSError, ValueError, EOFError, struct.error, AttributeError) as error:
+        raise UsageError(f"{path} cannot be read as an array: {error}.") from error

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from targets.errors import GeneratorError, os_error_as
 from targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
+from targets.generator.preload import Preload
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import HalideInstall
@@ -47,8 +48,18 @@ class GeneratorProgram(Protocol):
         """
         ...
 
-    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run once with `arguments`; whatever the generator does, this does not raise."""
+    def run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None = None,
+        preload: Preload | None = None,
+    ) -> ProcessOutcome:
+        """Run once with `arguments`; whatever the generator does, this does not raise.
+
+        Args:
+            preload: loaded first; the run is then in a process of its own.
+        """
         ...
 
     def close(self) -> None:
@@ -73,7 +84,7 @@ def open_generator(
         ToolchainError: it is a C++ source, and there is no compiler.
     """
     if reference.kind is GeneratorKind.PYTHON:
-        return PythonGeneratorProgram(reference.file, environment, plugins)
+        return PythonGeneratorProgram(reference.file, environment, plugins, halide.lib_dir / "libHalide.so")
     if reference.kind is GeneratorKind.CPP:
         built = compiler.build_generator(reference.file, reference.build)
         return ExecutableGeneratorProgram(built, environment, halide.lib_dir, source=reference.file)
@@ -120,9 +131,16 @@ class ExecutableGeneratorProgram:
         self.sha256 = file_sha256(file)
         self.names = self._list_names()
 
-    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run the executable with `arguments`."""
-        return run_limited([str(self._file), *arguments], limits, environment=self._environment, stop=stop)
+    def run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None = None,
+        preload: Preload | None = None,
+    ) -> ProcessOutcome:
+        """Run the executable with `arguments`; see `GeneratorProgram.run`."""
+        environment = self._environment if preload is None else preload.environment(self._environment)
+        return run_limited([str(self._file), *arguments], limits, environment=environment, stop=stop)
 
     def parameters(self, name: str) -> dict[str, DeclaredParameter]:
         """Read them from the generator's stub, which Halide prints without calling `generate`."""

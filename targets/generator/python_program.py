@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -16,6 +17,7 @@ from typing import Any
 
 from targets.errors import GeneratorError
 from targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
+from targets.generator.preload import Preload
 from targets.generator.python_server import LONGEST_MESSAGE_BYTES
 from targets.process.content_cache import file_sha256
 from targets.process.limited_process import (
@@ -35,13 +37,25 @@ _AFTER_KILL_S = 10.0
 class PythonGeneratorProgram:
     """Runs the `@hl.generator` classes of one Python file. Several threads may use it.
 
+    Args:
+        plugins: loaded once, into the process that all runs are forks of.
+        halide_library: needed for runs with `preload`.
+
     Raises:
         GeneratorError: the import fails or hangs, or the file registers no generator.
     """
 
-    def __init__(self, file: Path, environment: Mapping[str, str], plugins: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        file: Path,
+        environment: Mapping[str, str],
+        plugins: Sequence[Path] = (),
+        halide_library: Path | None = None,
+    ) -> None:
         self.sha256 = file_sha256(file)
         self._file = file
+        self._environment = environment
+        self._halide_library = halide_library
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with child_socket:
             self._process = subprocess.Popen(
@@ -85,8 +99,16 @@ class PythonGeneratorProgram:
         """The parameters that a generator declares."""
         return parameters_of_python(self._parameters[name])
 
-    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
-        """Run Halide's main with `arguments` in a fork of the process."""
+    def run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None = None,
+        preload: Preload | None = None,
+    ) -> ProcessOutcome:
+        """Run Halide's main with `arguments` in a fork of the process; see `GeneratorProgram.run`."""
+        if preload is not None:
+            return self._run_preloaded(arguments, limits, stop, preload)
         started = time.monotonic()
         answers, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with answers, tempfile.TemporaryFile(prefix="sdk-generator-") as log:
@@ -111,6 +133,15 @@ class PythonGeneratorProgram:
                 memory_limit_bytes=limits.memory_bytes,
                 log=read_tail(log),
             )
+
+    def _run_preloaded(
+        self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None, preload: Preload
+    ) -> ProcessOutcome:
+        # What is preloaded uses Halide, which the interpreter itself is not linked with.
+        assert self._halide_library is not None, "a program for preloaded runs is opened with Halide's library"
+        environment = preload.environment(self._environment, self._halide_library)
+        with contextlib.closing(PythonGeneratorProgram(self._file, environment)) as fresh:
+            return fresh.run(arguments, limits, stop)
 
     def _request(self, arguments: Sequence[str], limits: ProcessLimits, files: list[int]) -> None:
         cores = None if limits.cores is None else sorted(limits.cores)

@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from targets.generator.preload import Preload
 from targets.generator.program import GeneratorProgram
 from targets.process.limited_process import ProcessLimits, ProcessOutcome
 from targets.process.stop_signal import StopSignal
@@ -96,7 +97,7 @@ class GeneratorRequest:
         """Return the arguments of `generate_filter_main`."""
         arguments = ["-g", self.generator_name, "-f", self.function_name, "-n", self.base_name]
         arguments += ["-o", str(self.output_folder), "-e", ",".join(self.emit)]
-        if self.autoscheduler is not None:
+        if self.autoscheduler is not None and self.autoscheduler.plugins:
             arguments += ["-p", ",".join(map(str, self.autoscheduler.plugins))]
         arguments.append(f"target={self.halide_target}")
         arguments += [f"{key}={value}" for key, value in self.parameters.items()]
@@ -134,13 +135,18 @@ def run_generator(
     request: GeneratorRequest,
     limits: ProcessLimits,
     stop: StopSignal | None = None,
+    preload: Preload | None = None,
 ) -> GeneratedFiles | GeneratorFailure:
-    """Run the generator once; every failure is a typed result."""
+    """Run the generator once; every failure is a typed result.
+
+    Args:
+        preload: as for `GeneratorProgram.run`.
+    """
     request.output_folder.mkdir(parents=True, exist_ok=True)
     files = {key: request.output_folder / (request.base_name + EMITTED_SUFFIXES[key]) for key in request.emit}
     for path in files.values():
         path.unlink(missing_ok=True)
-    outcome = program.run(request.arguments(), limits, stop)
+    outcome = program.run(request.arguments(), limits, stop, preload)
     missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
     if outcome.succeeded and not missing:
         return GeneratedFiles(files, outcome.duration_s)
@@ -282,9 +288,9 @@ _EXPLANATIONS = (
         r"|Please provide a valid estimate for dimension \S+ of output) "  # Mullapudi2016, Li2018
         r"\"?(?P<what>[^\s\"]+)",
         GeneratorFailureReason.MISSING_ESTIMATE,
-        "Generator {name} gives no estimate for {what}, which the autoscheduler needs. In generate(), call "
-        "buffer.set_estimates([(min, extent), …]) for every input and output buffer "
-        "(C++: {{{{min, extent}}, …}}), and scalar.set_estimate(value) for every scalar input.",
+        "Generator {name} gives no estimate for {what}, which the autoscheduler needs. Give a size or a value with "
+        "--estimate; or, in generate(), call buffer.set_estimates([(min, extent), …]) for every input and output "
+        "buffer (C++: {{{{min, extent}}, …}}), and scalar.set_estimate(value) for every scalar input.",
     ),
     _Explanation(
         r"(?:Func|function) \"(?P<what>[^\"\n]+)\" "

@@ -28,10 +28,12 @@ class ScheduleChoice:
     Attributes:
         label: the user's word for it.
         autoscheduler: what applies it; None is the generator's own schedule.
+        searches: whether that is one of Halide's, which needs estimates.
     """
 
     label: str
     autoscheduler: AutoschedulerRequest | None
+    searches: bool = True
 
 
 def resolve_schedule(
@@ -47,7 +49,7 @@ def resolve_schedule(
     profile_name = profile.autoscheduler.name.lower()
     match text.lower():
         case "own":
-            return ScheduleChoice(text, None)
+            return ScheduleChoice(text, None, searches=False)
         case "mullapudi2016":
             return ScheduleChoice(text, mullapudi2016(halide, parallelism, profile.machine))
         case "li2018":
@@ -60,7 +62,7 @@ def resolve_schedule(
             f"There is no schedule {text!r}.",
             next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, {profile_name}, mullapudi2016 or li2018.",
         )
-    return ScheduleChoice(text, schedule_autoscheduler(read_schedule(path), compiler))
+    return ScheduleChoice(text, schedule_autoscheduler(read_schedule(path), compiler), searches=False)
 
 
 def mullapudi2016(halide: HalideInstall, parallelism: int, machine: MachineParameters) -> AutoschedulerRequest:

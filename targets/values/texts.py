@@ -14,6 +14,7 @@ _MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGT]?)(?:i?B)?", re.I
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZE = re.compile(r"\d{1,10}(x\d{1,10})*")
+_PLACED_SIZE = re.compile(r"[1-9]\d{0,8}(x[1-9]\d{0,8})*(@-?\d{1,9}(x-?\d{1,9})*)?")
 
 
 def parse_duration_s(text: str) -> float:
@@ -50,6 +51,17 @@ def parse_sizes(items: Iterable[str]) -> dict[str, str]:
     """
     sizes = _named("--size", items, "input=1920x1080")
     return _checked("--size", sizes, _SIZE.fullmatch, "a size", "Write it as 1920x1080 or 1920x1080x3.")
+
+
+def parse_estimates(items: Iterable[str]) -> dict[str, str]:
+    """Argument → extents such as '1920x1080', perhaps with the least coordinates '1920x1080@-2x3', or a scalar's value.
+
+    Raises:
+        UsageError: an item is none of these, or names an argument again.
+    """
+    estimates = _named("--estimate", items, "input=1920x1080 or gain=1.5")
+    next_step = "Write it as 1920x1080, 1920x1080@-2x3 or 1.5."
+    return _checked("--estimate", estimates, _is_estimate, "a size or a value", next_step)
 
 
 def parse_scalars(items: Iterable[str]) -> dict[str, str]:
@@ -94,6 +106,13 @@ def _checked(
         if not is_right(value):
             raise UsageError(f"{option} {name}={value}: {value!r} is not {what}.", next_step=next_step)
     return values
+
+
+def _is_estimate(text: str) -> bool:
+    if _PLACED_SIZE.fullmatch(text):
+        extents, _, mins = text.partition("@")
+        return not mins or mins.count("x") == extents.count("x")
+    return _is_scalar(text)
 
 
 def _is_scalar(text: str) -> bool:

@@ -11,6 +11,7 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.files.func_table import FuncRow
 from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
 from autotune_loop.shipping.ship_manifest import ShippedSchedule
+from targets.pipeline.preparation import PIPELINE_RESET_HEADER
 
 _CHECK = Path(__file__).parent / "pipeline_check.h"
 
@@ -28,14 +29,23 @@ def print_cpp_header(schedule: Schedule, name: str, provenance: Provenance, func
         replace(schedule, provenance=None),
         name,
         comment=provenance_comment(provenance),
-        before=f"{pipeline_check_text()}\n{_constants(name, provenance, funcs)}\n",
-        checks=[check, f"                                {name}_provenance::funcs(), HALIDE_SDK_IS_STRICT);"],
+        before=f"{pipeline_check_text()}\n{_embedded(PIPELINE_RESET_HEADER)}\n{_constants(name, provenance, funcs)}\n",
+        checks=[
+            check,
+            f"                                {name}_provenance::funcs(), HALIDE_SDK_IS_STRICT);",
+            "// The generator may have scheduled the pipeline itself.",
+            "::halide_sdk_1::reset_pipeline(pipeline);",
+        ],
     )
 
 
 def pipeline_check_text() -> str:
     """The C++ code that checks pipelines; one file may contain several copies."""
-    return _CHECK.read_text(encoding="utf-8").replace('#include "Halide.h"\n\n', "")
+    return _embedded(_CHECK)
+
+
+def _embedded(header: Path) -> str:
+    return header.read_text(encoding="utf-8").replace('#include "Halide.h"\n\n', "")
 
 
 def _constants(name: str, provenance: Provenance, funcs: Sequence[FuncRow]) -> str:

@@ -16,7 +16,8 @@ import pytest
 from autotune_loop.shipping.provenance import make_provenance, provenance_comment, shipped_parameters
 from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.specification.objective import Objective, ObjectiveKind
-from autotune_loop.specification.options import PlayOffOptions, RunOptions
+from autotune_loop.specification.options import RunOptions
+from autotune_loop.specification.play_off_options import PlayOffOptions
 from autotune_loop.specification.tuning_task import published_names
 from autotune_loop.store.published import ScheduleTime, SpeedUp
 from autotune_loop.store.run_record import RunRecord, read_run_record

@@ -20,10 +20,10 @@ from autotune_loop.specification.options import (
     LearnOptions,
     Limits,
     MeasureOptions,
-    PlayOffOptions,
     RunOptions,
     SearchOptions,
 )
+from autotune_loop.specification.play_off_options import PlayOffOptions
 from autotune_loop.store.published import NOTHING
 from autotune_loop.store.run_record import read_run_record
 from devices.timing.measure_settings import KernelInputs

@@ -10,6 +10,7 @@ import pytest
 
 from sdk.settings import Settings
 from targets.generator.declared_parameter import DeclaredParameter
+from targets.generator.preload import Preload
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import (
@@ -209,7 +210,13 @@ class Prints:
     names: tuple[str, ...] = ("blur",)
     sha256: str = ""
 
-    def run(self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None) -> ProcessOutcome:
+    def run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None = None,
+        preload: Preload | None = None,
+    ) -> ProcessOutcome:
         return ProcessOutcome(self.exit_code, False, False, 0.1, 0, 2**30, self.log)
 
     def parameters(self, name: str) -> dict[str, DeclaredParameter]:

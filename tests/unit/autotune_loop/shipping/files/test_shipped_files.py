@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.shipping.generator_sources import GeneratorSources
+from targets.generator.preload import Preload
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
@@ -56,7 +57,11 @@ def run(
         names, sha256, parameters = program.names, program.sha256, program.parameters
 
         def run(
-            self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None = None
+            self,
+            arguments: Sequence[str],
+            limits: ProcessLimits,
+            stop: StopSignal | None = None,
+            preload: Preload | None = None,
         ) -> ProcessOutcome:
             outcome = program.run(arguments, limits, stop)
             log.append(outcome.log)

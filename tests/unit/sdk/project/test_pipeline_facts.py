@@ -1,0 +1,108 @@
+"""Every argument gets a size or a value, or the user is told what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy
+import pytest
+
+from devices.timing.measure_settings import KernelInputs
+from sdk.project.pipeline_facts import KnownPipeline, know_pipeline
+from sdk.settings import Settings
+from targets.errors import GeneratorError, UsageError
+from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.reference import parse_generator
+from targets.halide_install import HalideInstall
+from targets.pipeline.estimates import EstimateOptions
+from targets.pipeline.inspection import Inspected
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+pytestmark = pytest.mark.toolchain
+
+GENERATOR = Path("tests/unit/targets/pipeline/generators/sizes.cpp").absolute()
+
+
+@pytest.fixture(scope="module")
+def program(halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings) -> Iterator[GeneratorProgram]:
+    opened = open_generator(parse_generator(str(GENERATOR)), halide, cpp_compiler, settings.environment)
+    yield opened
+    opened.close()
+
+
+class Knows:
+    def __init__(self, program: GeneratorProgram, compiler: HostCppCompiler) -> None:
+        self.inspected = Inspected(program, "sizes", {}, "x86-64-linux-no_runtime")
+        self.compiler = compiler
+
+    def __call__(
+        self, given: Mapping[str, str], inputs: KernelInputs | None = None, *, use_defaults: bool = False
+    ) -> KnownPipeline:
+        asked = EstimateOptions(given, use_defaults=use_defaults)
+        return know_pipeline(self.inspected, asked, inputs or KernelInputs(), self.compiler)
+
+
+@pytest.fixture
+def knows(program: GeneratorProgram, cpp_compiler: HostCppCompiler) -> Knows:
+    return Knows(program, cpp_compiler)
+
+
+def test_what_is_missing_is_proposed_in_one_message(knows: Knows) -> None:
+    with pytest.raises(GeneratorError) as caught:
+        knows({})
+    assert (
+        caught.value.message
+        == "Generator sizes gives no estimate for gain and output, so there is no size to tune for."
+    )
+    assert caught.value.next_step == (
+        "Give sizes as your users have them, such as --estimate gain=1 --estimate output=1920x1080, or use"
+        " --default-estimates for just these."
+    )
+
+
+def test_the_proposal_can_be_accepted(knows: Knows) -> None:
+    known = knows({}, use_defaults=True)
+    assert known.notices("sizes") == [
+        "Estimates that follow from the others: input 1923x1081@-1x0.",
+        "Estimates by default: gain 1, output 1920x1080.",
+    ]
+    assert known.estimates == {"input": "1923x1081@-1x0", "gain": "1", "radius": "2", "#0": "1920x1080"}
+
+
+def test_kernels_are_called_with_what_they_do_not_tell(knows: Knows) -> None:
+    known = knows({"output": "64x48", "gain": "2"})
+    called = known.called_with(KernelInputs(scalars={"gain": "3"}))
+    assert called.sizes == {"input": "67x49@-1x0", "output": "64x48"}
+    assert called.scalars == {"gain": "3", "radius": "2"}
+
+
+def test_an_input_begins_where_the_outputs_need_it_to(knows: Knows) -> None:
+    known = knows({"input": "640x480", "gain": "1"})
+    assert known.estimates["input"] == "640x480@-1x0"
+
+
+def test_what_a_kernel_is_timed_with_says_what_to_expect(knows: Knows, tmp_path: Path) -> None:
+    numpy.save(tmp_path / "photo.npy", numpy.zeros((48, 64), numpy.float32))
+    known = knows({}, KernelInputs(files={"input": tmp_path / "photo.npy"}, scalars={"gain": "2"}))
+    assert known.estimates["#0"] == "61x47"
+    assert known.called_with(KernelInputs(files={"input": tmp_path / "photo.npy"})).sizes == {"output": "61x47"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"inptu": "64x48"}, "--estimate inptu=64x48: the generator has no argument 'inptu'; the nearest is 'input'."),
+        ({"input": "64x48x3"}, "--estimate input=64x48x3: input is a buffer of 2 dimensions."),
+        ({"input": "1.5"}, "--estimate input=1.5: input is a buffer of 2 dimensions."),
+        ({"gain": "64x48"}, "--estimate gain=64x48: gain is a scalar."),
+        (
+            {"input": "64x48", "output": "64x48", "gain": "1"},
+            "--estimate input=64x48 is too small: the outputs need 67x49@-1x0 of it.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(knows: Knows, given: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        knows(given)
+    assert caught.value.message == message
