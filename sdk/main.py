@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from sdk.commands import targets, weights
+from sdk.commands import schedule, targets, weights
 from sdk.commands.autotune import autotune
 from sdk.commands.bench import bench
 from sdk.commands.build import build
@@ -31,7 +31,7 @@ from targets.errors import SdkError
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
 _COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor)
-_GROUPS = (targets.group, devices.group, farm.group, weights.group)
+_GROUPS = (schedule.group, targets.group, devices.group, farm.group, weights.group)
 
 _DONE = 0
 _FAILED = 1

@@ -9,6 +9,9 @@ from autotune_loop.play_off.verdict import Verdict as Verdict
 from autotune_loop.run.result import Outcome as Outcome
 from autotune_loop.run.result import TunedSchedule as TunedSchedule
 from autotune_loop.run.result import TuneResult as TuneResult
+from autotune_loop.schedule.model import Schedule as Schedule
+from autotune_loop.schedule.reading.pipeline import ReadSchedule as ReadSchedule
+from autotune_loop.schedule.show import ShowFormat as ShowFormat
 from autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
 from autotune_loop.shipping.ship_manifest import ShipManifest as ShipManifest
 from autotune_loop.specification.objective import Objective as Objective
@@ -30,6 +33,8 @@ from sdk.api.bench import play_off as play_off
 from sdk.api.build import build as build
 from sdk.api.report import report as report
 from sdk.api.retrain import retrain as retrain
+from sdk.api.schedule import own_schedule as own_schedule
+from sdk.api.schedule import shown_schedule as shown_schedule
 from sdk.api.ship import check_shipped as check_shipped
 from sdk.api.ship import ship as ship
 from sdk.options.generator_spec import GeneratorSpec as GeneratorSpec

@@ -1,4 +1,4 @@
-"""Schedules as data: parsed from headers, checked, printed as C++, Python and loops.
+"""Schedules as data: parsed from headers, read from pipelines, checked, printed as C++, Python, loops and JSON.
 
 Imports nothing else of `autotune_loop`.
 """

@@ -21,7 +21,7 @@ from autotune_loop.schedule.values import (
     Text,
 )
 
-_ENUMERATIONS: dict[str, type[Enum]] = {
+ENUMERATIONS: dict[str, type[Enum]] = {
     kind.__name__: kind
     for kind in (DeviceAPI, LoopAlignStrategy, MemoryType, Partition, PrefetchBoundStrategy, TailStrategy)
 }
@@ -59,11 +59,11 @@ def _argument(reader: WordReader, braces: int) -> Argument:
         return Text(reader.expect_string("a text"))
     if reader.take_if("Var", "::", "outermost", "(", ")"):
         return OUTERMOST
-    if word in _ENUMERATIONS and reader.peek(1) == "::":
+    if word in ENUMERATIONS and reader.peek(1) == "::":
         reader.expect(word, "::")
         value = reader.expect_name(f"a {word}")
         try:
-            return _ENUMERATIONS[word](value)
+            return ENUMERATIONS[word](value)
         except ValueError:
             raise wrong(line, f"a {word} of Halide", value) from None
     name = reader.expect_name("an argument")

@@ -132,9 +132,16 @@ class _LoopPrinter:
         return None
 
     def _stages_of(self, func: str | None) -> list[_Stage]:
-        """The pure definition first; in each stage the specializations before what holds elsewhere."""
+        """The pure definition first; in each stage the specializations, the innermost first, before what holds else."""
         of_func = [stage for stage in self._loops if stage[0] == func]
-        of_func.sort(key=lambda stage: (-1 if stage[1] is None else stage[1], -len(stage[2])))
+        first = [conditions[:1] for _, _, conditions in of_func]
+        of_func.sort(
+            key=lambda stage: (
+                -1 if stage[1] is None else stage[1],
+                first.index(stage[2][:1]) if stage[2] else len(first),
+                -len(stage[2]),
+            )
+        )
         return of_func
 
     def _produce(self, func: str, depth: int) -> list[str]:

@@ -26,6 +26,8 @@ EMITTED_SUFFIXES = {
     "stmt": ".stmt",
     "assembly": ".s",
 }
+# The parameter of an autoscheduler that applies a schedule which is data.
+SCHEDULE_PATH = "schedule_path"
 _LOG_LINES_SHOWN = 6
 _PLAIN_PATH = re.compile(r"[^\s=,]*")
 
@@ -42,6 +44,7 @@ class GeneratorFailureReason(Enum):
     BAD_PARAMETER = "bad parameter value"
     EXTERN_STAGE = "extern stage"
     DEAD_END = "dead end"
+    INVALID_SCHEDULE = "invalid schedule"
     UNRUNNABLE = "unrunnable"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -192,9 +195,15 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
     if raised:
         words = raised.group("what").strip()
         end = "" if words.endswith((".", "!", "?")) else "."
-        return GeneratorFailureReason.FAILED, f"{generator} failed: {words}{end}"
+        return _refusal(request), f"{generator} failed: {words}{end}"
     what = outcome.describe() if outcome.exit_code else "succeeded without writing every file"
     return GeneratorFailureReason.FAILED, f"{generator} {what}.{_end_of(outcome.log)}"
+
+
+def _refusal(request: GeneratorRequest) -> GeneratorFailureReason:
+    """What it is that Halide refuses: a schedule that was given as data, or what the generator itself does."""
+    given = request.autoscheduler is not None and SCHEDULE_PATH in request.autoscheduler.parameters
+    return GeneratorFailureReason.INVALID_SCHEDULE if given else GeneratorFailureReason.FAILED
 
 
 def _quoted(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The SDK's own autoscheduler plug-ins: apply a header, stop after the search, schedule everything at root."""
+"""The SDK's own autoscheduler plug-ins: apply a header or data, stop after the search, schedule everything at root."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from targets.generator.run import AutoschedulerRequest
+from targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
 from targets.schedule.header import schedule_name
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 ALL_AT_ROOT = "AllAtRoot"
+REPLAY = "SdkReplay"
 _SCHEDULE = "SdkSchedule"
 _SEARCH = "SdkSearch"
+_REPLAY_SOURCE = Path(__file__).parent / "replay_plugin.cpp"
 _ROOT_SOURCE = Path(__file__).parent / "root_plugin.cpp"
 _SEARCH_SOURCE = Path(__file__).parent / "search_plugin.cpp"
 
@@ -55,6 +57,19 @@ def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> Aut
         source = Path(folder) / "schedule_plugin.cpp"
         source.write_text(_SCHEDULE_SOURCE.format(name=schedule_name(schedule_text), autoscheduler=_SCHEDULE))
         return AutoschedulerRequest(_SCHEDULE, (compiler.build_plugin(source),))
+
+
+def replay_autoscheduler(schedule: Path, compiler: HostCppCompiler) -> AutoschedulerRequest:
+    """Return the autoscheduler that applies a schedule that is data: nothing is compiled for another schedule.
+
+    Args:
+        schedule: a file as `autotune_loop.schedule.as_json.print_json` writes it; its path has no white space, '='
+            or ',' (see `plain_folder`).
+
+    Raises:
+        ToolchainError: no C++ compiler is installed.
+    """
+    return AutoschedulerRequest(REPLAY, (compiler.build_plugin(_REPLAY_SOURCE),), {SCHEDULE_PATH: str(schedule)})
 
 
 def build_search_plugin(compiler: HostCppCompiler) -> Path:

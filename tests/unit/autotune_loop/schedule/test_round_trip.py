@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune_loop.schedule.as_json import parse_json, print_json
 from autotune_loop.schedule.check import is_identifier
 from autotune_loop.schedule.directives import (
     AlignBounds,
@@ -260,6 +261,14 @@ def schedules(draw: st.DrawFn) -> Schedule:
 def test_invented_schedules_come_back_from_c_plus_plus(schedule: Schedule) -> None:
     assert parse_schedule(print_header(schedule, "blur")) == schedule
     assert print_loops(schedule).startswith("schedule of blur")
+
+
+@settings(max_examples=100, deadline=None)
+@given(schedules())
+def test_invented_schedules_come_back_from_json(schedule: Schedule) -> None:
+    text = print_json(schedule)
+    assert parse_json(text) == schedule
+    assert print_json(parse_json(text)) == text
 
 
 @settings(max_examples=100, deadline=None)

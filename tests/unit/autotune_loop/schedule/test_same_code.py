@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.schedule.as_json import print_json
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
@@ -22,7 +23,7 @@ from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
 from targets.process.limited_process import ProcessLimits
-from targets.schedule.plugins import schedule_autoscheduler
+from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 SMALL = {"input_channels": "16", "output_channels": "16", "width": "24", "height": "16"}
@@ -111,6 +112,29 @@ def test_as_a_header(
     other = re.sub(r"\.vectorize\(\w+\)|\.gpu_threads\(\w+\)", "", header, count=1)
     changed, _ = run(case, tmp_path / "changed", schedule_autoscheduler(other, cpp_compiler))
     assert loaded_content(changed) != loaded_content(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "name", "parameters"), AUTOSCHEDULERS)
+def test_as_data(
+    target: str,
+    name: str,
+    parameters: dict[str, str],
+    program: GeneratorProgram,
+    even_names: Path,
+    halide: HalideInstall,
+    cpp_compiler: HostCppCompiler,
+    tmp_path: Path,
+) -> None:
+    """Applied by the plug-in that compiles nothing, to the last byte what the compiled header gives."""
+    search = AutoschedulerRequest(name, (halide.plugin_path(name),), parameters)
+    case = Case(program, "convolution_layer", SMALL, target, search, even_names)
+    _, schedule = run(case, tmp_path / "search", search)
+    applied, _ = run(case, tmp_path / "header", schedule_autoscheduler(print_header(schedule, "f"), cpp_compiler))
+    data = tmp_path / "schedule.json"
+    data.write_text(print_json(schedule))
+    replayed, _ = run(case, tmp_path / "data", replay_autoscheduler(data, cpp_compiler))
+    assert replayed == applied
 
 
 @pytest.mark.slow

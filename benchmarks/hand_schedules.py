@@ -1,0 +1,162 @@
+"""Whether hand-written schedules that are read from generators, and replayed as data, give the code of their own build.
+
+For each generator: its own schedule is read, printed as a header and parsed again, and applied to the generator's plain
+pipeline by the plug-in that replays data. What the two object files hold is compared byte by byte; only the names of
+their symbols may differ. Generators of a folder are found by HALIDE_REGISTER_GENERATOR.
+
+python -m benchmarks.hand_schedules FOLDER_OR_GENERATOR... [--include FOLDER]... [--source FILE]... [-p key=value]...
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.schedule.as_json import print_json
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.print_header import print_header
+from autotune_loop.schedule.reading.pipeline import read_schedule
+from benchmarks.schedule_round_trip import loaded_content
+from sdk.project.preparation import Workbench, open_workbench
+from sdk.settings import Settings, read_settings
+from targets.errors import SdkError
+from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.reference import GeneratorReference, parse_generator
+from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.process.limited_process import ProcessLimits
+from targets.schedule.pipeline_schedule import read_pipeline
+from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from targets.toolchain.cpp_build import CppBuild
+
+LIMITS = ProcessLimits(time_s=600.0, memory_bytes=10 * 2**30)
+_REGISTERED = re.compile(
+    r"HALIDE_REGISTER_GENERATOR\(\s*[\w:]+\s*,\s*(\w+)\s*[,)]|@hl\.(?:alias|generator)\(.*?\bname\s*=\s*[\"'](\w+)"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one generator."""
+
+    generator: str
+    verdict: str
+    differences: tuple[str, ...] = ()
+    calls: int = 0
+
+
+def main() -> int:
+    """Print a line for each generator and a count of the verdicts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("generators", nargs="+")
+    parser.add_argument("--target", default="host-no_runtime", help="Halide's target string")
+    parser.add_argument("--include", type=Path, action="append", default=[])
+    parser.add_argument("--source", type=Path, action="append", default=[])
+    parser.add_argument("--define", action="append", default=[])
+    parser.add_argument("--cxxflag", action="append", default=[])
+    parser.add_argument("-p", "--parameter", action="append", default=[])
+    parser.add_argument("--keep", type=Path, help="put schedules and object files into this folder")
+    parser.add_argument("--compile-header", action="store_true", help="also apply the printed header, compiled")
+    arguments = parser.parse_args()
+    settings = read_settings()
+    workbench = open_workbench(settings)
+    build = CppBuild(
+        sources=tuple(path.resolve() for path in arguments.source),
+        include_folders=tuple(path.resolve() for path in arguments.include),
+        definitions=tuple(arguments.define),
+        flags=tuple(arguments.cxxflag),
+    )
+    verdicts: dict[str, int] = {}
+    for name in _generators(arguments.generators):
+        is_cpp = name.partition(":")[0].endswith((".cpp", ".cc"))
+        try:
+            reference = parse_generator(name, arguments.parameter, build if is_cpp else None)
+            outcome = _try(reference, name, arguments.target, workbench, settings, arguments)
+        except SdkError as error:
+            outcome = Outcome(name, "not read", (str(error),))
+        verdicts[outcome.verdict] = verdicts.get(outcome.verdict, 0) + 1
+        print(
+            f"{outcome.generator}: {outcome.verdict} ({outcome.calls} calls)",
+            *outcome.differences,
+            sep="\n    ",
+            flush=True,
+        )
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
+    return 0
+
+
+def _generators(named: list[str]) -> Iterator[str]:
+    for name in named:
+        if not Path(name).is_dir():
+            yield name
+            continue
+        for file in sorted((*Path(name).rglob("*.cpp"), *Path(name).rglob("*.py"))):
+            for found in _REGISTERED.finditer(file.read_text(errors="replace")):
+                yield f"{file}:{found[1] or found[2]}"
+
+
+def _try(
+    reference: GeneratorReference,
+    name: str,
+    target: str,
+    workbench: Workbench,
+    settings: Settings,
+    arguments: argparse.Namespace,
+) -> Outcome:
+    pipeline = read_pipeline(reference, target, workbench.halide, workbench.compiler, settings.environment)
+    read = read_schedule(pipeline)
+    calls = sum(len(stage.directives) for stage in read.schedule.stages)
+    header = print_header(read.schedule, "f")
+    differences = read.differences
+    if print_header(parse_schedule(header), "f") != header:
+        differences = (*differences, "The printed header is parsed as another schedule.")
+    with tempfile.TemporaryDirectory(prefix="sdk-hand-schedules-") as temporary:
+        folder = (
+            Path(temporary) if arguments.keep is None else arguments.keep / name.replace("/", "_").replace(":", "_")
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schedule.h").write_text(header)
+        data = folder / "schedule.json"
+        data.write_text(print_json(read.schedule))
+        program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
+        with contextlib.closing(program):
+            own = _run(program, reference, target, folder / "own", None)
+            if isinstance(own, str):
+                return Outcome(name, "own build fails", (*differences, own), calls)
+            replayed = _run(
+                program, reference, target, folder / "replayed", replay_autoscheduler(data, workbench.compiler)
+            )
+            if arguments.compile_header:
+                plugin = schedule_autoscheduler(header, workbench.compiler)
+                compiled = _run(program, reference, target, folder / "compiled", plugin)
+                if compiled != replayed:
+                    differences = (*differences, "The compiled header gives other code than the replay.")
+    if isinstance(replayed, str):
+        return Outcome(name, "refused", (*differences, replayed), calls)
+    if replayed == own:
+        return Outcome(name, "same file", differences, calls)
+    same = loaded_content(replayed) == loaded_content(own)
+    return Outcome(name, "same but for symbols" if same else "other code", differences, calls)
+
+
+def _run(
+    program: GeneratorProgram,
+    reference: GeneratorReference,
+    target: str,
+    folder: Path,
+    autoscheduler: AutoschedulerRequest | None,
+) -> bytes | str:
+    """The object, or why there is none."""
+    name = reference.name or program.names[0]
+    request = GeneratorRequest(name, "f", "f", folder, ("object", "stmt"), target, reference.parameters, autoscheduler)
+    result = run_generator(program, request, LIMITS)
+    return result.files["object"].read_bytes() if isinstance(result, GeneratedFiles) else result.message
+
+
+if __name__ == "__main__":
+    sys.exit(main())

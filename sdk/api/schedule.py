@@ -1,0 +1,67 @@
+"""`sdk.own_schedule` and `sdk.shown_schedule`: schedules as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune_loop.schedule.as_json import parse_json
+from autotune_loop.schedule.model import Schedule
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
+from autotune_loop.schedule.show import ShowFormat, show_schedule
+from autotune_loop.specification.options import RunOptions
+from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
+from sdk.project.preparation import open_workbench
+from sdk.settings import Settings, read_settings
+from targets.errors import GeneratorError
+from targets.generator.reference import parse_generator
+from targets.profile.loader import HOST, load_profile
+from targets.profile.target_features import with_target_features
+from targets.schedule.header import read_schedule as read_header
+from targets.schedule.pipeline_schedule import read_pipeline
+
+
+def own_schedule(
+    generator: str | GeneratorSpec, *, options: RunOptions | None = None, settings: Settings | None = None
+) -> ReadSchedule:
+    """The schedule that a generator's author wrote for a target, as data.
+
+    Args:
+        generator: as for `build`.
+        options: those of the devices, of which the target and its features count.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can fix.
+    """
+    (spec,) = generator_specs(generator)
+    settings = settings or read_settings()
+    asked = asked_options(options)
+    profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
+    profile = with_target_features(profile, asked.devices.target_features)
+    bench = open_workbench(settings)
+    reference = parse_generator(spec.generator, spec.parameters, spec.build)
+    pipeline = read_pipeline(reference, profile.halide_target, bench.halide, bench.compiler, settings.environment)
+    return read_schedule(pipeline)
+
+
+def shown_schedule(schedule: Schedule | Path, form: ShowFormat = ShowFormat.LOOPS) -> str:
+    """A schedule as text.
+
+    Args:
+        schedule: data, or the path of a header or of JSON that this function gave.
+
+    Raises:
+        GeneratorError: the file cannot be read, or is not a schedule; or Halide's Python cannot say the schedule.
+    """
+    if isinstance(schedule, Path):
+        schedule = _read_file(schedule)
+    return show_schedule(schedule, form)
+
+
+def _read_file(path: Path) -> Schedule:
+    if path.suffix != ".json":
+        return parse_schedule(read_header(path))
+    try:
+        return parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise GeneratorError(f"The schedule {path} cannot be read: {error}.") from error

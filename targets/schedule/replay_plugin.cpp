@@ -1,0 +1,451 @@
+// An autoscheduler that applies a schedule that is data, so that no C++ is compiled for it.
+//
+// Parameter: `schedule_path`, a file as autotune_loop/schedule/as_json.py writes it. What Halide refuses ends the
+// generator with Halide's own sentence.
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "Halide.h"
+#include "json.h"
+
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::LoopLevel;
+using Halide::Parameter;
+using Halide::RVar;
+using Halide::Stage;
+using Halide::Var;
+using Halide::VarOrRVar;
+using halide_sdk::Json;
+
+[[noreturn]] void refuse(const std::string &what) {
+    _halide_user_error << "The schedule cannot be applied: " << what << ".\n";
+    std::abort();  // not reached: the line above throws
+}
+
+template<typename T>
+const T &found(const std::map<std::string, T> &known, const std::string &name, const char *what) {
+    const auto place = known.find(name);
+    if (place == known.end()) refuse("there is no " + std::string(what) + " '" + name + "'");
+    return place->second;
+}
+
+// The value of an enumeration: "TailStrategy::RoundUp".
+template<typename T>
+struct Values {
+    std::string type;
+    std::vector<std::pair<std::string, T>> values;
+
+    T operator()(const Json &json) const {
+        for (const auto &value : values) {
+            if (json.text == type + "::" + value.first) return value.second;
+        }
+        refuse("'" + json.text + "' is not a " + type);
+    }
+};
+
+#define VALUE(name) {#name, Type::name}
+template<typename Type>
+Values<Type> values_of();
+template<>
+Values<Halide::TailStrategy> values_of() {
+    using Type = Halide::TailStrategy;
+    return {"TailStrategy", {VALUE(Auto), VALUE(RoundUp), VALUE(GuardWithIf), VALUE(Predicate), VALUE(PredicateLoads),
+                             VALUE(PredicateStores), VALUE(ShiftInwards), VALUE(ShiftInwardsAndBlend),
+                             VALUE(RoundUpAndBlend)}};
+}
+template<>
+Values<Halide::MemoryType> values_of() {
+    using Type = Halide::MemoryType;
+    return {"MemoryType", {VALUE(Auto), VALUE(Heap), VALUE(Stack), VALUE(Register), VALUE(GPUShared),
+                           VALUE(GPUTexture), VALUE(LockedCache), VALUE(VTCM), VALUE(AMXTile)}};
+}
+template<>
+Values<Halide::LoopAlignStrategy> values_of() {
+    using Type = Halide::LoopAlignStrategy;
+    return {"LoopAlignStrategy", {VALUE(AlignStart), VALUE(AlignEnd), VALUE(NoAlign), VALUE(Auto)}};
+}
+template<>
+Values<Halide::Partition> values_of() {
+    using Type = Halide::Partition;
+    return {"Partition", {VALUE(Auto), VALUE(Never), VALUE(Always)}};
+}
+template<>
+Values<Halide::PrefetchBoundStrategy> values_of() {
+    using Type = Halide::PrefetchBoundStrategy;
+    return {"PrefetchBoundStrategy", {VALUE(Clamp), VALUE(GuardWithIf), VALUE(NonFaulting)}};
+}
+template<>
+Values<Halide::DeviceAPI> values_of() {
+    using Type = Halide::DeviceAPI;
+    return {"DeviceAPI", {VALUE(Host), VALUE(Default_GPU), VALUE(CUDA), VALUE(OpenCL), VALUE(Metal), VALUE(Hexagon),
+                          VALUE(HexagonDma), VALUE(D3D12Compute), VALUE(Vulkan), VALUE(WebGPU)}};
+}
+#undef VALUE
+
+// The Funcs, variables and parameters of a pipeline, by their identifiers in the schedule.
+struct Names {
+    std::map<std::string, Func> funcs;
+    std::map<std::string, VarOrRVar> variables;
+    std::map<std::string, Parameter> parameters;
+    std::map<std::string, Expr> values;
+
+    VarOrRVar variable(const std::string &identifier) const {
+        if (identifier == Var::outermost().name()) return Var::outermost();
+        return found(variables, identifier, "variable");
+    }
+
+    // A call of one operator, as in C++: a literal takes the other operand's type.
+    Expr expression(const Json &json) const {
+        if (json.kind == Json::Number) return Expr(static_cast<int32_t>(json.number));
+        if (json.kind != Json::Object || json.names.size() != 1) refuse("a number or an expression is missing");
+        const std::string &op = json.names[0];
+        const std::vector<Json> &operands = json.items[0].items;
+        if (operands.empty()) return found(values, op, "parameter");
+        if (op == "!") return !expression(operands[0]);
+        if (op == "select") {
+            return Halide::select(expression(json.items[0][0]), expression(json.items[0][1]), expression(json.items[0][2]));
+        }
+        Expr a = expression(json.items[0][0]), b = expression(json.items[0][1]);
+        if (operands[0].kind == Json::Number) a = Halide::Internal::make_const(b.type(), operands[0].number);
+        if (operands[1].kind == Json::Number) b = Halide::Internal::make_const(a.type(), operands[1].number);
+        static const std::map<std::string, Expr (*)(Expr, Expr)> operators = {
+            {"+", [](Expr a, Expr b) { return a + b; }},   {"-", [](Expr a, Expr b) { return a - b; }},
+            {"*", [](Expr a, Expr b) { return a * b; }},   {"/", [](Expr a, Expr b) { return a / b; }},
+            {"%", [](Expr a, Expr b) { return a % b; }},   {"==", [](Expr a, Expr b) { return a == b; }},
+            {"!=", [](Expr a, Expr b) { return a != b; }}, {"<", [](Expr a, Expr b) { return a < b; }},
+            {"<=", [](Expr a, Expr b) { return a <= b; }}, {">", [](Expr a, Expr b) { return a > b; }},
+            {">=", [](Expr a, Expr b) { return a >= b; }}, {"&&", [](Expr a, Expr b) { return a && b; }},
+            {"||", [](Expr a, Expr b) { return a || b; }}, {"min", [](Expr a, Expr b) { return Halide::min(a, b); }},
+            {"max", [](Expr a, Expr b) { return Halide::max(a, b); }},
+        };
+        return found(operators, op, "operator")(a, b);
+    }
+};
+
+// What stands in a call's parentheses; the call itself is item 0.
+class Arguments {
+public:
+    Arguments(const Json &call, const Names &names) : call_(call), names_(names) {}
+
+    size_t count() const { return call_.items.size() - 1; }
+    bool has(size_t i) const { return i < count(); }
+    const Json &json(size_t i) const { return call_[i + 1]; }
+    const std::string &text(size_t i) const { return json(i).text; }
+    bool truth(size_t i, bool otherwise) const { return has(i) ? json(i).number != 0 : otherwise; }
+    Expr number(size_t i) const { return names_.expression(json(i)); }
+    VarOrRVar variable(size_t i) const { return names_.variable(text(i)); }
+    Var pure(size_t i) const { return Var(variable(i).name()); }
+    LoopLevel level() const { return LoopLevel(func(text(0)), variable(1)); }
+
+    const Func &func(const std::string &identifier) const { return found(names_.funcs, identifier, "Func"); }
+
+    template<typename T>
+    T value(size_t i, T otherwise) const { return has(i) ? values_of<T>()(json(i)) : otherwise; }
+
+    Halide::TailStrategy tail(size_t i) const { return value(i, Halide::TailStrategy::Auto); }
+
+    std::vector<VarOrRVar> variables(const Json &listed, size_t first = 0) const {
+        std::vector<VarOrRVar> result;
+        for (size_t i = first; i < listed.items.size() && listed[i].text.find("::") == std::string::npos; i++) {
+            result.push_back(names_.variable(listed[i].text));
+        }
+        return result;
+    }
+
+    std::vector<VarOrRVar> all_variables() const { return variables(call_, 1); }
+    const Names &names() const { return names_; }
+
+private:
+    const Json &call_;
+    const Names &names_;
+};
+
+using OfFunc = void (*)(Func &, const Arguments &);
+const std::map<std::string, OfFunc> calls_of_funcs = {
+    {"compute_root", [](Func &f, const Arguments &) { f.compute_root(); }},
+    {"compute_at", [](Func &f, const Arguments &a) { f.compute_at(a.level()); }},
+    {"store_root", [](Func &f, const Arguments &) { f.store_root(); }},
+    {"store_at", [](Func &f, const Arguments &a) { f.store_at(a.level()); }},
+    {"hoist_storage_root", [](Func &f, const Arguments &) { f.hoist_storage_root(); }},
+    {"hoist_storage", [](Func &f, const Arguments &a) { f.hoist_storage(a.level()); }},
+    {"store_in", [](Func &f, const Arguments &a) { f.store_in(a.value(0, Halide::MemoryType::Auto)); }},
+    {"async", [](Func &f, const Arguments &) { f.async(); }},
+    {"ring_buffer", [](Func &f, const Arguments &a) { f.ring_buffer(a.number(0)); }},
+    {"no_profiling", [](Func &f, const Arguments &) { f.no_profiling(); }},
+    {"bound", [](Func &f, const Arguments &a) { f.bound(a.pure(0), a.number(1), a.number(2)); }},
+    {"bound_extent", [](Func &f, const Arguments &a) { f.bound_extent(a.pure(0), a.number(1)); }},
+    {"align_bounds", [](Func &f, const Arguments &a) { f.align_bounds(a.pure(0), a.number(1), a.number(2)); }},
+    {"align_extent", [](Func &f, const Arguments &a) { f.align_extent(a.pure(0), a.number(1)); }},
+    {"align_storage", [](Func &f, const Arguments &a) { f.align_storage(a.pure(0), a.number(1)); }},
+    {"bound_storage", [](Func &f, const Arguments &a) { f.bound_storage(a.pure(0), a.number(1)); }},
+    {"fold_storage", [](Func &f, const Arguments &a) { f.fold_storage(a.pure(0), a.number(1), a.truth(2, true)); }},
+    {"reorder_storage",
+     [](Func &f, const Arguments &a) {
+         std::vector<Var> order;
+         for (size_t i = 0; i < a.json(0).items.size(); i++) {
+             order.emplace_back(a.names().variable(a.json(0)[i].text).name());
+         }
+         f.reorder_storage(order);
+     }},
+};
+
+// One to three variables.
+template<typename OnOne>
+void each(const Arguments &a, OnOne on_one) {
+    for (const VarOrRVar &variable : a.all_variables()) on_one(variable);
+}
+
+Halide::DeviceAPI device_after_variables(const Arguments &a) {
+    return a.value(a.all_variables().size(), Halide::DeviceAPI::Default_GPU);
+}
+
+void prefetch(Stage &s, const Arguments &a) {
+    const auto strategy = a.value(4, Halide::PrefetchBoundStrategy::GuardWithIf);
+    const auto input = a.names().parameters.find(a.text(0));
+    if (input != a.names().parameters.end()) {
+        s.prefetch(input->second, a.variable(1), a.variable(2), a.number(3), strategy);
+    } else {
+        s.prefetch(a.func(a.text(0)), a.variable(1), a.variable(2), a.number(3), strategy);
+    }
+}
+
+Stage stage_of(Func func, const Json &update) {
+    if (!update) return func;
+    if (update.number >= func.num_update_definitions()) {
+        refuse("Func '" + func.name() + "' has no update " + std::to_string(update.number));
+    }
+    return func.update(static_cast<int>(update.number));
+}
+
+void compute_with(Stage &s, const Arguments &a) {
+    const Stage other = stage_of(a.func(a.json(0)[0].text), a.json(0)[1]);
+    if (!a.has(2)) {
+        s.compute_with(other, a.variable(1));
+        return;
+    }
+    std::vector<std::pair<VarOrRVar, Halide::LoopAlignStrategy>> alignments;
+    for (const Json &pair : a.json(2).items) {
+        alignments.emplace_back(a.names().variable(pair[0].text), values_of<Halide::LoopAlignStrategy>()(pair[1]));
+    }
+    s.compute_with(other, a.variable(1), alignments);
+}
+
+using OfStage = void (*)(Stage &, const Arguments &);
+const std::map<std::string, OfStage> calls_of_stages = {
+    {"split",
+     [](Stage &s, const Arguments &a) { s.split(a.variable(0), a.variable(1), a.variable(2), a.number(3), a.tail(4)); }},
+    {"tile",
+     [](Stage &s, const Arguments &a) {
+         std::vector<Expr> factors;
+         for (const Json &factor : a.json(3).items) factors.push_back(a.names().expression(factor));
+         s.tile(a.variables(a.json(0)), a.variables(a.json(1)), a.variables(a.json(2)), factors, a.tail(4));
+     }},
+    {"fuse", [](Stage &s, const Arguments &a) { s.fuse(a.variable(0), a.variable(1), a.variable(2)); }},
+    {"rename", [](Stage &s, const Arguments &a) { s.rename(a.variable(0), a.variable(1)); }},
+    {"reorder", [](Stage &s, const Arguments &a) { s.reorder(a.variables(a.json(0))); }},
+    {"vectorize", [](Stage &s, const Arguments &a) { s.vectorize(a.variable(0)); }},
+    {"unroll", [](Stage &s, const Arguments &a) { s.unroll(a.variable(0)); }},
+    {"serial", [](Stage &s, const Arguments &a) { s.serial(a.variable(0)); }},
+    {"parallel",
+     [](Stage &s, const Arguments &a) {
+         if (a.has(1)) {
+             s.parallel(a.variable(0), a.number(1), a.tail(2));
+         } else {
+             s.parallel(a.variable(0));
+         }
+     }},
+    {"partition", [](Stage &s, const Arguments &a) { s.partition(a.variable(0), a.value(1, Halide::Partition::Auto)); }},
+    {"gpu_blocks",
+     [](Stage &s, const Arguments &a) {
+         each(a, [&](const VarOrRVar &v) { s.gpu_blocks(v, device_after_variables(a)); });
+     }},
+    {"gpu_threads",
+     [](Stage &s, const Arguments &a) {
+         each(a, [&](const VarOrRVar &v) { s.gpu_threads(v, device_after_variables(a)); });
+     }},
+    {"gpu_lanes", [](Stage &s, const Arguments &a) { s.gpu_lanes(a.variable(0), device_after_variables(a)); }},
+    {"gpu", [](Stage &s, const Arguments &a) { s.gpu(a.variable(0), a.variable(1)); }},
+    {"gpu_single_thread", [](Stage &s, const Arguments &a) { s.gpu_single_thread(device_after_variables(a)); }},
+    {"hexagon", [](Stage &s, const Arguments &a) { s.hexagon(a.variable(0)); }},
+    {"prefetch", prefetch},
+    {"compute_with", compute_with},
+    {"atomic", [](Stage &s, const Arguments &a) { s.atomic(a.truth(0, false)); }},
+    {"allow_race_conditions", [](Stage &s, const Arguments &) { s.allow_race_conditions(); }},
+    {"specialize_fail", [](Stage &s, const Arguments &a) { s.specialize_fail(a.text(0)); }},
+    {"unscheduled", [](Stage &s, const Arguments &) { s.unscheduled(); }},
+};
+
+// A pipeline to which a schedule is applied.
+class Replay {
+public:
+    Replay(const Halide::Pipeline &pipeline, const Json &schedule) : schedule_(schedule) {
+        for (const Func &output : pipeline.outputs()) {
+            outputs_.push_back(output.function());
+            const auto called = Halide::Internal::find_transitive_calls(output.function());
+            functions_.insert(called.begin(), called.end());
+        }
+        // Pipeline::get_func counts in this order.
+        order_ = Halide::Internal::topological_order(outputs_, functions_);
+    }
+
+    void apply() {
+        make_funcs();
+        find_parameters();
+        find_variables();
+        for (const Json &stage : schedule_["stages"].items) apply(stage);
+    }
+
+private:
+    const Json &schedule_;
+    std::vector<Halide::Internal::Function> outputs_;
+    std::map<std::string, Halide::Internal::Function> functions_;
+    std::vector<std::string> order_;
+    Names names_;
+
+    // Those that exist, and the wrappers of those that are known by now, in the schedule's order.
+    void make_funcs() {
+        for (const Json &json : schedule_["funcs"].items) {
+            const std::string &identifier = json["id"].text;
+            if (names_.funcs.count(identifier) || json["rfactor"]) continue;
+            if (json["index"]) {
+                const size_t index = json["index"].number;
+                if (index >= order_.size()) refuse("the pipeline has no Func " + std::to_string(index));
+                names_.funcs.emplace(identifier, Func(functions_.at(order_[index])));
+            } else if (json["name"]) {
+                names_.funcs.emplace(identifier, Func(found(functions_, json["name"].text, "Func")));
+            } else {
+                make_wrapper(json);
+            }
+        }
+    }
+
+    void make_wrapper(const Json &json) {
+        const bool is_clone = static_cast<bool>(json["clone_of"]);
+        const auto of = names_.funcs.find(json[is_clone ? "clone_of" : "wrapper_of"].text);
+        if (of == names_.funcs.end()) return;
+        std::vector<Func> consumers;
+        for (const Json &consumer : json["for"].items) {
+            const auto known = names_.funcs.find(consumer.text);
+            if (known == names_.funcs.end()) return;
+            consumers.push_back(known->second);
+        }
+        Func func = of->second;
+        names_.funcs.emplace(json["id"].text, is_clone               ? consumers.size() == 1 ?
+                                                             func.clone_in(consumers[0]) :
+                                                             func.clone_in(consumers) :
+                                              consumers.empty()      ? func.in() :
+                                              consumers.size() == 1 ? func.in(consumers[0]) :
+                                                                      func.in(consumers));
+    }
+
+    void find_parameters() {
+        if (schedule_["parameters"].items.empty()) return;
+        std::map<std::string, Parameter> known;
+        for (const auto &input : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), outputs_)) {
+            if (input.param.defined()) known.emplace(input.param.name(), input.param);
+        }
+        for (const auto &output : outputs_) {
+            for (const Parameter &buffer : output.output_buffers()) known[buffer.name()] = buffer;
+        }
+        for (const Json &json : schedule_["parameters"].items) {
+            const std::string &identifier = json["id"].text, &name = json["name"].text, &field = json["field"].text;
+            const Parameter &parameter = found(known, name, "input or output");
+            const bool is_scalar = field == "value";
+            if (field == "buffer") {
+                names_.parameters.emplace(identifier, parameter);
+            } else {
+                names_.values.emplace(identifier, Halide::Internal::Variable::make(
+                                                      is_scalar ? parameter.type() : Halide::Int(32),
+                                                      is_scalar ? name : name + "." + field, parameter));
+            }
+        }
+    }
+
+    void find_variables() {
+        for (const Json &json : schedule_["variables"].items) {
+            const std::string name = json["name"] ? json["name"].text : name_at(json);
+            names_.variables.emplace(json["id"].text, VarOrRVar(name, json["reduction"].number != 0));
+        }
+    }
+
+    // A variable of a stage as it is before any scheduling.
+    std::string name_at(const Json &json) {
+        Func func = found(names_.funcs, json["func"].text, "Func");
+        const size_t position = json["position"].number;
+        std::vector<std::string> known;
+        if (json["list"].text == "args") {
+            for (const Var &arg : func.args()) known.push_back(arg.name());
+        } else {
+            const auto &schedule = stage_of(func, json["update"]).get_schedule();
+            if (json["list"].text == "rvars") {
+                for (const auto &rvar : schedule.rvars()) known.push_back(rvar.var);
+            } else {
+                for (const auto &dim : schedule.dims()) known.push_back(dim.var);
+            }
+        }
+        if (position >= known.size()) refuse("Func '" + func.name() + "' has no variable " + std::to_string(position));
+        return known[position];
+    }
+
+    void apply(const Json &json) {
+        Func func = found(names_.funcs, json["func"].text, "Func");
+        Stage stage = stage_of(func, json["update"]);
+        for (const Json &condition : json["if"].items) stage = stage.specialize(names_.expression(condition));
+        for (const Json &call : json["do"].items) {
+            const std::string &method = call[0].text;
+            const Arguments arguments(call, names_);
+            const auto of_func = calls_of_funcs.find(method);
+            if (of_func != calls_of_funcs.end()) {
+                of_func->second(func, arguments);
+            } else if (method == "rfactor") {
+                factor(stage, arguments);
+            } else {
+                found(calls_of_stages, method, "call")(stage, arguments);
+            }
+        }
+    }
+
+    void factor(Stage &stage, const Arguments &arguments) {
+        std::vector<std::pair<RVar, Var>> preserved;
+        for (const Json &pair : arguments.json(0).items) {
+            preserved.emplace_back(RVar(names_.variable(pair[0].text).name()), Var(names_.variable(pair[1].text).name()));
+        }
+        names_.funcs.emplace(arguments.text(1), stage.rfactor(preserved));
+        make_funcs();
+    }
+};
+
+struct ReplaySchedule {
+    void operator()(const Halide::Pipeline &pipeline, const Halide::Target &target,
+                    const Halide::AutoschedulerParams &parameters, Halide::AutoSchedulerResults *results) {
+        const auto path = parameters.extra.find("schedule_path");
+        std::ifstream file(path == parameters.extra.end() ? "" : path->second);
+        std::stringstream text;
+        text << file.rdbuf();
+        if (!file) refuse("its file cannot be read");
+        Json schedule;
+        const std::string content = text.str();
+        try {
+            schedule = halide_sdk::JsonReader(content).read();
+        } catch (const std::runtime_error &error) {
+            refuse(error.what());
+        }
+        Replay(pipeline, schedule).apply();
+        results->target = target;
+        results->autoscheduler_params = parameters;
+    }
+};
+
+struct Register {
+    Register() { Halide::Pipeline::add_autoscheduler("SdkReplay", ReplaySchedule()); }
+} at_load;
+
+}  // namespace

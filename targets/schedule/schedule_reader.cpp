@@ -1,0 +1,272 @@
+// Writes down the schedule of a generator's own pipeline, as Halide keeps it, and ends the generator before it compiles.
+//
+// Preloaded into a generator that runs without an autoscheduler: the function below then stands before libHalide's. Every
+// generator calls it once its pipeline is scheduled, whether or not the schedule is under `using_autoscheduler()`.
+// The file is the value of the environment variable HALIDE_SDK_SCHEDULE_PATH.
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "Halide.h"
+#include "json.h"
+
+namespace {
+
+using namespace Halide::Internal;
+using halide_sdk::listed;
+using halide_sdk::object;
+using halide_sdk::quoted;
+using halide_sdk::truth;
+using Halide::Expr;
+using Halide::LoopLevel;
+using Halide::Parameter;
+
+constexpr const char *nothing = "null";
+
+template<typename T, typename ToText>
+std::string list_of(const T &values, ToText to_text) {
+    std::vector<std::string> texts;
+    for (const auto &value : values) texts.push_back(to_text(value));
+    return listed(texts);
+}
+
+template<typename T, size_t Count>
+std::string name_in(const char *const (&names)[Count], T value) {
+    const size_t index = static_cast<size_t>(value);
+    return index < Count ? quoted(names[index]) : nothing;
+}
+
+// In the order of Halide's enumerations.
+const char *const loop_types[] = {"serial", "parallel", "vectorize", "unroll", "extern", "gpu_blocks", "gpu_threads", "gpu_lanes"};
+const char *const device_apis[] = {"None", "Host", "Default_GPU", "CUDA", "OpenCL", "Metal", "Hexagon", "HexagonDma",
+                                   "D3D12Compute", "Vulkan", "WebGPU"};
+const char *const memory_types[] = {"Auto", "Heap", "Stack", "Register", "GPUShared", "GPUTexture", "LockedCache", "VTCM", "AMXTile"};
+const char *const tails[] = {"RoundUp", "GuardWithIf", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwards",
+                             "ShiftInwardsAndBlend", "RoundUpAndBlend", "Auto"};
+const char *const alignments[] = {"AlignStart", "AlignEnd", "NoAlign", "Auto"};
+const char *const partitions[] = {"Auto", "Never", "Always"};
+const char *const prefetch_strategies[] = {"Clamp", "GuardWithIf", "NonFaulting"};
+
+// The operators of a schedule's expressions; anything else is shown as text, which cannot be applied again.
+class ToJson : public IRGraphVisitor {
+public:
+    std::string of(const Expr &expr) {
+        result_.clear();
+        if (!expr.defined()) return nothing;
+        expr.accept(this);
+        if (!result_.empty()) return result_;
+        std::ostringstream text;
+        text << expr;
+        return object({{"text", quoted(text.str())}});
+    }
+
+private:
+    std::string result_;
+
+    using IRGraphVisitor::visit;
+
+    void include(const Expr &) override { result_.clear(); }
+
+    void binary(const char *op, const Expr &a, const Expr &b) {
+        const std::string left = ToJson().of(a), right = ToJson().of(b);
+        result_ = object({{"operator", quoted(op)}, {"operands", listed({left, right})}});
+    }
+
+    void visit(const IntImm *op) override { result_ = std::to_string(op->value); }
+    void visit(const UIntImm *op) override { result_ = std::to_string(op->value); }
+    void visit(const Variable *op) override {
+        if (!op->param.defined()) return;
+        const std::string &name = op->param.name();
+        const std::string field = op->name.size() > name.size() ? op->name.substr(name.size() + 1) : "value";
+        result_ = object({{"parameter", quoted(name)}, {"field", quoted(field)}});
+    }
+    void visit(const Add *op) override { binary("+", op->a, op->b); }
+    void visit(const Sub *op) override { binary("-", op->a, op->b); }
+    void visit(const Mul *op) override { binary("*", op->a, op->b); }
+    void visit(const Div *op) override { binary("/", op->a, op->b); }
+    void visit(const Mod *op) override { binary("%", op->a, op->b); }
+    void visit(const Min *op) override { binary("min", op->a, op->b); }
+    void visit(const Max *op) override { binary("max", op->a, op->b); }
+    void visit(const EQ *op) override { binary("==", op->a, op->b); }
+    void visit(const NE *op) override { binary("!=", op->a, op->b); }
+    void visit(const LT *op) override { binary("<", op->a, op->b); }
+    void visit(const LE *op) override { binary("<=", op->a, op->b); }
+    void visit(const GT *op) override { binary(">", op->a, op->b); }
+    void visit(const GE *op) override { binary(">=", op->a, op->b); }
+    void visit(const And *op) override { binary("&&", op->a, op->b); }
+    void visit(const Or *op) override { binary("||", op->a, op->b); }
+    void visit(const Not *op) override {
+        const std::string of_what = ToJson().of(op->a);
+        result_ = object({{"operator", quoted("!")}, {"operands", listed({of_what})}});
+    }
+    void visit(const Select *op) override {
+        const std::string condition = ToJson().of(op->condition);
+        const std::string yes = ToJson().of(op->true_value), no = ToJson().of(op->false_value);
+        result_ = object({{"operator", quoted("select")}, {"operands", listed({condition, yes, no})}});
+    }
+};
+
+std::string json_of(const Expr &expr) { return ToJson().of(expr); }
+
+std::string json_of(LoopLevel level) {
+    level.lock();
+    if (level.is_inlined()) return nothing;
+    if (level.is_root()) return object({{"root", truth(true)}});
+    return object({{"func", quoted(level.func())},
+                   {"variable", quoted(level.var_name())},
+                   {"is_reduction", truth(level.is_rvar())},
+                   {"stage", std::to_string(level.get_stage_index())}});
+}
+
+std::string json_of(const Split &split) {
+    static const char *const kinds[] = {"split", "rename", "fuse"};
+    return object({{"kind", name_in(kinds, split.split_type)},
+                   {"old", quoted(split.old_var)},
+                   {"outer", quoted(split.outer)},
+                   {"inner", quoted(split.inner)},
+                   {"factor", json_of(split.factor)},
+                   {"exact", truth(split.exact)},
+                   {"tail", name_in(tails, split.tail)}});
+}
+
+std::string json_of(const Dim &dim) {
+    return object({{"name", quoted(dim.var)},
+                   {"type", name_in(loop_types, dim.for_type)},
+                   {"device", name_in(device_apis, dim.device_api)},
+                   {"is_reduction", truth(dim.is_rvar())},
+                   {"partition", name_in(partitions, dim.partition_policy)}});
+}
+
+std::string json_of(const PrefetchDirective &prefetch) {
+    return object({{"source", quoted(prefetch.name)},
+                   {"is_input", truth(prefetch.param.defined())},
+                   {"at", quoted(prefetch.at)},
+                   {"base", quoted(prefetch.from)},
+                   {"offset", json_of(prefetch.offset)},
+                   {"strategy", name_in(prefetch_strategies, prefetch.strategy)}});
+}
+
+std::string json_of(const Definition &definition, const std::vector<std::string> &args) {
+    const StageSchedule &schedule = definition.schedule();
+    // The loops before any scheduling: the reduction's, then those of the variables that stand alone on the left side.
+    std::vector<std::string> reductions, pure;
+    for (const ReductionVariable &rvar : schedule.rvars()) reductions.push_back(quoted(rvar.var));
+    for (size_t i = 0; i < definition.args().size() && i < args.size(); i++) {
+        const Variable *variable = definition.args()[i].as<Variable>();
+        if (variable != nullptr && variable->name == args[i] && !variable->reduction_domain.defined()) {
+            pure.push_back(quoted(args[i]));
+        }
+    }
+    const auto align = [](const std::pair<const std::string, Halide::LoopAlignStrategy> &one) {
+        return listed({quoted(one.first), name_in(alignments, one.second)});
+    };
+    const auto specialization = [&](const Specialization &one) {
+        return object({{"condition", json_of(one.condition)},
+                       {"failure", quoted(one.failure_message)},
+                       {"stage", json_of(one.definition, args)}});
+    };
+    return object({{"reductions", listed(reductions)},
+                   {"pure", listed(pure)},
+                   {"splits", list_of(schedule.splits(), [](const Split &one) { return json_of(one); })},
+                   {"dims", list_of(schedule.dims(), [](const Dim &one) { return json_of(one); })},
+                   {"prefetches", list_of(schedule.prefetches(), [](const PrefetchDirective &one) { return json_of(one); })},
+                   {"with", json_of(schedule.fuse_level().level)},
+                   {"alignments", list_of(schedule.fuse_level().align, align)},
+                   {"is_touched", truth(schedule.touched())},
+                   {"allows_races", truth(schedule.allow_race_conditions())},
+                   {"is_atomic", truth(schedule.atomic())},
+                   {"overrides_test", truth(schedule.override_atomic_associativity_test())},
+                   {"specializations", list_of(definition.specializations(), specialization)}});
+}
+
+std::string json_of(const Function &function) {
+    const FuncSchedule &schedule = function.schedule();
+    const auto quote = [](const std::string &name) { return quoted(name); };
+    const auto storage = [](const StorageDim &dim) {
+        return object({{"name", quoted(dim.var)},
+                       {"alignment", json_of(dim.alignment)},
+                       {"bound", json_of(dim.bound)},
+                       {"fold", json_of(dim.fold_factor)},
+                       {"fold_forward", truth(dim.fold_forward)}});
+    };
+    const auto bound = [](const Bound &one) {
+        return object({{"name", quoted(one.var)},
+                       {"minimum", json_of(one.min)},
+                       {"extent", json_of(one.extent)},
+                       {"modulus", json_of(one.modulus)},
+                       {"remainder", json_of(one.remainder)}});
+    };
+    const auto wrapper = [](const std::pair<const std::string, FunctionPtr> &one) {
+        return listed({quoted(one.first), quoted(Function(one.second).name())});
+    };
+    std::vector<std::string> stages;
+    if (function.has_pure_definition() || function.has_extern_definition()) {
+        stages.push_back(json_of(function.definition(), function.args()));
+    }
+    for (const Definition &update : function.updates()) stages.push_back(json_of(update, function.args()));
+    const bool is_traced =
+        function.is_tracing_loads() || function.is_tracing_stores() || function.is_tracing_realizations();
+    return object({{"name", quoted(function.name())},
+                   {"args", list_of(function.args(), quote)},
+                   {"is_extern", truth(function.has_extern_definition())},
+                   {"compute", json_of(schedule.compute_level())},
+                   {"store", json_of(schedule.store_level())},
+                   {"hoist", json_of(schedule.hoist_storage_level())},
+                   {"memory", name_in(memory_types, schedule.memory_type())},
+                   {"is_async", truth(schedule.async())},
+                   {"ring_buffer", json_of(schedule.ring_buffer())},
+                   {"is_memoized", truth(schedule.memoized())},
+                   {"is_traced", truth(is_traced)},
+                   {"is_not_profiled", truth(function.should_not_profile())},
+                   {"storage", list_of(schedule.storage_dims(), storage)},
+                   {"bounds", list_of(schedule.bounds(), bound)},
+                   {"wrappers", list_of(schedule.wrappers(), wrapper)},
+                   {"stages", listed(stages)}});
+}
+
+// The pipeline's Funcs, producers first, then the wrappers and clones and what only they call.
+std::vector<Function> functions_of(const Halide::Pipeline &pipeline) {
+    std::vector<Function> outputs;
+    std::map<std::string, Function> known;
+    for (const Halide::Func &output : pipeline.outputs()) {
+        outputs.push_back(output.function());
+        const auto called = find_transitive_calls(output.function());
+        known.insert(called.begin(), called.end());
+    }
+    std::vector<Function> result;
+    for (const std::string &name : topological_order(outputs, known)) result.push_back(known.at(name));
+    for (size_t i = 0; i < result.size(); i++) {
+        for (const auto &wrapper : result[i].wrappers()) {
+            for (const auto &called : find_transitive_calls(Function(wrapper.second))) {
+                if (known.insert(called).second) result.push_back(called.second);
+            }
+        }
+    }
+    return result;
+}
+
+std::string json_of(const Halide::Pipeline &pipeline, const std::string &name) {
+    return object({{"function_name", quoted(name)},
+                   {"outputs", list_of(pipeline.outputs(), [](const Halide::Func &one) { return quoted(one.name()); })},
+                   {"funcs", list_of(functions_of(pipeline), [](const Function &one) { return "\n" + json_of(one); })}}) +
+           "\n";
+}
+
+}  // namespace
+
+Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Halide::Argument> &, const std::string &name,
+                                                   const Halide::Target &, Halide::LinkageType) {
+    const char *path = std::getenv("HALIDE_SDK_SCHEDULE_PATH");
+    FILE *file = path == nullptr ? nullptr : std::fopen(path, "w");
+    if (file == nullptr) {
+        std::fprintf(stderr, "The schedule cannot be written.\n");
+        _exit(1);
+    }
+    std::fputs(json_of(*this, name).c_str(), file);
+    _exit(std::fclose(file) == 0 ? 0 : 1);
+}
