@@ -17,6 +17,8 @@ from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_state import TaskState
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
+from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.shipping.run_winners import read_run_winners
 from autotune_loop.specification.objective import LOOKS, Objective
 from autotune_loop.store.published import INCUMBENT
 from autotune_loop.store.run_store import RunStore
@@ -134,6 +136,11 @@ def _course(state: TaskState, store: RunStore, ending: Ending) -> PlayOffCourse:
         most_turns=LOOKS[0],
         also_timed=default,
     )
+
+
+def read_run_schedules(folder: Path) -> list[RunSchedule]:
+    """The winners of a run that tunes no parameters."""
+    return [winner for winner in read_run_winners(folder) if isinstance(winner, RunSchedule)]
 
 
 def schedule_of(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from autotune_loop.parameters.restriction import Restriction
 from autotune_loop.parameters.space import ParameterSpace
+from autotune_loop.parameters.tuned_parameter import is_value
 from targets.errors import UsageError
 from targets.generator.declared_parameter import DeclaredParameter
 from targets.values.checks import nearest_hint
@@ -45,6 +46,11 @@ def declared_space(
             raise UsageError(
                 f"The parameter {name} is tuned, and is also given as -p {name}={given[name]}.",
                 next_step="Leave out one of the two.",
+            )
+        if not is_value(declared[name].default):
+            raise UsageError(
+                f"The parameter {name} cannot be tuned: its default {declared[name].default!r} is no single word.",
+                next_step="Give it a default of letters, digits, dots, dashes and underscores.",
             )
         for value in parameter.values:
             declared[name].check(name, value)

@@ -13,7 +13,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,9})?"
 _RANGE = re.compile(rf"(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})(?::(?P<how>[x+]?)(?P<step>{_NUMBER}))?", re.ASCII)
 _A_NUMBER = re.compile(_NUMBER, re.ASCII)
-_VALUE = re.compile(r"[^\s=,;]{1,100}")
+# Harmless in CMake, TOML and a shell, where it is written when it ships.
+_VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,100}", re.ASCII)
 _MOST_VALUES = 4096
 _FORMS = "Write a range such as 16..512:x2 or 8..64:+8, or a list such as 8,16 or true,false."
 
@@ -37,6 +38,11 @@ def as_number(text: str) -> Fraction | None:
     return Fraction(text) if _A_NUMBER.fullmatch(text) else None
 
 
+def is_value(text: str) -> bool:
+    """Whether a parameter can be given this value, as one writes it."""
+    return _VALUE.fullmatch(text) is not None
+
+
 def parse_tuned_parameter(name: str, text: str) -> TunedParameter:
     """Parse the values of a parameter: `16..512:x2` (times 2), `8..64:8` or `8..64:+8` (plus 8), `8..64`, or a list.
 
@@ -49,7 +55,7 @@ def parse_tuned_parameter(name: str, text: str) -> TunedParameter:
     found = _RANGE.fullmatch(text)
     values = list(_range_values(where, found)) if found else text.split(",")
     for value in values:
-        if not _VALUE.fullmatch(value) or ".." in value:
+        if not is_value(value) or ".." in value:
             raise UsageError(f"{where}: {value!r} is neither a value nor a range.", next_step=_FORMS)
     twice = next((value for place, value in enumerate(values) if value in values[:place]), None)
     if twice is not None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.shipping.files.func_table import FuncRow, read_func_table
+from autotune_loop.shipping.files.func_table import FuncRow, algorithm_hash, read_func_table
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_folder import shown_files
-from autotune_loop.shipping.ship_manifest import FILE_NAME, ShippedSchedule, read_manifest
-from targets.errors import GeneratorError
+from autotune_loop.shipping.ship_manifest import FILE_NAME, ShippedParameters, ShippedSchedule, read_manifest
+from targets.errors import GeneratorError, UsageError
+from targets.generator.program import GeneratorProgram
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import file_sha256
 
@@ -22,7 +23,7 @@ class CheckedFolder:
     Attributes:
         problems: messages; with any of them, do not use the folder.
         notes: messages about what could not be checked.
-        schedules: how many schedules were compared with a generator.
+        schedules: how many schedules and sets of parameters were compared with a generator.
     """
 
     problems: tuple[str, ...]
@@ -64,10 +65,43 @@ def check_folder(
             )
         compared += 1
         problems += _func_problems(schedule, now)
-    if compared == 0 and sources.given and manifest.schedules:
-        names = ", ".join(sorted({str(schedule.provenance.get("generator")) for schedule in manifest.schedules}))
+    for one in manifest.parameter_sets:
+        with sources.open_given(str(one.provenance.get("generator"))) as program:
+            if program is None:
+                notes.append(f"{one.files[0]} was not compared with its generator. Pass that with --generator.")
+                continue
+            problems += _parameter_problems(one, program, parameters, sources)
+        compared += 1
+    shipped: list[ShippedSchedule | ShippedParameters] = [*manifest.schedules, *manifest.parameter_sets]
+    if compared == 0 and sources.given and shipped:
+        names = ", ".join(sorted({str(one.provenance.get("generator")) for one in shipped}))
         raise GeneratorError(f"{folder} has no schedule of the given generators.", next_step=f"Pass one of: {names}.")
     return CheckedFolder(tuple(problems), tuple(notes), compared)
+
+
+def _parameter_problems(
+    one: ShippedParameters, program: GeneratorProgram, others: Mapping[str, str], sources: GeneratorSources
+) -> list[str]:
+    """Parameters that the generator does not take any more, and another algorithm."""
+    file, generator = one.files[0], str(one.provenance["generator"])
+    declared = program.parameters(generator)
+    problems = []
+    for name, value in one.tuned.items():
+        if name not in declared:
+            problems.append(f"{file}: generator {generator} has no parameter {name} any more.")
+            continue
+        try:
+            declared[name].check(name, value)
+        except UsageError as error:
+            problems.append(f"{file}: {error.message}")
+    if problems:
+        return problems
+    parameters = {**one.parameters, **others, **one.tuned}
+    target = str(one.provenance["halide_target"])
+    now = algorithm_hash(read_func_table(program, generator, parameters, target, sources.compiler))
+    if now != one.provenance["algorithm_hash"]:
+        return [f"{file}: the algorithm of generator {generator} has changed. Tune again."]
+    return []
 
 
 def _file_problems(folder: Path, files: Mapping[str, str]) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.shipping.run_winner import RunWinner
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram, generator_sha256, open_generator
 from targets.generator.reference import GeneratorReference, parse_generator
@@ -28,7 +28,7 @@ class GeneratorSources:
     environment: Mapping[str, str]
 
     @contextlib.contextmanager
-    def open(self, run: RunSchedule) -> Iterator[GeneratorProgram]:
+    def open(self, run: RunWinner) -> Iterator[GeneratorProgram]:
         """The generator of a run's schedule; closed afterwards.
 
         Raises:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.parameters.space import set_text
+from autotune_loop.shipping.run_winner import RunWinner
 from autotune_loop.store.published import Published
 from autotune_loop.store.run_record import RunRecord
 from devices.device import Clock
@@ -27,13 +28,14 @@ _DEVICE_WORDS = {
 }
 
 
-def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> Provenance:
-    """The facts of a run's schedule.
+def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Provenance:
+    """The facts of a run's schedule, or of the parameters that it has tuned.
 
     Times are medians in milliseconds, and `tuned_from` says of what; the default's are None if it has none.
     `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
     `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
-    `no_default` is there only where the default has no time.
+    `no_default` is there only where the default has no time, `tuned_parameters` and `default_parameters` only where
+    parameters were tuned, and `weights_sha256` only where they were not.
     """
     profile, made_with, recorded = run.record.spec.profile, run.record.made_with, run.facts
     tuned, default, speed_up = recorded.published.tuned, recorded.published.default, recorded.published.speed_up
@@ -45,7 +47,7 @@ def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> 
         "target_profile": profile.name,
         "halide_target": profile.halide_target,
         "halide_version": made_with.halide_version,
-        "autoscheduler": profile.autoscheduler.name,
+        "autoscheduler": profile.autoscheduler.name if run.task.space is None else "its own schedule",
         "algorithm_hash": algorithm_hash,
         "device": _device(run.record),
         "device_fingerprint": _fingerprint(run.record),
@@ -63,10 +65,14 @@ def make_provenance(run: RunSchedule, algorithm_hash: str, sdk_version: str) -> 
         "confirmed": recorded.published.confirmed,
         "verdict": _verdict(recorded.published),
         "samples": recorded.samples,
-        "weights_sha256": recorded.weights_sha256 or made_with.start_weights_sha256,
         "date": datetime.fromtimestamp(recorded.tuned_unix_s, UTC).date().isoformat(),
         "sdk_version": sdk_version,
     }
+    if run.task.space is None:
+        facts["weights_sha256"] = recorded.weights_sha256 or made_with.start_weights_sha256
+    else:
+        facts["tuned_parameters"] = set_text(recorded.published.parameters)
+        facts["default_parameters"] = set_text(run.task.space.defaults)
     if recorded.published.no_default is not None:
         facts["no_default"] = recorded.published.no_default.what
     return {name: _presentable(fact) for name, fact in facts.items()}
@@ -96,8 +102,14 @@ def provenance_comment(facts: Provenance) -> list[str]:
     tuned = f"{facts['tuned_ms']:.4g} ms +- {facts['tuned_spread_ms']:.2g}, {facts['tuned_from']}"
     if facts["tuned_low_ms"] is not None:
         tuned += f"; processes took {facts['tuned_low_ms']:.4g} to {facts['tuned_high_ms']:.4g} ms"
+    tuned_parameters = []
+    if "tuned_parameters" in facts:
+        words = f"{facts['tuned_parameters']}, the default {facts['default_parameters']}"
+        tuned_parameters.append(f"tuned         {words}")
+    weights = [f"weights       {facts['weights_sha256']}"] if "weights_sha256" in facts else []
     return [
         f"generator     {facts['generator']}, parameters: {facts['parameters'] or 'none'}",
+        *tuned_parameters,
         f"algorithm     {facts['algorithm_hash']}",
         f"target        {facts['target_profile']}: {facts['halide_target']}",
         f"made with     Halide {facts['halide_version']}, {facts['autoscheduler']}, SDK {facts['sdk_version']}",
@@ -106,7 +118,7 @@ def provenance_comment(facts: Provenance) -> list[str]:
         f"default       {default}",
         f"play-off      {facts['verdict']}",
         f"samples       {facts['samples']} timed",
-        f"weights       {facts['weights_sha256']}",
+        *weights,
         f"date          {facts['date']}",
     ]
 

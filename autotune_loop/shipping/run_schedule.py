@@ -2,88 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.shipping.recorded_facts import RecordedFacts, read_recorded_facts
-from autotune_loop.specification.objective import Objective
-from autotune_loop.specification.tuning_task import TuningTask, published_names
-from autotune_loop.store.run_record import RunRecord, read_run_record
-from devices.timing.measure_settings import KernelInputs
+from autotune_loop.shipping.recorded_facts import read_recorded_facts
+from autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from autotune_loop.store.run_record import RunRecord
 from targets.errors import GeneratorError, RunFolderError
 from targets.schedule.header import read_schedule
 
 
 @dataclass(frozen=True)
-class RunSchedule:
-    """One argument set of a run, ready to be shipped.
+class RunSchedule(RunWinner):
+    """The schedule of one argument set of a run, ready to be shipped.
 
     Attributes:
-        folder: of the run.
-        index: of its task among the run's.
-        header: best.<name>.schedule.h.
-        header_text: its content.
+        header_text: the content of best.<name>.schedule.h.
     """
 
-    folder: Path
-    record: RunRecord
-    index: int
-    facts: RecordedFacts
     schedule: Schedule
-    header: Path
     header_text: str
 
     @property
-    def task(self) -> TuningTask:
-        """What was tuned."""
-        return self.record.spec.tasks[self.index]
-
-    @property
-    def name(self) -> str:
-        """Of best.<name>.schedule.h; a C identifier."""
-        return published_names(self.record.spec.tasks)[self.index]
-
-    @property
-    def generator_sha256(self) -> str:
-        """Of the generator's file, as it was tuned."""
-        return self.record.made_with.generator_sha256[self.index]
-
-    @property
-    def profile_name(self) -> str:
-        """The profile that it was tuned for."""
-        return self.record.spec.profile.name
-
-    @property
-    def inputs(self) -> KernelInputs:
-        """What it was timed with; the user's own data is left out."""
-        return replace(self.record.spec.options.inputs, files={})
-
-    @property
-    def objective(self) -> Objective:
-        """What it is good at, where there are several devices."""
-        return self.record.spec.options.play_off.objective
+    def header(self) -> Path:
+        """Its best.<name>.schedule.h."""
+        return self.path
 
 
-def read_run_schedules(folder: Path) -> list[RunSchedule]:
-    """The schedules of the run in `folder`, one for each argument set.
+def read_run_schedule(folder: Path, record: RunRecord, index: int, header: Path) -> RunSchedule:
+    """The schedule that a run has published for an argument set.
 
     Raises:
-        RunFolderError: it is not a run folder, or one of its files is missing or damaged.
+        RunFolderError: it is missing, was changed, or is damaged.
     """
-    record = read_run_record(folder)
-    names = published_names(record.spec.tasks)
-    return [_run_schedule(folder, record, index, name) for index, name in enumerate(names)]
-
-
-def _run_schedule(folder: Path, record: RunRecord, index: int, name: str) -> RunSchedule:
-    header = folder / "samples" / f"best.{name}.schedule.h"
-    if not header.is_file():
-        raise RunFolderError(
-            f"{folder} has no winner to ship: {header.name} is missing from its samples.",
-            next_step=f"Continue the run: sdk autotune --resume {folder}.",
-        )
+    check_is_there(folder, header)
     try:
         text = read_schedule(header)
         schedule = parse_schedule(text)
@@ -93,4 +47,4 @@ def _run_schedule(folder: Path, record: RunRecord, index: int, name: str) -> Run
             f"{where}{error.message}", next_step="The header was changed or damaged. Continue the run, or tune again."
         ) from error
     facts = read_recorded_facts(header, folder / "tuning.db", index)
-    return RunSchedule(folder, record, index, facts, schedule, header, text)
+    return RunSchedule(folder, record, index, facts, header, schedule, text)

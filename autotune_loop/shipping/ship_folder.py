@@ -12,7 +12,13 @@ from pathlib import Path
 
 from autotune_loop.shipping.files.cpp_headers import print_cpp_dispatch
 from autotune_loop.shipping.files.python_module import print_python_dispatch
-from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from autotune_loop.shipping.ship_manifest import (
+    FILE_NAME,
+    ShipManifest,
+    ShippedParameters,
+    ShippedSchedule,
+    read_manifest,
+)
 from targets.errors import RunFolderError, UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.process.content_cache import file_sha256
@@ -81,13 +87,18 @@ def shown_files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.is_dir() and not path.name.startswith("."))
 
 
-def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: Mapping[str, str]) -> ShipManifest:
-    """Add schedules to a folder, or replace them; returns the new manifest.
+def write_ship_folder(
+    folder: Path,
+    shipped: Sequence[ShippedSchedule],
+    texts: Mapping[str, str],
+    parameter_sets: Sequence[ShippedParameters] = (),
+) -> ShipManifest:
+    """Add schedules and parameters to a folder, or replace them; returns the new manifest.
 
     One process writes at a time, and its files are moved into place once all of them are on the disk.
 
     Args:
-        texts: the files of `shipped`.
+        texts: the files of `shipped` and `parameter_sets`.
 
     Raises:
         RunFolderError: as `open_ship_folder`; or a file to write exists and was not shipped.
@@ -98,17 +109,20 @@ def write_ship_folder(folder: Path, shipped: Sequence[ShippedSchedule], texts: M
         with file_lock(folder):
             # It has what another process has shipped meanwhile.
             before = _open(folder)
-            _check_names((*before.schedules, *shipped))
+            _check_names((*before.schedules, *shipped), (*before.parameter_sets, *parameter_sets))
             by_function = {schedule.function_name: schedule for schedule in (*before.schedules, *shipped)}
             schedules = tuple(sorted(by_function.values(), key=lambda s: (s.name, s.function_name)))
+            by_target = {(one.name, one.target_profile): one for one in (*before.parameter_sets, *parameter_sets)}
+            sets = tuple(one for _, one in sorted(by_target.items()))
             all_texts = {**texts, **_dispatch_texts(schedules)}
             _check_free(folder, before, all_texts)
             hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in all_texts.items()}
             owned = {
                 name for schedule in schedules for name in (schedule.header, schedule.python_module, schedule.guard)
             }
+            owned |= {name for one in sets for name in one.files}
             files = {name: sha256 for name, sha256 in before.files.items() if name in owned}
-            manifest = ShipManifest(schedules, {**files, **hashes})
+            manifest = ShipManifest(schedules, {**files, **hashes}, sets)
             _write_all(folder, {**all_texts, FILE_NAME: manifest.to_json()})
             _put_in_place(folder)
     return manifest
@@ -165,8 +179,12 @@ def _put_in_place(folder: Path) -> None:
     shutil.rmtree(written, ignore_errors=True)
 
 
-def _check_names(schedules: Iterable[ShippedSchedule]) -> None:
+def _check_names(schedules: Iterable[ShippedSchedule], parameter_sets: Iterable[ShippedParameters]) -> None:
     owners: dict[str, str] = {}
+    for parameters in parameter_sets:
+        owners |= dict.fromkeys(
+            parameters.files, f"the parameters of {parameters.name} for {parameters.target_profile}"
+        )
     for schedule in schedules:
         one = f"the schedule {schedule.function_name} for {schedule.provenance.get('target_profile')}"
         every = f"the choice among the schedules of {schedule.name}"

@@ -74,22 +74,44 @@ class ShippedSchedule:
 
 
 @dataclass(frozen=True)
+class ShippedParameters:
+    """The tuned parameters of one generator for one target.
+
+    Attributes:
+        name: of the generator's function.
+        files: names of the files that have them.
+        provenance: the facts, as in the files' comments.
+        parameters: the generator's others; of a path only the file's name.
+        tuned: the tuned ones.
+    """
+
+    name: Annotated[str, _c_name]
+    target_profile: Annotated[str, _file_name]
+    files: Annotated[tuple[str, ...], list_of(_file_name)]
+    provenance: Annotated[Mapping[str, str | int | float | bool | None], table_of(optional(plain_value))]
+    parameters: Mapping[str, str]
+    tuned: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class ShipManifest:
     """A shipped folder.
 
     Attributes:
-        schedules: sorted by name and target.
+        schedules, parameter_sets: sorted by name and target.
         files: file name → SHA-256.
     """
 
     schedules: tuple[ShippedSchedule, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    parameter_sets: tuple[ShippedParameters, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form; equal for equal manifests."""
         schedules = [_schedule_fields(schedule) for schedule in self.schedules]
         files = dict(sorted(self.files.items()))
-        return {"format": _FORMAT, "version": _VERSION, "schedules": schedules, "files": files}
+        sets = {"parameter_sets": [plain(each) for each in self.parameter_sets]} if self.parameter_sets else {}
+        return {"format": _FORMAT, "version": _VERSION, "schedules": schedules, **sets, "files": files}
 
     def to_json(self) -> str:
         """The text of `ship.json`."""
@@ -110,6 +132,7 @@ class _ManifestFile:
     version: Annotated[int, exactly(_VERSION)]
     schedules: tuple[ShippedSchedule, ...]
     files: Annotated[Mapping[str, str], table_of(_sha256, names=_file_name)]
+    parameter_sets: tuple[ShippedParameters, ...] = ()
 
 
 def read_manifest(folder: Path) -> ShipManifest:
@@ -128,4 +151,4 @@ def read_manifest(folder: Path) -> ShipManifest:
             next_step="Pass a folder that `sdk ship` wrote.",
         ) from error
     file = source.check(record(_ManifestFile), source.json(text))
-    return ShipManifest(file.schedules, file.files)
+    return ShipManifest(file.schedules, file.files, file.parameter_sets)

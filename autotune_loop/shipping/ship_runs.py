@@ -8,21 +8,25 @@ from pathlib import Path
 
 from autotune_loop.shipping.files.guard_header import guard_file, print_guard_header
 from autotune_loop.shipping.generator_sources import GeneratorSources
+from autotune_loop.shipping.proven_parameters import prove_parameters
 from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
-from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
+from autotune_loop.shipping.run_parameters import RunParameters
+from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.shipping.run_winner import RunWinner
+from autotune_loop.shipping.run_winners import read_run_winners
 from autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
-from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedSchedule
+from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedParameters, ShippedSchedule
 from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance
 from targets.errors import RunFolderError, UsageError
 from targets.generator.program import GeneratorProgram
 
-Confirmation = Callable[[RunSchedule, GeneratorProgram], RunSchedule]
+Confirmation = Callable[[RunWinner, GeneratorProgram], RunWinner]
 SizeTrial = Callable[[ProvenSchedule], TriedSizes]
 Progress = Callable[[str], None]
 
 
-def require_confirmed(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
-    """The schedule with the times of the run's own play-off.
+def require_confirmed(run: RunWinner, program: GeneratorProgram) -> RunWinner:
+    """The winner with the times of the run's own play-off.
 
     Raises:
         RunFolderError: that has not confirmed it.
@@ -32,14 +36,14 @@ def require_confirmed(run: RunSchedule, program: GeneratorProgram) -> RunSchedul
         return run
     why = published.message.removeprefix("Unconfirmed: ").rstrip(".")
     raise RunFolderError(
-        f"The winner {run.header} is unconfirmed: {why}.",
+        f"The winner {run.path} is unconfirmed: {why}.",
         next_step=f"Hold a play-off now with --play-off, continue the run (sdk autotune --resume {run.folder}),"
         " or ship it as it is with --allow-unconfirmed.",
     )
 
 
-def allow_unconfirmed(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
-    """The schedule as the run has it; one that no play-off has confirmed is shipped with that said in its files."""
+def allow_unconfirmed(run: RunWinner, program: GeneratorProgram) -> RunWinner:
+    """The winner as the run has it; one that no play-off has confirmed is shipped with that said in its files."""
     return run
 
 
@@ -54,11 +58,11 @@ def ship_runs(
     trial: SizeTrial | None = None,
     guard: bool = False,
 ) -> ShipManifest:
-    """Write the schedules of the runs into the folder `output`, beside those for other targets.
+    """Write the winners of the runs into the folder `output`, beside those for other targets.
 
     Args:
         confirm: returns the schedule with the times that it ships with, or raises; it may hold a play-off for them.
-        trial: runs a schedule at other sizes; None skips that.
+        trial: runs a schedule at other sizes; None skips that. Parameters are not tried at other sizes.
         guard: also write a C header that calls another kernel at sizes that the schedule does not take.
 
     Raises:
@@ -70,14 +74,22 @@ def ship_runs(
         ToolchainError: no C++ compiler is installed.
     """
     open_ship_folder(output)
-    found = [schedule for folder in runs for schedule in read_run_schedules(folder)]
+    found = [winner for folder in runs for winner in read_run_winners(folder)]
     _check_different(found)
     shipped: list[ShippedSchedule] = []
+    sets: list[ShippedParameters] = []
     texts: dict[str, str] = {}
     for run in found:
         progress(f"checking {run.name} for {run.profile_name} against its generator")
         with sources.open(run) as program:
-            proven = prove_schedule(confirm(run, program), program, sources.compiler, sdk_version)
+            confirmed = confirm(run, program)
+            if isinstance(confirmed, RunParameters):
+                parameters = prove_parameters(confirmed, program, sources.compiler, sdk_version)
+                sets.append(parameters.shipped)
+                texts |= parameters.texts
+                continue
+            assert isinstance(confirmed, RunSchedule)
+            proven = prove_schedule(confirmed, program, sources.compiler, sdk_version)
             schedule = proven.shipped
             if trial is not None:
                 tried = trial(proven)
@@ -89,11 +101,11 @@ def ship_runs(
         shipped.append(schedule)
         texts[schedule.header] = proven.header_text
         texts[schedule.python_module] = proven.module_text
-    return write_ship_folder(output, shipped, texts)
+    return write_ship_folder(output, shipped, texts, sets)
 
 
-def _check_different(found: Sequence[RunSchedule]) -> None:
-    first: dict[tuple[str, str], RunSchedule] = {}
+def _check_different(found: Sequence[RunWinner]) -> None:
+    first: dict[tuple[str, str], RunWinner] = {}
     for run in found:
         other = first.setdefault((run.name, run.profile_name), run)
         if other is not run:

@@ -12,6 +12,8 @@ from targets.generator.reference import GeneratorReference
 
 # The name of sample files in a run of several generators.
 _SHARED_FILE_NAME = "kernel"
+# Of a file with a set of parameters.
+PARAMETERS_SUFFIX = "parameters.toml"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ def published_names(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
         names.append(task.function_name if count == 0 else f"{task.function_name}_argset{count}")
         seen[task.function_name] += 1
     return tuple(names)
+
+
+def published_files(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
+    """The names of the files with the tasks' winners: their headers, or the parameters that were tuned."""
+    suffixes = ("schedule.h" if task.space is None else PARAMETERS_SUFFIX for task in tasks)
+    return tuple(f"best.{name}.{suffix}" for name, suffix in zip(published_names(tasks), suffixes, strict=True))
 
 
 def sample_file_name(tasks: Sequence[TuningTask]) -> str:

@@ -10,8 +10,6 @@ from targets.errors import RunFolderError
 from targets.generator.reference import parse_parameters
 from targets.values.records import Source, record, toml_text
 
-PARAMETERS_SUFFIX = "parameters.toml"
-
 
 @dataclass(frozen=True)
 class _ParametersFile:

@@ -21,9 +21,14 @@ from autotune_loop.candidate import (
     sample_name,
 )
 from autotune_loop.schedule.print_header import mend_header
-from autotune_loop.specification.tuning_task import published_names, sample_file_name
+from autotune_loop.specification.tuning_task import (
+    PARAMETERS_SUFFIX,
+    published_files,
+    published_names,
+    sample_file_name,
+)
 from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.parameters_file import PARAMETERS_SUFFIX, parameters_text
+from autotune_loop.store.parameters_file import parameters_text
 from autotune_loop.store.published import Published
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
@@ -138,9 +143,7 @@ class RunStore:
 
     def best_schedule(self, task_index: int) -> Path:
         """The path of the winner's header, or of the winning parameters."""
-        name = self._names[task_index]
-        suffix = "schedule.h" if self._tasks[task_index].space is None else PARAMETERS_SUFFIX
-        return self.samples / f"best.{name}.{suffix}"
+        return self.samples / published_files(self._tasks)[task_index]
 
     def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as in Halide's loop."""

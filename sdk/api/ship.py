@@ -11,7 +11,9 @@ from autotune_loop.shipping.check_folder import check_folder as check
 from autotune_loop.shipping.confirmation import TrialPlace, confirm_winner
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
-from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedules
+from autotune_loop.shipping.run_schedule import RunSchedule
+from autotune_loop.shipping.run_winner import RunWinner
+from autotune_loop.shipping.run_winners import read_run_winners
 from autotune_loop.shipping.ship_manifest import ShipManifest
 from autotune_loop.shipping.ship_runs import allow_unconfirmed, require_confirmed, ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
@@ -40,6 +42,8 @@ def ship(
 ) -> ShipManifest:
     """Put the winners of runs into a folder to commit: a C++ header and a Python module for each generator and target.
 
+    Parameters that were tuned are written for `sdk.toml`, for CMake and for a command line instead.
+
     Args:
         output: a new folder, or one that was shipped before: schedules for other targets stay in it.
         options: a schedule that does not take an accepted size, or gives a wrong output at any size tried, is not
@@ -59,6 +63,8 @@ def ship(
         raise UsageError("A play-off confirms what ships.", next_step="Leave --allow-unconfirmed out.")
     if options.guard and not (asked or neighbours):
         raise UsageError("A guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
+    if options.guard or asked:
+        _check_schedules("--guard" if options.guard else "--accept-size", runs)
     if options.devices.hexagon_sdk_root is not None:
         _check_hexagon(runs)
         settings = replace(settings, hexagon_sdk_root=options.devices.hexagon_sdk_root.absolute())
@@ -69,7 +75,12 @@ def ship(
     def place_for(run: RunSchedule) -> TrialPlace:
         return open_trial_place(run, devices, workbench, settings, progress)
 
-    def confirm(run: RunSchedule, program: GeneratorProgram) -> RunSchedule:
+    def confirm(run: RunWinner, program: GeneratorProgram) -> RunWinner:
+        if not isinstance(run, RunSchedule):
+            raise UsageError(
+                f"--play-off is for schedules; {run.folder} has tuned parameters.",
+                next_step=f"Continue the run, which holds its play-off at the end: sdk autotune --resume {run.folder}",
+            )
         return confirm_winner(run, program, incumbent, place_for(run), budget_s, progress)
 
     def trial(proven: ProvenSchedule) -> TriedSizes:
@@ -92,12 +103,21 @@ def ship(
 def _check_names(names: Sequence[str], runs: Sequence[Path]) -> None:
     if not names:
         return
-    tuned = sorted({schedule.name for folder in runs for schedule in read_run_schedules(folder)})
+    tuned = sorted({winner.name for folder in runs for winner in read_run_winners(folder)})
     if unknown := [name for name in names if name not in tuned]:
         raise UsageError(
             f"--accept-size names {unknown[0]!r}, which none of the runs tuned.",
             next_step=f"Choose one of: {', '.join(tuned)}.",
         )
+
+
+def _check_schedules(option: str, runs: Sequence[Path]) -> None:
+    for folder in runs:
+        if any(task.space is not None for task in read_run_record(folder).spec.tasks):
+            raise UsageError(
+                f"{option} is for schedules; {folder} has tuned parameters, which are not tried at other sizes.",
+                next_step=f"Leave {option} out, and run your own tests with the parameters.",
+            )
 
 
 def _check_hexagon(runs: Sequence[Path]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -61,32 +62,44 @@ def ship(
 
 
 def _show(runs: list[Path]) -> None:
+    from autotune_loop.parameters.space import set_text
     from autotune_loop.schedule.print_loops import print_loops
-    from autotune_loop.shipping.run_schedule import read_run_schedules
+    from autotune_loop.shipping.run_schedule import RunSchedule
+    from autotune_loop.shipping.run_winners import read_run_winners
 
     for folder in runs:
-        for run in read_run_schedules(folder):
-            typer.echo(print_loops(run.schedule))
+        for run in read_run_winners(folder):
+            typer.echo(print_loops(run.schedule) if isinstance(run, RunSchedule) else set_text(run.values))
 
 
 def _print_shipped(output: Path, manifest: ShipManifest) -> None:
-    from devices.device import Clock
+    from autotune_loop.parameters.space import set_text
 
     for schedule in manifest.schedules:
-        facts = schedule.provenance
-        clock = Clock.label_of(str(facts["clock"]))
-        default = "" if facts["default_ms"] is None else f", the default schedule {facts['default_ms']:.4g} ms"
-        # A folder that an older version shipped to does not say of what a time is.
-        timed = f", {facts['tuned_from']}" if "tuned_from" in facts else ""
-        typer.echo(f"{schedule.name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
-        if facts["verdict"]:
-            typer.echo(f"  play-off: {facts['verdict']}")
+        _print_facts(schedule.name, schedule.provenance, "schedule")
         typer.echo(f"  {output / schedule.header}")
         typer.echo(f"  {output / schedule.python_module}")
         for outcome in schedule.sizes or ():
             typer.echo(f"  at {outcome.size}: {outcome.verdict.value}{outcome.message and '. ' + outcome.message}")
+    for one in manifest.parameter_sets:
+        _print_facts(one.name, one.provenance, "parameters")
+        typer.echo(f"  {set_text(one.tuned)}")
+        for name in one.files:
+            typer.echo(f"  {output / name}")
     for name in dict.fromkeys(schedule.name for schedule in manifest.schedules):
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
+
+
+def _print_facts(name: str, facts: Mapping[str, Any], what: str) -> None:
+    from devices.device import Clock
+
+    clock = Clock.label_of(str(facts["clock"]))
+    default = "" if facts["default_ms"] is None else f", the default {what} {facts['default_ms']:.4g} ms"
+    # A folder that an older version shipped to does not say of what a time is.
+    timed = f", {facts['tuned_from']}" if "tuned_from" in facts else ""
+    typer.echo(f"{name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
+    if facts["verdict"]:
+        typer.echo(f"  play-off: {facts['verdict']}")
 
 
 def _check(folder: Path, options: ShipOptions, parameters: list[str], as_json: bool) -> None:

@@ -16,6 +16,7 @@ _FIELD = re.compile(r"^\s*(?P<type>[\w:]+) (?P<name>\w+)\{ (?P<default>.*) \};$"
 _ENUM = re.compile(r"const std::map<(?P<type>\w+), std::string>& \w+\(\) \{(?P<body>.*?)^\};", re.MULTILINE | re.DOTALL)
 _MEMBER = re.compile(r'\{ (?P<member>[\w:]+), "(?P<name>[^"\n]*)"\}')
 _INTEGER = re.compile(r"(u?)int(8|16|32|64)_t")
+_TYPE = re.compile(r"Halide::(B?Float|U?Int)\((\d+)\)")
 _BOOLEANS = ("true", "false")
 
 
@@ -84,6 +85,8 @@ def _declared(type_name: str, default: str, names: Mapping[str, str]) -> Declare
         return DeclaredParameter(ParameterKind.INTEGER, default)
     if type_name in ("float", "double"):
         return DeclaredParameter(ParameterKind.NUMBER, default.rstrip("f"))
+    if found := _TYPE.fullmatch(default):
+        return DeclaredParameter(ParameterKind.TEXT, found[1].lower() + found[2])
     return DeclaredParameter(ParameterKind.TEXT, default.strip('"'))
 
 

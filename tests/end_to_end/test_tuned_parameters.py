@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 
 from autotune_loop.events import Event, SampleFailed, event_to_dict
 from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.shipping.ship_manifest import read_manifest
+from sdk import check_shipped, ship
 from sdk.main import main
-from targets.errors import GeneratorError
+from sdk.options.ship_options import ShipOptions
+from sdk.settings import Settings
+from targets.errors import GeneratorError, UsageError
+from targets.values.options import with_values
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import rows
 
@@ -154,3 +160,44 @@ def test_a_generator_whose_defaults_do_not_work_says_why(tune: Tune, by_hand: Pa
     ):
         tune(str(source), target="x86-64", device="qemu", tune={"vector": "4,8"}, run_folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.toolchain
+def test_the_set_ships_as_files_that_know_where_they_come_from(
+    tuned_run: TuneResult, by_hand: Path, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "shipped"
+    manifest = ship([tuned_run.run_folder], folder, settings=settings)
+    assert manifest == read_manifest(folder) and not manifest.schedules
+    (shipped,) = manifest.parameter_sets
+    assert dict(shipped.tuned) == BEST and shipped.provenance["confirmed"] is True
+    stem = "by_hand.x86-64.parameters"
+    texts = {path.suffix: path.read_text() for path in folder.glob(f"{stem}.*")}
+    given = "vector=16 narrow=true passes=0"
+    assert texts[".cmake"].endswith(f"\nset(by_hand_x86_64_PARAMS {given})\n")
+    assert texts[".txt"].endswith(f"\n{given}\n")
+    assert tomllib.loads(texts[".toml"]) == {"parameters": given.split()}
+    assert all(f"# tuned         {given}, the default vector=1 narrow=false passes=2\n" in t for t in texts.values())
+    assert all("times as fast as the default parameters" in text for text in texts.values())
+
+    assert check_shipped(folder, generators=[str(by_hand)], settings=settings).problems == ()
+    renamed = tmp_path / "by_hand.py"
+    renamed.write_text(BY_HAND.replace("narrow", "small"))
+    (problem,) = check_shipped(folder, generators=[str(renamed)], settings=settings).problems
+    assert problem == f"{stem}.toml: generator by_hand has no parameter narrow any more."
+    renamed.write_text(BY_HAND.replace("third + 1", "third + 2"))
+    (problem,) = check_shipped(folder, generators=[str(renamed)], settings=settings).problems
+    assert problem == f"{stem}.toml: the algorithm of generator by_hand has changed. Tune again."
+    (folder / f"{stem}.txt").write_text("vector=4\n")
+    assert f"{stem}.txt was changed after it was shipped." in check_shipped(folder, settings=settings).problems
+
+
+@pytest.mark.parametrize("option", ["play_off", "guard"])
+def test_what_is_only_for_schedules_is_refused(
+    tuned_run: TuneResult, settings: Settings, tmp_path: Path, option: str
+) -> None:
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} is for schedules; .* has tuned parameters"):
+        ship(
+            [tuned_run.run_folder], tmp_path / "shipped", with_values(ShipOptions(), {option: True}), settings=settings
+        )
+    assert not (tmp_path / "shipped").exists()

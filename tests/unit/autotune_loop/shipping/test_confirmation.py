@@ -10,7 +10,6 @@ import pytest
 
 from autotune_loop.shipping.confirmation import confirm_winner
 from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.specification.options import DeviceOptions
 from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
@@ -21,7 +20,7 @@ from targets.generator.reference import parse_generator
 from targets.process.content_cache import ContentCache
 from targets.profile.loader import load_profile
 from targets.schedule.autoschedulers import li2018, profile_autoscheduler
-from tests.tuned_run_folder import schedule_of, write_tuned_run
+from tests.tuned_run_folder import read_run_schedules, schedule_of, write_tuned_run
 from tests.unit.autotune_loop.shipping.conftest import GENERATORS
 
 

@@ -151,7 +151,7 @@ HALIDE_REGISTER_GENERATOR(Declares, declares)
         "fuse": DeclaredParameter(ParameterKind.BOOLEAN, "true", ("true", "false")),
         "order": DeclaredParameter(ParameterKind.CHOICE, "tiles", ("rows", "tiles")),
         "label": DeclaredParameter(ParameterKind.TEXT, "x } y"),
-        "type": DeclaredParameter(ParameterKind.TEXT, "Halide::UInt(16)"),
+        "type": DeclaredParameter(ParameterKind.TEXT, "uint16"),
     }
     with pytest.raises(GeneratorError, match="The parameters of generator other cannot be listed"):
         program.parameters("other")

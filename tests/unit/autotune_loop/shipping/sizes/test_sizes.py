@@ -11,7 +11,6 @@ import pytest
 from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
-from autotune_loop.shipping.run_schedule import read_run_schedules
 from autotune_loop.shipping.sizes.request import (
     OutputSize,
     SizeOutcome,
@@ -28,6 +27,7 @@ from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
 from targets.errors import GeneratorError, UsageError
 from targets.process.content_cache import ContentCache
+from tests.tuned_run_folder import read_run_schedules
 from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
 
 SIGNATURE = (

@@ -1,0 +1,61 @@
+"""A run's parameters as they are shipped, checked against their generator."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
+from autotune_loop.shipping.files.parameter_files import print_parameter_files
+from autotune_loop.shipping.provenance import make_provenance, shipped_parameters
+from autotune_loop.shipping.run_parameters import RunParameters
+from autotune_loop.shipping.ship_manifest import ShippedParameters
+from targets.build.artifacts import KernelRecipe, build_kernel
+from targets.errors import GeneratorError
+from targets.generator.program import GeneratorProgram
+from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+
+@dataclass(frozen=True)
+class ProvenParameters:
+    """Parameters with which the generator's own schedule compiles.
+
+    Attributes:
+        texts: its files.
+    """
+
+    shipped: ShippedParameters
+    texts: dict[str, str]
+
+
+def prove_parameters(
+    run: RunParameters, program: GeneratorProgram, compiler: HostCppCompiler, sdk_version: str
+) -> ProvenParameters:
+    """Build the generator's own schedule with the parameters, and print them for shipping.
+
+    Raises:
+        GeneratorError: the generator fails with them.
+        ToolchainError: no C++ compiler is installed.
+    """
+    task, profile = run.task, run.record.spec.profile
+    own = ScheduleChoice(OWN_SCHEDULE, None)
+    recipe = KernelRecipe(program, task.generator_name, task.function_name, run.parameters, profile, own)
+    with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
+        try:
+            build_kernel(recipe, Path(folder))
+        except GeneratorError as error:
+            raise GeneratorError(f"{run.path} does not fit its generator. {error.message}") from error
+    funcs = read_func_table(program, task.generator_name, run.parameters, profile.halide_target, compiler)
+    facts = make_provenance(run, algorithm_hash(funcs), sdk_version)
+    texts = print_parameter_files(run.name, run.profile_name, run.values, facts)
+    shipped = ShippedParameters(
+        name=run.name,
+        target_profile=run.profile_name,
+        files=tuple(texts),
+        provenance=facts,
+        parameters=shipped_parameters(task.parameters),
+        tuned=dict(run.values),
+    )
+    return ProvenParameters(shipped, texts)

@@ -1,0 +1,43 @@
+"""The parameters that a run found for the generator's own schedule, with its times and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune_loop.shipping.recorded_facts import read_recorded_facts
+from autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from autotune_loop.store.parameters_file import read_parameters
+from autotune_loop.store.run_record import RunRecord
+from targets.errors import RunFolderError
+
+
+@dataclass(frozen=True)
+class RunParameters(RunWinner):
+    """The tuned parameters of one argument set of a run, ready to be shipped.
+
+    Attributes:
+        values: of the parameters that were tuned.
+    """
+
+    values: Mapping[str, str]
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """All that the generator is given: those of the argument set, too."""
+        return {**self.task.parameters, **self.values}
+
+
+def read_run_parameters(folder: Path, record: RunRecord, index: int, path: Path) -> RunParameters:
+    """The parameters that a run has published for an argument set.
+
+    Raises:
+        RunFolderError: they are missing, were changed, or are damaged.
+    """
+    check_is_there(folder, path)
+    facts = read_recorded_facts(path, folder / "tuning.db", index)
+    values = read_parameters(path)
+    if values != dict(facts.published.parameters):
+        raise RunFolderError(f"{path} is damaged.", next_step="Continue the run, which publishes it again.")
+    return RunParameters(folder, record, index, facts, path, values)
