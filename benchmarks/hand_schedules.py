@@ -26,13 +26,16 @@ from benchmarks.schedule_round_trip import loaded_content
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.settings import Settings, read_settings
 from targets.errors import SdkError
-from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.program import open_generator
 from targets.generator.reference import GeneratorReference, parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.process.limited_process import ProcessLimits
 from targets.schedule.pipeline_schedule import read_pipeline
 from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
 from targets.toolchain.cpp_build import CppBuild
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 LIMITS = ProcessLimits(time_s=600.0, memory_bytes=10 * 2**30)
 _REGISTERED = re.compile(
@@ -76,7 +79,7 @@ def main() -> int:
         is_cpp = name.partition(":")[0].endswith((".cpp", ".cc"))
         try:
             reference = parse_generator(name, arguments.parameter, build if is_cpp else None)
-            outcome = _try(reference, name, arguments.target, workbench, settings, arguments)
+            outcome = _try(reference, name, workbench, settings, arguments)
         except SdkError as error:
             outcome = Outcome(name, "not read", (str(error),))
         verdicts[outcome.verdict] = verdicts.get(outcome.verdict, 0) + 1
@@ -101,15 +104,18 @@ def _generators(named: list[str]) -> Iterator[str]:
 
 
 def _try(
-    reference: GeneratorReference,
-    name: str,
-    target: str,
-    workbench: Workbench,
-    settings: Settings,
-    arguments: argparse.Namespace,
+    reference: GeneratorReference, name: str, workbench: Workbench, settings: Settings, arguments: argparse.Namespace
 ) -> Outcome:
-    pipeline = read_pipeline(reference, target, workbench.halide, workbench.compiler, settings.environment)
-    read = read_schedule(pipeline)
+    program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
+    with contextlib.closing(program):
+        generator = reference.name or program.names[0]
+        inspected = Inspected(program, generator, reference.parameters, arguments.target)
+        return _compare(inspected, name, workbench.compiler, arguments)
+
+
+def _compare(inspected: Inspected, name: str, compiler: HostCppCompiler, arguments: argparse.Namespace) -> Outcome:
+    pipeline = read_pipeline(inspected, compiler)
+    read = read_schedule(pipeline.scheduled, pipeline.plain)
     calls = sum(len(stage.directives) for stage in read.schedule.stages)
     header = print_header(read.schedule, "f")
     differences = read.differences
@@ -123,19 +129,15 @@ def _try(
         (folder / "schedule.h").write_text(header)
         data = folder / "schedule.json"
         data.write_text(print_json(read.schedule))
-        program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
-        with contextlib.closing(program):
-            own = _run(program, reference, target, folder / "own", None)
-            if isinstance(own, str):
-                return Outcome(name, "own build fails", (*differences, own), calls)
-            replayed = _run(
-                program, reference, target, folder / "replayed", replay_autoscheduler(data, workbench.compiler)
-            )
-            if arguments.compile_header:
-                plugin = schedule_autoscheduler(header, workbench.compiler)
-                compiled = _run(program, reference, target, folder / "compiled", plugin)
-                if compiled != replayed:
-                    differences = (*differences, "The compiled header gives other code than the replay.")
+        own = _run(inspected, folder / "own", None)
+        if isinstance(own, str):
+            return Outcome(name, "own build fails", (*differences, own), calls)
+        preparation = PipelinePreparation(build_preparation_plugin(compiler))
+        replayed = _run(inspected, folder / "replayed", preparation.before(replay_autoscheduler(data, compiler)))
+        if arguments.compile_header:
+            plugin = preparation.before(schedule_autoscheduler(header, compiler))
+            if _run(inspected, folder / "compiled", plugin) != replayed:
+                differences = (*differences, "The compiled header gives other code than the replay.")
     if isinstance(replayed, str):
         return Outcome(name, "refused", (*differences, replayed), calls)
     if replayed == own:
@@ -144,17 +146,12 @@ def _try(
     return Outcome(name, "same but for symbols" if same else "other code", differences, calls)
 
 
-def _run(
-    program: GeneratorProgram,
-    reference: GeneratorReference,
-    target: str,
-    folder: Path,
-    autoscheduler: AutoschedulerRequest | None,
-) -> bytes | str:
+def _run(inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None) -> bytes | str:
     """The object, or why there is none."""
-    name = reference.name or program.names[0]
-    request = GeneratorRequest(name, "f", "f", folder, ("object", "stmt"), target, reference.parameters, autoscheduler)
-    result = run_generator(program, request, LIMITS)
+    name, target = inspected.generator_name, inspected.halide_target
+    emit = ("object", "stmt")
+    request = GeneratorRequest(name, "f", "f", folder, emit, target, inspected.parameters, autoscheduler)
+    result = run_generator(inspected.program, request, LIMITS)
     return result.files["object"].read_bytes() if isinstance(result, GeneratedFiles) else result.message
 
 

@@ -11,10 +11,10 @@ from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
 from autotune_loop.schedule.show import ShowFormat, show_schedule
 from autotune_loop.specification.options import RunOptions
 from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from sdk.project.preparation import open_workbench
+from sdk.project.preparation import open_named_generator, open_workbench
 from sdk.settings import Settings, read_settings
 from targets.errors import GeneratorError
-from targets.generator.reference import parse_generator
+from targets.pipeline.inspection import Inspected
 from targets.profile.loader import HOST, load_profile
 from targets.profile.target_features import with_target_features
 from targets.schedule.header import read_schedule as read_header
@@ -39,9 +39,11 @@ def own_schedule(
     profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
     profile = with_target_features(profile, asked.devices.target_features)
     bench = open_workbench(settings)
-    reference = parse_generator(spec.generator, spec.parameters, spec.build)
-    pipeline = read_pipeline(reference, profile.halide_target, bench.halide, bench.compiler, settings.environment)
-    return read_schedule(pipeline)
+    with open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program):
+        assert reference.name is not None
+        inspected = Inspected(program, reference.name, reference.parameters, profile.halide_target)
+        pipeline = read_pipeline(inspected, bench.compiler)
+    return read_schedule(pipeline.scheduled, pipeline.plain)
 
 
 def shown_schedule(schedule: Schedule | Path, form: ShowFormat = ShowFormat.LOOPS) -> str:

@@ -2,70 +2,88 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from targets.errors import GeneratorError
-from targets.generator.program import open_generator
-from targets.generator.reference import GeneratorReference, resolve_name
-from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
+from targets.generator.preload import Preload
+from targets.generator.run import (
+    AutoschedulerRequest,
+    GeneratorFailure,
+    GeneratorRequest,
+    plain_folder,
+    run_generator,
+)
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.process.limited_process import ProcessLimits
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _READER_SOURCE = Path(__file__).parent / "schedule_reader.cpp"
-_PATH_VARIABLE = "HALIDE_SDK_SCHEDULE_PATH"
+_AUTOSCHEDULER = "SdkReadSchedule"
 _LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 
 
-def read_pipeline(
-    reference: GeneratorReference,
-    halide_target: str,
-    halide: HalideInstall,
-    compiler: HostCppCompiler,
-    environment: Mapping[str, str],
-) -> Mapping[str, Any]:
-    """What `schedule_reader.cpp` writes of a generator's pipeline, scheduled as without an autoscheduler.
+@dataclass(frozen=True)
+class ReadPipeline:
+    """What `schedule_reader.cpp` writes of one generator.
 
-    The reader is loaded before the generator's libHalide and stands in for its compiler: it sees the schedule whether
-    or not the generator asks for an autoscheduler, and nothing is compiled.
+    Attributes:
+        scheduled: the pipeline as it is compiled where no autoscheduler runs.
+        plain: the pipeline as autoschedulers get it from the SDK, without any schedule.
+    """
 
-    Args:
-        reference: its name may be missing if the file has one generator.
+    scheduled: Mapping[str, Any]
+    plain: Mapping[str, Any]
+
+
+def read_pipeline(inspected: Inspected, compiler: HostCppCompiler) -> ReadPipeline:
+    """Read a generator's own schedule, whether or not it is under `using_autoscheduler()`; nothing is compiled.
 
     Raises:
-        GeneratorError: the generator fails, or was linked with a Halide of its own.
+        GeneratorError: the generator fails, or is linked with a Halide of its own.
         ToolchainError: no C++ compiler is installed.
     """
     reader = compiler.build_plugin(_READER_SOURCE)
-    with tempfile.TemporaryDirectory(prefix="sdk-schedule-") as folder:
-        written = Path(folder) / "pipeline.json"
-        preloaded = ":".join(filter(None, [str(reader), environment.get("LD_PRELOAD", "")]))
-        inside = {**environment, "LD_PRELOAD": preloaded, _PATH_VARIABLE: str(written)}
-        with contextlib.closing(open_generator(reference, halide, compiler, inside)) as program:
-            name = resolve_name(reference, program.names).name
-            assert name is not None
-            request = GeneratorRequest(
-                generator_name=name,
-                function_name=name,
-                base_name="pipeline",
-                output_folder=Path(folder),
-                emit=("object",),
-                halide_target=halide_target,
-                parameters=reference.parameters,
-            )
-            result = run_generator(program, request, _LIMITS)
-        if written.is_file():
-            read = json.loads(written.read_text(encoding="utf-8", errors="replace"))
-            assert isinstance(read, dict)
-            return read
-        if isinstance(result, GeneratorFailure):
-            raise GeneratorError(result.message)
-        raise GeneratorError(
-            f"The schedule of {reference.file} cannot be read: it does not use the SDK's libHalide.so.",
-            next_step="Link the generator with libHalide.so, not with a static library; or give its source.",
-        )
+    with tempfile.TemporaryDirectory(prefix="sdk-schedule-") as text, plain_folder(Path(text)) as folder:
+        own, plain = folder / "own.json", folder / "plain.json"
+        failure = _run(inspected, folder, None, Preload(reader, {"SDK_SCHEDULE_PATH": str(own)}))
+        scheduled = _written(own, inspected, failure)
+        request = AutoschedulerRequest(_AUTOSCHEDULER, (reader,), {"read_to": str(plain)})
+        failure = _run(inspected, folder, PipelinePreparation(build_preparation_plugin(compiler)).before(request), None)
+        return ReadPipeline(scheduled, _written(plain, inspected, failure))
+
+
+def _run(
+    inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None, preload: Preload | None
+) -> GeneratorFailure | None:
+    """Run the generator until the reader ends it; returns why it ended otherwise."""
+    request = GeneratorRequest(
+        generator_name=inspected.generator_name,
+        function_name=inspected.generator_name,
+        base_name="pipeline",
+        output_folder=folder,
+        emit=("object",),
+        halide_target=inspected.halide_target,
+        parameters=inspected.parameters,
+        autoscheduler=autoscheduler,
+    )
+    result = run_generator(inspected.program, request, _LIMITS, preload=preload)
+    return result if isinstance(result, GeneratorFailure) else None
+
+
+def _written(file: Path, inspected: Inspected, failure: GeneratorFailure | None) -> Mapping[str, Any]:
+    if file.is_file():
+        read = json.loads(file.read_text(encoding="utf-8", errors="replace"))
+        assert isinstance(read, dict)
+        return read
+    if failure is not None:
+        raise GeneratorError(failure.message)
+    raise GeneratorError(
+        f"The schedule of generator {inspected.generator_name} cannot be read: it does not use the SDK's libHalide.so.",
+        next_step="Link the generator with libHalide.so, not with a static library; or give its source.",
+    )

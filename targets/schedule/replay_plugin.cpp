@@ -168,6 +168,22 @@ private:
     const Names &names_;
 };
 
+// A bound that the pipeline has already, because it belongs to the algorithm, is not given twice.
+void keep_new_bound(Func &func) {
+    auto &bounds = func.function().schedule().bounds();
+    const auto same = [](const Expr &a, const Expr &b) {
+        return a.defined() == b.defined() && (!a.defined() || Halide::Internal::equal(a, b));
+    };
+    for (size_t i = 0; i + 1 < bounds.size(); i++) {
+        const auto &known = bounds[i], &made = bounds.back();
+        if (known.var == made.var && same(known.min, made.min) && same(known.extent, made.extent) &&
+            same(known.modulus, made.modulus) && same(known.remainder, made.remainder)) {
+            bounds.pop_back();
+            return;
+        }
+    }
+}
+
 using OfFunc = void (*)(Func &, const Arguments &);
 const std::map<std::string, OfFunc> calls_of_funcs = {
     {"compute_root", [](Func &f, const Arguments &) { f.compute_root(); }},
@@ -180,10 +196,26 @@ const std::map<std::string, OfFunc> calls_of_funcs = {
     {"async", [](Func &f, const Arguments &) { f.async(); }},
     {"ring_buffer", [](Func &f, const Arguments &a) { f.ring_buffer(a.number(0)); }},
     {"no_profiling", [](Func &f, const Arguments &) { f.no_profiling(); }},
-    {"bound", [](Func &f, const Arguments &a) { f.bound(a.pure(0), a.number(1), a.number(2)); }},
-    {"bound_extent", [](Func &f, const Arguments &a) { f.bound_extent(a.pure(0), a.number(1)); }},
-    {"align_bounds", [](Func &f, const Arguments &a) { f.align_bounds(a.pure(0), a.number(1), a.number(2)); }},
-    {"align_extent", [](Func &f, const Arguments &a) { f.align_extent(a.pure(0), a.number(1)); }},
+    {"bound",
+     [](Func &f, const Arguments &a) {
+         f.bound(a.pure(0), a.number(1), a.number(2));
+         keep_new_bound(f);
+     }},
+    {"bound_extent",
+     [](Func &f, const Arguments &a) {
+         f.bound_extent(a.pure(0), a.number(1));
+         keep_new_bound(f);
+     }},
+    {"align_bounds",
+     [](Func &f, const Arguments &a) {
+         f.align_bounds(a.pure(0), a.number(1), a.number(2));
+         keep_new_bound(f);
+     }},
+    {"align_extent",
+     [](Func &f, const Arguments &a) {
+         f.align_extent(a.pure(0), a.number(1));
+         keep_new_bound(f);
+     }},
     {"align_storage", [](Func &f, const Arguments &a) { f.align_storage(a.pure(0), a.number(1)); }},
     {"bound_storage", [](Func &f, const Arguments &a) { f.bound_storage(a.pure(0), a.number(1)); }},
     {"fold_storage", [](Func &f, const Arguments &a) { f.fold_storage(a.pure(0), a.number(1), a.truth(2, true)); }},

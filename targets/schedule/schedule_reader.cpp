@@ -1,13 +1,16 @@
-// Writes down the schedule of a generator's own pipeline, as Halide keeps it, and ends the generator before it compiles.
+// Writes down a pipeline's schedule as Halide keeps it, and ends the generator before it compiles.
 //
-// Preloaded into a generator that runs without an autoscheduler: the function below then stands before libHalide's. Every
-// generator calls it once its pipeline is scheduled, whether or not the schedule is under `using_autoscheduler()`.
-// The file is the value of the environment variable HALIDE_SDK_SCHEDULE_PATH.
+// Preloaded into a generator that runs without an autoscheduler, it reads the generator's own schedule: the function at
+// the end then stands before libHalide's, and every generator calls it once its pipeline is scheduled, whether or not
+// the schedule is under `using_autoscheduler()`. The file is the value of the variable SDK_SCHEDULE_PATH.
+//
+// As an autoscheduler it reads the pipeline that autoschedulers get. Parameter: `read_to`, the file.
 
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -151,11 +154,45 @@ std::string json_of(const PrefetchDirective &prefetch) {
                    {"strategy", name_in(prefetch_strategies, prefetch.strategy)}});
 }
 
+// What tells of an rfactor: the Funcs that a definition calls, and the variables that it multiplies by numbers.
+class Uses : public IRGraphVisitor {
+public:
+    explicit Uses(const Definition &definition) { definition.accept(this); }
+
+    std::string calls() const { return list_of(calls_, [](const std::string &text) { return text; }); }
+    std::string scaled() const { return list_of(scaled_, [](const std::string &text) { return text; }); }
+
+private:
+    std::set<std::string> calls_, scaled_;
+
+    using IRGraphVisitor::visit;
+
+    void visit(const Call *op) override {
+        if (op->call_type == Call::Halide) calls_.insert(quoted(op->name));
+        IRGraphVisitor::visit(op);
+    }
+
+    void visit(const Mul *op) override {
+        const Variable *variable = op->a.as<Variable>();
+        const auto factor = as_const_int(op->b);
+        if (variable != nullptr && factor) {
+            scaled_.insert(listed({quoted(variable->name), std::to_string(*factor)}));
+        }
+        IRGraphVisitor::visit(op);
+    }
+};
+
+std::string json_of(const ReductionVariable &rvar) {
+    return object({{"name", quoted(rvar.var)},
+                   {"minimum", json_of(simplify(rvar.min))},
+                   {"extent", json_of(simplify(rvar.extent))}});
+}
+
 std::string json_of(const Definition &definition, const std::vector<std::string> &args) {
     const StageSchedule &schedule = definition.schedule();
     // The loops before any scheduling: the reduction's, then those of the variables that stand alone on the left side.
-    std::vector<std::string> reductions, pure;
-    for (const ReductionVariable &rvar : schedule.rvars()) reductions.push_back(quoted(rvar.var));
+    const Uses uses(definition);
+    std::vector<std::string> pure;
     for (size_t i = 0; i < definition.args().size() && i < args.size(); i++) {
         const Variable *variable = definition.args()[i].as<Variable>();
         if (variable != nullptr && variable->name == args[i] && !variable->reduction_domain.defined()) {
@@ -170,8 +207,10 @@ std::string json_of(const Definition &definition, const std::vector<std::string>
                        {"failure", quoted(one.failure_message)},
                        {"stage", json_of(one.definition, args)}});
     };
-    return object({{"reductions", listed(reductions)},
+    return object({{"reductions", list_of(schedule.rvars(), [](const ReductionVariable &one) { return json_of(one); })},
                    {"pure", listed(pure)},
+                   {"calls", uses.calls()},
+                   {"scaled", uses.scaled()},
                    {"splits", list_of(schedule.splits(), [](const Split &one) { return json_of(one); })},
                    {"dims", list_of(schedule.dims(), [](const Dim &one) { return json_of(one); })},
                    {"prefetches", list_of(schedule.prefetches(), [](const PrefetchDirective &one) { return json_of(one); })},
@@ -250,23 +289,68 @@ std::vector<Function> functions_of(const Halide::Pipeline &pipeline) {
     return result;
 }
 
+// What a generator demands of a buffer, as text: "stride.1".
+void add_constraints(const Parameter &parameter, std::vector<std::string> *found) {
+    if (!parameter.defined() || !parameter.is_buffer()) return;
+    const auto add = [&](const std::string &field, const Expr &value) {
+        if (!value.defined()) return;
+        std::ostringstream text;
+        text << value;
+        found->push_back(listed({quoted(parameter.name() + "." + field), quoted(text.str())}));
+    };
+    for (int i = 0; i < parameter.dimensions(); i++) {
+        const std::string dimension = "." + std::to_string(i);
+        add("min" + dimension, parameter.min_constraint(i));
+        add("extent" + dimension, parameter.extent_constraint(i));
+        add("stride" + dimension, parameter.stride_constraint(i));
+    }
+    add("host_alignment", parameter.host_alignment());
+}
+
+std::string constraints_of(const Halide::Pipeline &pipeline) {
+    std::vector<std::string> found;
+    std::vector<Function> outputs;
+    for (const Halide::Func &output : pipeline.outputs()) {
+        outputs.push_back(output.function());
+        for (const Parameter &buffer : output.function().output_buffers()) add_constraints(buffer, &found);
+    }
+    for (const auto &input : infer_arguments(Stmt(), outputs)) add_constraints(input.param, &found);
+    return listed(found);
+}
+
 std::string json_of(const Halide::Pipeline &pipeline, const std::string &name) {
     return object({{"function_name", quoted(name)},
                    {"outputs", list_of(pipeline.outputs(), [](const Halide::Func &one) { return quoted(one.name()); })},
+                   {"constraints", constraints_of(pipeline)},
                    {"funcs", list_of(functions_of(pipeline), [](const Function &one) { return "\n" + json_of(one); })}}) +
            "\n";
 }
 
-}  // namespace
-
-Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Halide::Argument> &, const std::string &name,
-                                                   const Halide::Target &, Halide::LinkageType) {
-    const char *path = std::getenv("HALIDE_SDK_SCHEDULE_PATH");
+[[noreturn]] void write_and_end(const Halide::Pipeline &pipeline, const std::string &name, const char *path) {
     FILE *file = path == nullptr ? nullptr : std::fopen(path, "w");
     if (file == nullptr) {
         std::fprintf(stderr, "The schedule cannot be written.\n");
         _exit(1);
     }
-    std::fputs(json_of(*this, name).c_str(), file);
-    _exit(std::fclose(file) == 0 ? 0 : 1);
+    const bool written = std::fputs(json_of(pipeline, name).c_str(), file) >= 0;
+    _exit(std::fclose(file) == 0 && written ? 0 : 1);
+}
+
+struct ReadSchedule {
+    void operator()(const Halide::Pipeline &pipeline, const Halide::Target &,
+                    const Halide::AutoschedulerParams &parameters, Halide::AutoSchedulerResults *) {
+        const auto path = parameters.extra.find("read_to");
+        write_and_end(pipeline, "pipeline", path == parameters.extra.end() ? nullptr : path->second.c_str());
+    }
+};
+
+struct Register {
+    Register() { Halide::Pipeline::add_autoscheduler("SdkReadSchedule", ReadSchedule()); }
+} at_load;
+
+}  // namespace
+
+Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Halide::Argument> &, const std::string &name,
+                                                   const Halide::Target &, Halide::LinkageType) {
+    write_and_end(*this, name, std::getenv("SDK_SCHEDULE_PATH"));
 }

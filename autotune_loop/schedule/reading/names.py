@@ -18,12 +18,16 @@ _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")
 class ReadNames:
     """From Halide's names to identifiers; that of an unnamed variable says what it comes from.
 
+    Args:
+        funcs: those of the scheduled pipeline, by name.
+        plain: those of the plain pipeline.
+
     Attributes:
         differences: what could not be told, a sentence each.
         used_funcs: identifiers of the Funcs that others name.
     """
 
-    def __init__(self, funcs: Mapping[str, Any]) -> None:
+    def __init__(self, funcs: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
         self.differences: list[str] = []
         self.used_funcs: set[str] = set()
         self._taken: set[str] = set()
@@ -36,7 +40,10 @@ class ReadNames:
         self._sources: dict[tuple[str, bool], Accessor] = {}
         self._called: dict[tuple[str, bool], str] = {}
         for name, func in funcs.items():
-            self._find_unnamed(self._funcs[name], func)
+            if name in plain:
+                self._find_unnamed(self._funcs[name], plain[name])
+            for stage in func["stages"]:
+                self._find_made(stage)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -111,11 +118,10 @@ class ReadNames:
             if _UNNAMED.fullmatch(name):
                 self._sources.setdefault((name, False), Accessor(func, None, DimensionList.ARGS, position))
         for place, stage in enumerate(told["stages"]):
-            for position, name in enumerate(stage["reductions"]):
+            for position, name in enumerate(reduction["name"] for reduction in stage["reductions"]):
                 if _UNNAMED.fullmatch(name):
                     accessor = Accessor(func, place - 1, DimensionList.RVARS, position)
                     self._sources.setdefault((name, True), accessor)
-            self._find_made(stage)
 
     def _find_made(self, stage: Mapping[str, Any]) -> None:
         """Name what splits and the like make without a name."""

@@ -33,12 +33,14 @@ from autotune_loop.schedule.directives import (
 from autotune_loop.schedule.model import (
     ByName,
     Clone,
+    Intermediate,
     Origin,
     Schedule,
     ScheduledFunc,
     StageSchedule,
     Wrapper,
 )
+from autotune_loop.schedule.reading.factoring import factored_stages
 from autotune_loop.schedule.reading.names import ReadNames
 from autotune_loop.schedule.reading.stage import StageReader
 from autotune_loop.schedule.values import ROOT, LoopLevel, MemoryType, Number
@@ -60,30 +62,37 @@ class ReadSchedule:
     differences: tuple[str, ...]
 
 
-def read_schedule(pipeline: Mapping[str, Any]) -> ReadSchedule:
-    """The schedule of a pipeline.
+def read_schedule(pipeline: Mapping[str, Any], plain: Mapping[str, Any]) -> ReadSchedule:
+    """The schedule that makes of the plain pipeline what is compiled.
 
     Args:
         pipeline: the object that `schedule_reader.cpp` writes.
+        plain: the same of the pipeline without any schedule.
 
     Raises:
         GeneratorError: a name in it cannot be written in a schedule.
     """
-    return _PipelineReader(pipeline).read()
+    return _PipelineReader(pipeline, plain).read()
 
 
 class _PipelineReader:
-    def __init__(self, pipeline: Mapping[str, Any]) -> None:
+    def __init__(self, pipeline: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
         self._function_name = pipeline["function_name"]
         self._funcs: Mapping[str, Any] = {func["name"]: func for func in pipeline["funcs"]}
         self._outputs = pipeline["outputs"]
-        self._names = ReadNames(self._funcs)
-        self._differences: list[str] = []
+        self._plain: Mapping[str, Any] = {func["name"]: func for func in plain["funcs"]}
+        self._names = ReadNames(self._funcs, self._plain)
+        self._differences = [
+            f"The generator demands {name} = {value} only where no autoscheduler runs."
+            for name, value in pipeline["constraints"]
+            if [name, value] not in plain["constraints"]
+        ]
 
     def read(self) -> ReadSchedule:
         names = self._names
+        self._factored, stages = factored_stages(self._funcs, self._plain, names)
         origins = self._origins()
-        stages = [stage for func in self._funcs.values() for stage in self._stages(func)]
+        stages += [stage for func in self._funcs.values() for stage in self._stages(func)]
         used = names.used_funcs | {stage.func for stage in stages}
         funcs = [ScheduledFunc(names.func(name), origin) for name, origin in origins.items()]
         # From the last on: a wrapper needs what it wraps.
@@ -115,16 +124,25 @@ class _PipelineReader:
                 origin = kind(self._names.func(of), tuple(map(self._names.func, wrapped_in)))
                 made[wrapper] = (int(found[1]) if found else 0, origin, (of, *wrapped_in))
                 self._names.use_func(wrapper)
-        plain: dict[str, Origin] = {name: ByName(name) for name in self._funcs if name not in made}
+        reached: dict[str, Origin] = {
+            name: Intermediate() if name in self._factored else ByName(name)
+            for name in sorted(self._funcs, key=lambda name: name in self._factored)
+            if name not in made
+        }
+        self._differences += [
+            f"Func {name} is not in the plain pipeline, and what made it cannot be told."
+            for name, origin in reached.items()
+            if isinstance(origin, ByName) and name not in self._plain
+        ]
         waiting = sorted(made.items(), key=lambda item: item[1][0])
         while waiting:
-            ready = [item for item in waiting if all(name in plain for name in item[1][2])]
+            ready = [item for item in waiting if all(name in reached for name in item[1][2])]
             if not ready:
                 self._differences.append(f"Func {waiting[0][0]}: its wrappers wrap each other.")
                 break
-            plain.update((name, origin) for name, (_, origin, _) in ready[:1])
+            reached.update((name, origin) for name, (_, origin, _) in ready[:1])
             waiting.remove(ready[0])
-        return plain
+        return reached
 
     def _stages(self, func: Mapping[str, Any]) -> Iterator[StageSchedule]:
         identifier = self._names.func(func["name"])

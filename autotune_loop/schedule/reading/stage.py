@@ -96,9 +96,9 @@ class StageReader:
         yield from found
 
     def _loops(self, stage: Mapping[str, Any]) -> Iterator[Directive]:
-        reductions = dict.fromkeys(stage["reductions"], True)
-        kinds = {**dict.fromkeys(stage["pure"], False), **reductions}
-        loops = [*stage["reductions"], *stage["pure"], OUTERMOST]
+        reductions = [reduction["name"] for reduction in stage["reductions"]]
+        kinds = {**dict.fromkeys(stage["pure"], False), **dict.fromkeys(reductions, True)}
+        loops = [*reductions, *stage["pure"], OUTERMOST]
         device = next((DeviceAPI(d["device"]) for d in stage["dims"] if d["type"] == "gpu_threads"), None)
         on_outermost = [split for split in stage["splits"] if split["old"].startswith(OUTERMOST)]
         for split in stage["splits"]:

@@ -21,15 +21,16 @@ from autotune_loop.schedule.directives import (
     Rename,
     Reorder,
     ReorderStorage,
+    RFactor,
     SpecializeFail,
     Split,
     StoreAt,
     Vectorize,
 )
-from autotune_loop.schedule.model import Accessor, Clone, DimensionList, Schedule, Variable, Wrapper
+from autotune_loop.schedule.model import Accessor, Clone, DimensionList, Intermediate, Schedule, Variable, Wrapper
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
-from autotune_loop.schedule.values import ROOT, Expression, LoopAlignStrategy, LoopLevel, Source, Stage
+from autotune_loop.schedule.values import ROOT, Expression, LoopAlignStrategy, LoopLevel, Source, Stage, TailStrategy
 from sdk.settings import Settings
 from targets.generator.program import open_generator
 from targets.generator.reference import GeneratorReference, parse_generator
@@ -42,6 +43,7 @@ from targets.generator.run import (
     run_generator,
 )
 from targets.halide_install import HalideInstall
+from targets.pipeline.inspection import Inspected
 from targets.process.limited_process import ProcessLimits
 from targets.schedule.pipeline_schedule import read_pipeline
 from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
@@ -49,7 +51,8 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 
-EXPERT = Path(__file__).parent / "generators" / "expert.cpp"
+GENERATORS = Path(__file__).parent / "generators"
+EXPERT = GENERATORS / "expert.cpp"
 TARGET = "x86-64-linux-avx-avx2-f16c-fma-sse41-no_runtime"
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 
@@ -62,7 +65,9 @@ def expert(halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Setti
 def read(
     reference: GeneratorReference, halide: HalideInstall, compiler: HostCppCompiler, settings: Settings
 ) -> ReadSchedule:
-    return read_schedule(read_pipeline(reference, TARGET, halide, compiler, settings.environment))
+    with contextlib.closing(open_generator(reference, halide, compiler, settings.environment)) as program:
+        read = read_pipeline(Inspected(program, program.names[0], {}, TARGET), compiler)
+    return read_schedule(read.scheduled, read.plain)
 
 
 def directives_of(schedule: Schedule, func: str, *conditions: Expression) -> tuple[object, ...]:
@@ -116,8 +121,23 @@ def test_variables_without_a_name_are_called_after_what_they_come_from(expert: R
     assert expert.differences == ()
 
 
+def test_what_rfactor_made_is_read_as_the_splits_and_the_call(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings
+) -> None:
+    factored = read(parse_generator(str(GENERATORS / "factored.cpp")), halide, cpp_compiler, settings)
+    made = {func.identifier: func.origin for func in factored.schedule.funcs}
+    assert made["rows_intm"] == made["histogram_intm"] == Intermediate()
+    assert made["histogram_intm_global_wrapper_0"] == Wrapper("histogram_intm", ())
+    assert directives_of(factored.schedule, "rows")[:2] == (
+        Split("s_x", "so", "si", 8, TailStrategy.GUARD_WITH_IF),
+        RFactor((("si", "v"),), "rows_intm"),
+    )
+    assert RFactor((("r_x", "w"), ("ro", "u")), "histogram_intm") in directives_of(factored.schedule, "histogram")
+    assert factored.differences == ()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("generator", ["expert", "stencil_chain.py", "convolution_layer.py"])
+@pytest.mark.parametrize("generator", ["expert.cpp", "factored.cpp", "stencil_chain.py", "convolution_layer.py"])
 def test_what_was_read_gives_the_generators_own_code(
     generator: str,
     examples: Path,
@@ -126,7 +146,8 @@ def test_what_was_read_gives_the_generators_own_code(
     settings: Settings,
     tmp_path: Path,
 ) -> None:
-    reference = parse_generator(str(EXPERT if generator == "expert" else examples / generator))
+    own = GENERATORS / generator
+    reference = parse_generator(str(own if own.is_file() else examples / generator))
     schedule = read(reference, halide, cpp_compiler, settings).schedule
     data = tmp_path / "schedule.json"
     data.write_text(print_json(schedule))
@@ -141,10 +162,10 @@ def test_what_was_read_gives_the_generators_own_code(
         assert isinstance(result, GeneratedFiles), result
         return result.files["object"].read_bytes()
 
-    own = compiled("own", None)
-    assert compiled("data", replay_autoscheduler(data, cpp_compiler)) == own
+    wanted = compiled("own", None)
+    assert compiled("data", replay_autoscheduler(data, cpp_compiler)) == wanted
     header = schedule_autoscheduler(print_header(schedule, "f"), cpp_compiler)
-    assert compiled("header", header) == own
+    assert compiled("header", header) == wanted
 
 
 @pytest.mark.slow

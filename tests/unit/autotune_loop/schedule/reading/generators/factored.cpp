@@ -1,0 +1,39 @@
+// Reductions that are taken apart by hand.
+#include "Halide.h"
+
+using namespace Halide;
+
+class Factored : public Generator<Factored> {
+public:
+    Input<Buffer<uint8_t, 2>> input{"input"};
+    Output<Buffer<uint32_t, 1>> rows{"rows"};
+    Output<Buffer<uint32_t, 1>> histogram{"histogram"};
+
+    void generate() {
+        Var x("x"), bin("bin"), u("u"), v("v"), w("w");
+        RDom r(0, 64, 0, 128, "r"), s(0, 256, "s");
+        rows(x) = cast<uint32_t>(0);
+        rows(x) += cast<uint32_t>(input(s, x));
+        histogram(bin) = cast<uint32_t>(0);
+        histogram(cast<int>(input(r.x, r.y))) += cast<uint32_t>(1);
+
+        input.set_estimates({{0, 256}, {0, 128}});
+        rows.set_estimates({{0, 128}});
+        histogram.set_estimates({{0, 256}});
+
+        if (!using_autoscheduler()) {
+            RVar ro("ro"), ri("ri"), so("so"), si("si");
+            rows.bound(x, 0, 128).vectorize(x, 8);
+            rows.update().split(s, so, si, 8);
+            Func lanes = rows.update().rfactor(si, v);
+            lanes.compute_root().vectorize(v, 8).update().reorder(v, x, so).vectorize(v, 8);
+            rows.update().atomic().unroll(si);
+            Func part = histogram.update().split(r.y, ro, ri, 16).rfactor({{ro, u}, {r.x, w}});
+            part.in().compute_root();
+            part.compute_at(part.in(), u).update().unroll(ri, 4);
+            part.in().parallel(u);
+        }
+    }
+};
+
+HALIDE_REGISTER_GENERATOR(Factored, factored)
