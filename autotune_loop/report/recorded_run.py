@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Measured
-from autotune_loop.specification.tuning_task import published_names
+from autotune_loop.specification.tuning_task import published_files
 from autotune_loop.store.published import Published, read_published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
@@ -38,7 +38,7 @@ _DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 @dataclass(frozen=True)
 class PublishedHeader:
-    """What a run has published for an argument set: best.<name>.schedule.h with its figures."""
+    """What a run has published for an argument set: its header, or the parameters that were tuned, with its figures."""
 
     published: Published
     text: str
@@ -75,6 +75,11 @@ class TaskSamples:
     def fastest(self) -> Measured:
         """The fastest as the rounds have timed them, which need not be the one that is published."""
         return min(self.samples, key=lambda sample: sample.median_ms)
+
+    @property
+    def noun(self) -> str:
+        """What one of them is."""
+        return "parameter set" if self.samples[0].candidate.parameters else "schedule"
 
     @property
     def default(self) -> Measured | None:
@@ -196,9 +201,9 @@ def _samples(folder: Path, connection: sqlite3.Connection) -> list[Measured]:
 
 def _header_bytes(folder: Path, record: RunRecord) -> dict[int, bytes]:
     found = {}
-    for index, name in enumerate(published_names(record.spec.tasks)):
+    for index, name in enumerate(published_files(record.spec.tasks)):
         with contextlib.suppress(OSError):
-            found[index] = (folder / "samples" / f"best.{name}.schedule.h").read_bytes()
+            found[index] = (folder / "samples" / name).read_bytes()
     return found
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from autotune_loop.candidate import Measured
 from autotune_loop.cost_model.ranking import spearman
+from autotune_loop.parameters.space import set_text
+from autotune_loop.parameters.tuned_parameter import TunedParameter
 from autotune_loop.report.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
@@ -58,6 +60,42 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
         plot.line(ends, [time_ms] * len(ends), line_dash="dashed", line_width=2, color=colour, legend_label=name)
     plot.legend.location = "top_right"
     plot.legend.click_policy = "hide"
+    return plot
+
+
+def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Figure:
+    """The time of every set against its value of one parameter, and the fastest of each value.
+
+    Args:
+        samples: of an argument set whose parameters were tuned.
+    """
+    from bokeh.models import HoverTool
+
+    values = list(parameter.values)
+    values += sorted({s.candidate.parameters[parameter.name] for s in samples} - set(values))  # the default's
+    plot = _figure(
+        f"Time against {parameter.name}, with the fastest of each value",
+        parameter.name,
+        "time of a set (ms)",
+        x_range=values,
+        y_axis_type="log",
+        tooltips=[("set", "@set"), ("time", "@y{0.0000} ms")],
+    )
+    fastest_ms: dict[str, float] = {}
+    for sample in samples:
+        value = sample.candidate.parameters[parameter.name]
+        fastest_ms[value] = min(sample.median_ms, fastest_ms.get(value, sample.median_ms))
+    data = {
+        "x": [s.candidate.parameters[parameter.name] for s in samples],
+        "y": [s.median_ms for s in samples],
+        "set": [set_text(s.candidate.parameters) for s in samples],
+    }
+    dots = plot.scatter("x", "y", source=data, size=5, color=_SAMPLE_COLOUR, alpha=0.8)
+    plot.select_one(HoverTool).renderers = [dots]
+    known = [value for value in values if value in fastest_ms]
+    best_ms = [fastest_ms[value] for value in known]
+    plot.line(known, best_ms, line_width=2, color=_BEST_COLOUR)
+    plot.scatter(known, best_ms, size=7, color=_BEST_COLOUR)
     return plot
 
 
@@ -147,7 +185,7 @@ def _figure(
     y_label: str,
     *,
     tooltips: Sequence[tuple[str, str]],
-    **options: str,
+    **options: Any,
 ) -> Figure:
     from bokeh.models import HoverTool
     from bokeh.plotting import figure

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autotune_loop.candidate import Measured
+from autotune_loop.parameters.space import set_text
 from autotune_loop.report.recorded_run import RecordedRun
 from autotune_loop.report.run_figures import (
     best_so_far,
     device_health,
     predicted_against_measured,
     rank_correlation,
+    times_by_parameter,
 )
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
@@ -64,6 +66,9 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
             predicted_against_measured(task.samples),
             rank_correlation(task.samples),
         ]
+        space = run.record.spec.tasks[task.task_index].space
+        if space is not None:
+            figures = [*(times_by_parameter(task.samples, each) for each in space.parameters), *figures]
         names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
         plots |= dict(zip(names, map(json_item, figures), strict=True))
         sections.append(
@@ -72,8 +77,10 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
                 "published": None if header is None else header.published,
                 "fastest_from": timings_text(task.fastest.processes),
                 "plots": names,
-                "published_loops": "" if header is None else _loops(header.text),
-                "default_loops": "" if task.default is None else _loops(_header_text(run, task.default)),
+                "published_loops": "" if header is None else _shown(header.text, header.published.parameters),
+                "default_loops": ""
+                if task.default is None
+                else _shown(_header_text(run, task.default), task.default.candidate.parameters),
             }
         )
     health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
@@ -127,6 +134,11 @@ def _header_text(run: RecordedRun, sample: Measured) -> str:
     return ""
 
 
+def _shown(text: str, parameters: Mapping[str, str]) -> str:
+    """The values of parameters that were tuned, a line for each, or else the loops of a header."""
+    return set_text(parameters).replace(" ", "\n") or _loops(text)
+
+
 def _loops(text: str) -> str:
     try:
         return print_loops(parse_schedule(text)) if text else "The run no longer has this schedule's header."
@@ -139,7 +151,10 @@ def _packed_schedules(run: RecordedRun) -> str:
 
     They are similar, so that thousands fit; texts beyond the limit are empty.
     """
-    texts = [_directives(_header_text(run, sample)) for sample in _fastest_first(run)]
+    texts = [
+        set_text(sample.candidate.parameters) or _directives(_header_text(run, sample))
+        for sample in _fastest_first(run)
+    ]
     while True:
         packed = zlib.compress(json.dumps(texts, ensure_ascii=False).encode(), 9)
         if len(packed) <= _SCHEDULE_TEXTS_BYTES or not any(texts):

@@ -135,6 +135,7 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 
 
 def _print_tables(run: RecordedRun) -> None:
+    from autotune_loop.parameters.space import set_text
     from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
     from autotune_loop.store.published import NOTHING
@@ -148,7 +149,7 @@ def _print_tables(run: RecordedRun) -> None:
     for task in run.tasks:
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(f"set {task.task_index + 1}: {count_text(len(task.samples), 'schedule')} timed{correlation}")
+        console.print(f"set {task.task_index + 1}: {count_text(len(task.samples), task.noun)} timed{correlation}")
         published = _published(run, task.task_index)
         if published is NOTHING:
             console.print("  nothing that the run has published is there", style="bold yellow")
@@ -156,6 +157,8 @@ def _print_tables(run: RecordedRun) -> None:
         for row_label, text, style in published_rows(published, label, ""):
             line = f"  {row_label:{LABEL_WIDTH}}{text}"
             console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
+        if published.parameters:
+            console.print(f"  {'parameters':{LABEL_WIDTH}}{set_text(published.parameters)}", highlight=False)
     fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
         numbers = ("time", "timings", "spread")
@@ -165,7 +168,9 @@ def _print_tables(run: RecordedRun) -> None:
             one = sample.candidate
             origin = one.point.origin.value
             time = time_text(sample.median_ms)
-            table.add_row(one.sample, time, str(sample.processes), spread, origin, sample.device)
+            table.add_row(
+                set_text(one.parameters) or one.sample, time, str(sample.processes), spread, origin, sample.device
+            )
         console.print(table)
     failures = ", ".join(f"{count} {kind}" for kind, count in _by_kind(run).items()) or "none"
     console.print(f"failed: {failures}")

@@ -120,6 +120,21 @@ def test_what_is_published_is_the_set(tuned_run: TuneResult) -> None:
     assert told["tuned"][0]["speed_up_than"] == "default parameters"
 
 
+def test_the_report_shows_times_against_each_parameter(
+    tuned_run: TuneResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    assert main(["report", str(tuned_run.run_folder), "-o", str(page), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["tasks"]
+    assert told["tuned_parameters"] == BEST and told["timed"] == 16
+    text = page.read_text()
+    assert all(f"Time against {name}, with the fastest" in text for name in TUNED)
+    assert "vector=16 narrow=true passes=0</p>" in text and "16</b>parameter sets timed" in text
+    assert main(["report", str(tuned_run.run_folder), "-o", str(page)]) == 0
+    shown = capsys.readouterr().out
+    assert "16 parameter sets timed" in shown and "parameters vector=16 narrow=true passes=0" in shown
+
+
 def test_events_have_the_parameters(heard: list[Event]) -> None:
     events: list[dict[str, Any]] = [event_to_dict(event) for event in heard]
     measured = [event for event in events if event["event"] == "sample_measured"]
