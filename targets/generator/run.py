@@ -273,6 +273,12 @@ _EXPLANATIONS = (
         + "an extent comes from a scalar input (make it a GeneratorParam) or from odd sizes.",
     ),
     _Explanation(
+        r"Error: (?P<what>[^\n]* is not a bool: int32)",
+        GeneratorFailureReason.FAILED,
+        "Generator {name} failed: {what}. In Python, Halide 21 takes the estimate of a boolean scalar for an integer: "
+        "write hl.u8(flag) == 1 where the scalar is used.",
+    ),
+    _Explanation(
         # Adams2019 and Anderson2021 end like this; before that Adams2019 names the Func that no state has a place for.
         r"(?:Found no legal way to schedule (?P<what>\S+) in the following State[\s\S]*)?Ran out of legal states",
         GeneratorFailureReason.DEAD_END,

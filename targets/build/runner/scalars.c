@@ -1,10 +1,14 @@
 /* Sets the values of scalar arguments. */
 #include <errno.h>
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
+
+#define LARGEST_HALF 65504.0
+#define LARGEST_BFLOAT 0x1.fep127
 
 static _Noreturn void bad_scalar(const struct argument *argument, const char *text) {
     fail(EXIT_USAGE, "usage", "--scalar %s got '%s'; expected a value of type %s%d.", argument->meta->name, text,
@@ -21,12 +25,31 @@ static void parse_bool(struct argument *argument, const char *text) {
     }
 }
 
+/* The nearest float of 16 bits, with so many bits of mantissa, the first of which is not stored. */
+static uint16_t bits_of_16(double value, int mantissa_bits, int least_exponent) {
+    int exponent;
+    frexp(value, &exponent);
+    if (value == 0 || exponent < least_exponent + 1) exponent = least_exponent + 1; /* subnormal */
+    /* The first bit of the mantissa is not stored, so that it adds one to the exponent. */
+    const double mantissa = nearbyint(ldexp(fabs(value), mantissa_bits - exponent));
+    const int stored_exponent = exponent - least_exponent - 1;
+    return (uint16_t)((signbit(value) ? 0x8000 : 0) + (stored_exponent << (mantissa_bits - 1)) + (int)mantissa);
+}
+
+static void parse_float_of_16(struct argument *argument, const char *text, double value) {
+    const bool is_half = argument->meta->type.code == halide_type_float;
+    if (!(fabs(value) <= (is_half ? LARGEST_HALF : LARGEST_BFLOAT))) bad_scalar(argument, text);
+    argument->scalar.u.u16 = is_half ? bits_of_16(value, 11, -14) : bits_of_16(value, 8, -126);
+}
+
 static void parse_float(struct argument *argument, const char *text) {
     char *end;
     const double value = strtod(text, &end);
     if (end == text || *end) bad_scalar(argument, text);
     if (argument->meta->type.bits == 64) {
         argument->scalar.u.f64 = value;
+    } else if (argument->meta->type.bits == 16) {
+        parse_float_of_16(argument, text, value);
     } else if (argument->meta->type.bits == 32) {
         if (value - value == 0 && (value > (double)FLT_MAX || value < (double)-FLT_MAX)) bad_scalar(argument, text);
         argument->scalar.u.f32 = (float)value;
@@ -57,7 +80,7 @@ static void parse_unsigned(struct argument *argument, const char *text) {
 
 static void parse_scalar(struct argument *argument, const char *text) {
     const struct halide_type_t type = argument->meta->type;
-    if (type.code == halide_type_float) {
+    if (type.code == halide_type_float || type.code == halide_type_bfloat) {
         parse_float(argument, text);
     } else if (type.code == halide_type_int) {
         parse_signed(argument, text);
