@@ -1,8 +1,11 @@
 """Whether hand-written schedules that are read from generators, and replayed as data, give the code of their own build.
 
 For each generator: its own schedule is read, printed as a header and parsed again, and applied to the generator's plain
-pipeline by the plug-in that replays data. What the two object files hold is compared byte by byte; only the names of
-their symbols may differ. Generators of a folder are found by HALIDE_REGISTER_GENERATOR.
+pipeline by the plug-in that replays data. What the two object files hold is compared byte by byte, without the names of
+their symbols; if that differs, the statements that Halide lowered the pipeline to, without the numbers of nameless
+variables: code for GPUs contains their names, and the metadata of arguments contain estimates.
+
+Generators of a folder are found by HALIDE_REGISTER_GENERATOR.
 
 python -m benchmarks.hand_schedules FOLDER_OR_GENERATOR... [--include FOLDER]... [--source FILE]... [-p key=value]...
 """
@@ -37,6 +40,8 @@ from targets.schedule.plugins import replay_autoscheduler, schedule_autoschedule
 from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
+_UNNAMED = re.compile(r"(?<![A-Za-z0-9])[a-z][0-9]+")
+ELF_64 = b"\x7fELF\x02\x01"
 LIMITS = ProcessLimits(time_s=600.0, memory_bytes=10 * 2**30)
 _REGISTERED = re.compile(
     r"HALIDE_REGISTER_GENERATOR\(\s*[\w:]+\s*,\s*(\w+)\s*[,)]|@hl\.(?:alias|generator)\(.*?\bname\s*=\s*[\"'](\w+)"
@@ -140,19 +145,42 @@ def _compare(inspected: Inspected, name: str, compiler: HostCppCompiler, argumen
                 differences = (*differences, "The compiled header gives other code than the replay.")
     if isinstance(replayed, str):
         return Outcome(name, "refused", (*differences, replayed), calls)
-    if replayed == own:
-        return Outcome(name, "same file", differences, calls)
-    same = loaded_content(replayed) == loaded_content(own)
-    return Outcome(name, "same but for symbols" if same else "other code", differences, calls)
+    return Outcome(name, _verdict(own, replayed), differences, calls)
 
 
-def _run(inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None) -> bytes | str:
-    """The object, or why there is none."""
+@dataclass(frozen=True)
+class Built:
+    """The object file, and what Halide lowered the pipeline to."""
+
+    content: bytes
+    lowered: str
+
+
+def _verdict(own: Built, replayed: Built) -> str:
+    if replayed.content == own.content:
+        return "same file"
+    if replayed.content[:6] == ELF_64 and loaded_content(replayed.content) == loaded_content(own.content):
+        return "same but for symbols"
+    if _with_even_names(replayed.lowered) == _with_even_names(own.lowered):
+        return "same but for names and metadata"
+    return "other code"
+
+
+def _with_even_names(lowered: str) -> str:
+    """The statement with what nobody named numbered in order: on a GPU such names are part of the code."""
+    numbers: dict[str, str] = {}
+    return _UNNAMED.sub(lambda found: numbers.setdefault(found[0], f"{found[0][0]}#{len(numbers)}"), lowered)
+
+
+def _run(inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None) -> Built | str:
+    """What is built, or why there is nothing."""
     name, target = inspected.generator_name, inspected.halide_target
     emit = ("object", "stmt")
     request = GeneratorRequest(name, "f", "f", folder, emit, target, inspected.parameters, autoscheduler)
     result = run_generator(inspected.program, request, LIMITS)
-    return result.files["object"].read_bytes() if isinstance(result, GeneratedFiles) else result.message
+    if not isinstance(result, GeneratedFiles):
+        return result.message
+    return Built(result.files["object"].read_bytes(), result.files["stmt"].read_text(errors="replace"))
 
 
 if __name__ == "__main__":

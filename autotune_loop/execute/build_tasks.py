@@ -11,6 +11,7 @@ from pathlib import Path
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.execute.task import BuildTask, FileKey, R_co, key_of
 from autotune_loop.execute.worker_state import WorkerState
+from autotune_loop.schedule.apply import apply_header
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.store.featurization import read_featurization
 from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
@@ -307,9 +308,8 @@ class BuildWithHeader(_GeneratorTask[BuiltObject | GeneratorFailure | SdkError],
     def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure | SdkError:
         """See `Task.run`."""
         try:
-            choice = schedule_autoscheduler(
-                mend_header(self.header_text, state.context.sample_file_name), state.compiler
-            )
+            text = mend_header(self.header_text, state.context.sample_file_name)
+            choice = apply_header(text, state.compiler, state.cache)
         except SdkError as error:
             return error
         generated = self._apply(state, choice, self.symbol)

@@ -111,7 +111,7 @@ def _opened_plan(
         open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build) as (reference, program),
     ):
         assert reference.name is not None
-        choices = [resolve_schedule(s, profile, threads, tools.halide, tools.compiler) for s in schedules]
+        choices = [resolve_schedule(s, profile, threads, tools.halide, tools.apply_header) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)
         ptxas = find_ptxas(settings.environment)
         name, parameters = reference.name, reference.parameters

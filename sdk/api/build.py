@@ -65,7 +65,7 @@ def build(
     ):
         assert reference.name is not None
         threads = asked.devices.parallelism or profile.machine.parallelism
-        choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.compiler)
+        choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.apply_header)
         name = check_function_name(spec.function_name or reference.name)
         ptxas = find_ptxas(settings.environment)
         inspected = Inspected(program, reference.name, reference.parameters, profile.halide_target)

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune_loop.schedule.apply import apply_header
 from autotune_loop.schedule.check import CPP_KEYWORDS
 from sdk.settings import Settings
 from targets.cmake.generator import cmake_generator
 from targets.errors import UsageError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import GeneratorReference, parse_generator, resolve_name
+from targets.generator.run import AutoschedulerRequest
 from targets.halide_install import HalideInstall, find_halide_install
 from targets.process.content_cache import ContentCache
 from targets.toolchain.cpp_build import CppBuild
@@ -38,6 +40,14 @@ class Workbench:
     cache: ContentCache
     compiler: HostCppCompiler
     tell: Callable[[str], None] = _tell_nobody
+
+    def apply_header(self, text: str) -> AutoschedulerRequest:
+        """Return what applies a header to a generator; see `autotune_loop.schedule.apply`.
+
+        Raises:
+            GeneratorError, ToolchainError: as `apply_header` there.
+        """
+        return apply_header(text, self.compiler, self.cache)
 
 
 def open_workbench(settings: Settings, tell: Callable[[str], None] = _tell_nobody) -> Workbench:

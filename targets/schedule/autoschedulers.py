@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from targets.generator.run import AutoschedulerRequest
 from targets.halide_install import HalideInstall
 from targets.profile.profile import MachineParameters, TargetProfile
 from targets.schedule.header import read_schedule
-from targets.schedule.plugins import root_autoscheduler, schedule_autoscheduler
+from targets.schedule.plugins import root_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 OWN_SCHEDULE = "own"
@@ -37,9 +37,16 @@ class ScheduleChoice:
 
 
 def resolve_schedule(
-    text: str, profile: TargetProfile, parallelism: int, halide: HalideInstall, compiler: HostCppCompiler
+    text: str,
+    profile: TargetProfile,
+    parallelism: int,
+    halide: HalideInstall,
+    apply_header: Callable[[str], AutoschedulerRequest],
 ) -> ScheduleChoice:
     """Return the schedule for `own`, the name of an autoscheduler, or the path of a `.schedule.h`.
+
+    Args:
+        apply_header: from the text of a header to what applies it.
 
     Raises:
         UsageError: it is none of these.
@@ -62,7 +69,7 @@ def resolve_schedule(
             f"There is no schedule {text!r}.",
             next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, {profile_name}, mullapudi2016 or li2018.",
         )
-    return ScheduleChoice(text, schedule_autoscheduler(read_schedule(path), compiler), searches=False)
+    return ScheduleChoice(text, apply_header(read_schedule(path)), searches=False)
 
 
 def mullapudi2016(halide: HalideInstall, parallelism: int, machine: MachineParameters) -> AutoschedulerRequest:

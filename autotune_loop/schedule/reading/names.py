@@ -41,7 +41,7 @@ class ReadNames:
         self._called: dict[tuple[str, bool], str] = {}
         for name, func in funcs.items():
             if name in plain:
-                self._find_unnamed(self._funcs[name], plain[name])
+                self._find_unnamed(func, plain[name])
             for stage in func["stages"]:
                 self._find_made(stage)
 
@@ -113,15 +113,18 @@ class ReadNames:
         self._taken.add(identifier)
         return identifier
 
-    def _find_unnamed(self, func: str, told: Mapping[str, Any]) -> None:
-        for position, name in enumerate(told["args"]):
+    def _find_unnamed(self, func: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
+        """Where the plain pipeline has what nobody named: its name may be another one in another process."""
+        identifier = self._funcs[func["name"]]
+        for position, name in enumerate(func["args"]):
             if _UNNAMED.fullmatch(name):
-                self._sources.setdefault((name, False), Accessor(func, None, DimensionList.ARGS, position))
-        for place, stage in enumerate(told["stages"]):
-            for position, name in enumerate(reduction["name"] for reduction in stage["reductions"]):
-                if _UNNAMED.fullmatch(name):
-                    accessor = Accessor(func, place - 1, DimensionList.RVARS, position)
-                    self._sources.setdefault((name, True), accessor)
+                self._sources.setdefault((name, False), Accessor(identifier, None, DimensionList.ARGS, position))
+        for place, (stage, before) in enumerate(zip(func["stages"], plain["stages"], strict=False)):
+            is_same = len(stage["reductions"]) == len(before["reductions"])
+            for position, reduction in enumerate((stage if is_same else before)["reductions"]):
+                if _UNNAMED.fullmatch(reduction["name"]):
+                    accessor = Accessor(identifier, place - 1, DimensionList.RVARS, position)
+                    self._sources.setdefault((reduction["name"], True), accessor)
 
     def _find_made(self, stage: Mapping[str, Any]) -> None:
         """Name what splits and the like make without a name."""

@@ -50,7 +50,6 @@ _ON_HOST: Mapping[str, type[Parallel | Vectorize | Unroll]] = {
     "unroll": Unroll,
 }
 _ON_GPU: Mapping[str, type[GpuBlocks | GpuThreads]] = {"gpu_blocks": GpuBlocks, "gpu_threads": GpuThreads}
-_NO_DEVICE = "None"
 
 
 class StageReader:
@@ -193,11 +192,9 @@ class StageReader:
             yield _ON_HOST[kind](self._variable(name, kinds))
         elif kind == "gpu_lanes":
             yield GpuLanes(self._variable(name, kinds), DeviceAPI(device))
-        if kind in (*_SERIAL, *_ON_HOST) and device != _NO_DEVICE:
-            if device == DeviceAPI.HEXAGON.value:
-                yield Hexagon(self._variable(name, kinds))
-            else:
-                self._differ(f"loop {name} is on device {device}")
+        # What is split off a loop of a GPU keeps its device, which means nothing for loops of other types.
+        if kind in (*_SERIAL, *_ON_HOST) and device == DeviceAPI.HEXAGON.value:
+            yield Hexagon(self._variable(name, kinds))
         if dim["partition"] != Partition.AUTO.value:
             yield PartitionLoop(self._variable(name, kinds), Partition(dim["partition"]))
 

@@ -1,0 +1,49 @@
+"""A header as what applies it: as data where that is possible, which takes milliseconds and no compiler's seconds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from autotune_loop.schedule.as_json import print_json
+from autotune_loop.schedule.model import Schedule
+from autotune_loop.schedule.parse import parse_schedule
+from targets.errors import GeneratorError
+from targets.generator.run import AutoschedulerRequest
+from targets.process.content_cache import ContentCache
+from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+# What a generator's command line takes as the value of a parameter.
+_PLAIN_PATH = re.compile(r"[^\s=,]*")
+
+
+def apply_schedule(schedule: Schedule, compiler: HostCppCompiler, cache: ContentCache) -> AutoschedulerRequest:
+    """Return the autoscheduler that applies a schedule.
+
+    Raises:
+        GeneratorError: the schedule is inconsistent, or the cache's path has white space, '=' or ','.
+        ToolchainError: no C++ compiler is installed, or the cache cannot be written.
+    """
+    text = print_json(schedule)
+
+    def write(path: Path) -> None:
+        path.write_text(text, encoding="utf-8")
+
+    file = cache.get_or_build(["schedule as data", text], ".json", write)
+    if not _PLAIN_PATH.fullmatch(str(file)):
+        raise GeneratorError(f"A generator cannot be given the path {file}.")
+    return replay_autoscheduler(file, compiler)
+
+
+def apply_header(text: str, compiler: HostCppCompiler, cache: ContentCache) -> AutoschedulerRequest:
+    """Return the autoscheduler that applies a header: compiled if it has more than a schedule, as an edited one may.
+
+    Raises:
+        GeneratorError: the header does not compile.
+        ToolchainError: no C++ compiler is installed, or the cache cannot be written.
+    """
+    try:
+        return apply_schedule(parse_schedule(text), compiler, cache)
+    except GeneratorError:
+        return schedule_autoscheduler(text, compiler)
