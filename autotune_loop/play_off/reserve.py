@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from dataclasses import dataclass
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.play_off.course import FEWEST_CHOOSING_TURNS
 from autotune_loop.specification.objective import LOOKS
 from devices.device import Clock
-from devices.timing.measurement import Measurement
 
 PLAY_OFF_CONTENDERS = 4
-_LINK_S = 3.0
-# The least overhead of timing a schedule, and the estimate before the first.
+# The best of the run and what it must beat.
+_FEWEST_CONTENDERS = 2
+# Beside its turns a play-off links, and pushes the executable to the devices. Linking is observed.
+_START_S = 0.5
+_LINK_S = 2.5
+# The least that timing a schedule takes, and the estimate before the first.
 _PROCESS_S = 0.1
 # One writes its outputs, one is timed.
 _RUNS_OF_A_REFERENCE = 2
+# A play-off may take so much longer than turns have usually taken, if that is before the end of the run.
+_MARGIN = 1.3
+
+
+@dataclass(frozen=True)
+class PlayOffRoom:
+    """What there is time for.
+
+    Attributes:
+        deadline: after it no further turn begins.
+        contenders: how many may take part, without an incumbent.
+    """
+
+    deadline: Deadline
+    contenders: int
 
 
 class PlayOffReserve:
-    """The time that play-offs need, from how long timing and training have taken so far.
+    """The time that play-offs need, from how long timing, linking and training have taken so far.
 
     Args:
         clock: of the devices. With a simulated clock each schedule is timed only once, because times do not vary.
@@ -30,26 +49,24 @@ class PlayOffReserve:
     def __init__(self, clock: Clock, at_once: int = 1) -> None:
         self._clock = clock
         self._at_once = at_once
-        self._longest_timing_s = 0.0
+        self._held_s: list[float] = []  # sorted, because it is read before every schedule
+        self._all_held_s = 0.0
         self._training_s = 0.0
-        self._process_s: list[float] = []  # sorted, because it is read before every schedule
-        self._held_s = 0.0
+        self._link_s: float | None = None
         self._expected_s = 0.0
 
     def add_reference(self, held_s: float) -> None:
         """A reference held its device for `held_s`, which says what to expect before the first schedule is timed."""
         self._expected_s = max(self._expected_s, held_s / _RUNS_OF_A_REFERENCE)
 
-    def add_timing(self, measurement: Measurement, held_s: float) -> None:
-        """Record that timing a schedule held the device for `held_s`."""
-        beside_s = () if measurement.beside is None else measurement.beside.repetitions_s
-        calls_s = sum(measurement.repetitions_s) + sum(beside_s)
-        if measurement.clock is Clock.SIMULATED:
-            calls_s = 0.0  # simulated seconds say nothing about the budget
-        # The slowest of the contenders determines how long a turn takes.
-        self._longest_timing_s = max(self._longest_timing_s, calls_s)
-        self._held_s += held_s
-        insort(self._process_s, max(held_s - calls_s, _PROCESS_S))
+    def add_timing(self, held_s: float) -> None:
+        """Timing a schedule held its device for `held_s`."""
+        self._all_held_s += held_s
+        insort(self._held_s, held_s)
+
+    def add_link(self, duration_s: float) -> None:
+        """A batch was linked; the slowest one counts."""
+        self._link_s = max(self._link_s or 0.0, duration_s)
 
     def add_training(self, duration_s: float) -> None:
         """The cost model was trained. A play-off may have to wait for a training; the latest one counts, because the
@@ -63,13 +80,14 @@ class PlayOffReserve:
         return self._training_s
 
     def needed_s(self, tasks: int, with_incumbent: int) -> float:
-        """Seconds until the first looks of all play-offs.
+        """Seconds until the first looks of all play-offs, as turns usually go in this run.
 
         Args:
             tasks: tuning tasks, one play-off each.
             with_incumbent: how many of them have an incumbent.
         """
-        return self._training_s + self._play_offs_s(tasks, with_incumbent)
+        without_s = (tasks - with_incumbent) * self._play_off_s(PLAY_OFF_CONTENDERS, False)
+        return self._training_s + without_s + with_incumbent * self._play_off_s(PLAY_OFF_CONTENDERS, True)
 
     def timed_within(self, time_s: float) -> int:
         """How many schedules can be timed in a finite time."""
@@ -77,20 +95,26 @@ class PlayOffReserve:
 
     def _usual_s(self) -> float:
         """What timing a schedule takes: the mean so far."""
-        mean_s = self._held_s / len(self._process_s) if self._process_s else self._expected_s
+        mean_s = self._all_held_s / len(self._held_s) if self._held_s else self._expected_s
         return max(mean_s, _PROCESS_S)
 
-    def _play_offs_s(self, tasks: int, with_incumbent: int) -> float:
-        choosing = tasks * PLAY_OFF_CONTENDERS + with_incumbent
-        deciding = tasks * 2 + with_incumbent
-        if self._clock is Clock.SIMULATED:
-            return tasks * _LINK_S + math.ceil(choosing / self._at_once) * self._usual_s()
-        timings = FEWEST_CHOOSING_TURNS * choosing + LOOKS[0] * deciding
-        process_s = self._process_s[len(self._process_s) // 2] if self._process_s else _PROCESS_S
-        return tasks * _LINK_S + timings * (self._longest_timing_s + process_s)
+    def _contender_s(self) -> float:
+        """What timing one of the best takes: the upper quartile so far, for slow schedules are given up early."""
+        if not self._held_s:
+            return self._usual_s()
+        return max(self._held_s[3 * (len(self._held_s) - 1) // 4], _PROCESS_S)
 
-    def deadline(self, run: Deadline, end: Deadline, with_incumbent: bool, play_offs: int) -> Deadline | None:
-        """The deadline of a play-off that begins now: the run's, or a little later if that is too early.
+    def _play_off_s(self, contenders: int, with_incumbent: bool) -> float:
+        names = contenders + int(with_incumbent)
+        start_s = _START_S + (_LINK_S if self._link_s is None else self._link_s)
+        if self._clock is Clock.SIMULATED:
+            return start_s + math.ceil(names / self._at_once) * self._usual_s()
+        choosing = names * (FEWEST_CHOOSING_TURNS if names > _FEWEST_CONTENDERS else 1)
+        deciding = (_FEWEST_CONTENDERS + int(with_incumbent)) * LOOKS[0]
+        return start_s + (choosing + deciding) * self._contender_s()
+
+    def room(self, run: Deadline, end: Deadline, with_incumbent: bool, play_offs: int) -> PlayOffRoom | None:
+        """The play-off that there is time for now: until the run's deadline, or a little later if that is too early.
 
         Args:
             run: when the budget is spent.
@@ -98,9 +122,12 @@ class PlayOffReserve:
             play_offs: that are to be held, this one included; they share what is left.
 
         Returns:
-            None if there is not time enough for a play-off.
+            None if there is not time enough for the first look at two contenders.
         """
-        needed_s, left_s = self._play_offs_s(1, int(with_incumbent)), end.left_s / play_offs
-        if left_s < needed_s:
-            return None
-        return Deadline(max(run.at_s, Deadline.after(needed_s).at_s))
+        left_s = end.left_s / play_offs
+        for contenders in range(PLAY_OFF_CONTENDERS, _FEWEST_CONTENDERS - 1, -1):
+            needed_s = self._play_off_s(contenders, with_incumbent)
+            if needed_s <= left_s:
+                first_look = Deadline.after(min(left_s, _MARGIN * needed_s))
+                return PlayOffRoom(Deadline(max(run.at_s, first_look.at_s)), contenders)
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,7 +46,11 @@ class PlayOffEntries:
 
 @dataclass
 class RunPlayOff:
-    """Holds the play-offs of a run."""
+    """Holds the play-offs of a run.
+
+    Attributes:
+        on_timed: called with the seconds that each timing held its device.
+    """
 
     executor: Executor
     dispatcher: Dispatcher
@@ -56,6 +60,7 @@ class RunPlayOff:
     deadline: Deadline
     listen: Listener
     stop: StopSignal
+    on_timed: Callable[[float], None]
 
     def hold(self, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
         """Time the contenders in turns on every device and decide; a contender that fails in any turn is out.
@@ -98,6 +103,7 @@ class RunPlayOff:
 
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             if isinstance(result, Measurement):
+                self.on_timed(held_s)
                 self.store.database.add_measurement(result, "play-off", held_s)
                 times.get(result.device, {})[job.symbol] = ProcessTime.of(result, entries.baseline)
             elif result.reason is MeasureFailureReason.DEVICE:

@@ -149,16 +149,15 @@ class Rounds:
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
                 self._publish_best(state)
-        builder = self._batch_builders(self._builder_stop)
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
-            outcome = self._pipeline(builder, producer, self._batch_measurer())
+            outcome = self._pipeline(producer, self._batch_measurer())
         hopeless = next((state for state in self._states if state.failures), None)
         if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
             raise self._nothing_timed(hopeless)
         return outcome
 
     def _batch_builders(self, stop: StopSignal) -> BatchBuilders:
-        place, until = (self.executor, self.store, self.context), (self.budget.deadline, self._plan.affordable)
+        place, until = (self.executor, self.store, self.context), (self._plan.batch_deadline, self._plan.affordable)
         return BatchBuilders(
             BatchBuilder(*place, self._predict, *until, self.listen, stop),
             ParameterBatches(*place, *until, self.listen, stop),
@@ -178,9 +177,9 @@ class Rounds:
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
 
-    def _pipeline(self, builder: BatchBuilders, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
+    def _pipeline(self, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
-        upcoming = self._start_build(builder, producer)
+        upcoming = self._start_build(producer)
         try:
             while upcoming is not None:
                 batch = self._await(upcoming)
@@ -188,7 +187,7 @@ class Rounds:
                     return Outcome.BUDGET_SPENT
                 self._states[batch.task_index].history.is_exhausted |= batch.exhausted
                 self._plan.begin_batch(len(batch.candidates))
-                upcoming = self._start_build(builder, producer)
+                upcoming = self._start_build(producer)
                 self._measure(batch, measurer)
                 if self._ending.has_come():
                     return Outcome.INTERRUPTED
@@ -204,7 +203,7 @@ class Rounds:
             return Outcome.EXHAUSTED
         return Outcome.FINISHED if self._plan.has_time_for_a_batch() else Outcome.BUDGET_SPENT
 
-    def _start_build(self, builder: BatchBuilders, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
+    def _start_build(self, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self._states]
         task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
         is_first = not any(history.started for history in histories)
@@ -215,13 +214,14 @@ class Rounds:
         full_search_s = self._states[task_index].full_search_s
         full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
         waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
-        request = builder.request(self._states[task_index], round_index, waiting, full_search=full)
-        return producer.submit(self._learn_and_build, builder, self._states[task_index], request)
+        builders = self._batch_builders(self._builder_stop)
+        request = builders.request(self._states[task_index], round_index, waiting, full_search=full)
+        return producer.submit(self._learn_and_build, builders, self._states[task_index], request)
 
-    def _learn_and_build(self, builder: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:
+    def _learn_and_build(self, builders: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:
         """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""
         learn_s = self._learn()
-        batch = builder.build(state, request, self.store.updated_weights, lambda: state.yardstick)
+        batch = builders.build(state, request, self.store.updated_weights, lambda: state.yardstick)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
     def _predict(self, featurizations: Sequence[Path]) -> list[float | None]:
@@ -281,6 +281,7 @@ class Rounds:
         if batch.full_search_s is not None:
             state.full_search_s = batch.full_search_s
         self.budget.begin("timing schedules")
+        self._plan.reserve.add_link(batch.stages_s.get("link", 0.0))
         started = time.monotonic()
         measured, failed = measurer.measure(
             batch, state.reference, state.best_ms, self._plan.add_timing, partial(self._measured, state)
@@ -346,8 +347,8 @@ class Rounds:
         state, clock = self._states[index], self.prepared.clock.value
         if self._ending.has_come() or self.dispatcher.is_lost:
             return state.unconfirmed(self.store, clock)
-        deadline = self._plan.play_off_deadline(len(self._states) - index, state.incumbent is not None)
-        if deadline is None:
+        room = self._plan.play_off_room(len(self._states) - index, state.incumbent is not None)
+        if room is None:
             self.listen(Notice("The budget left no time for the play-off, so the winner is unconfirmed.", warning=True))
             return state.unconfirmed(self.store, clock)
         play_off = RunPlayOff(
@@ -356,12 +357,13 @@ class Rounds:
             store=self.store,
             settings=measure_settings(self.prepared),
             options=self.prepared.options,
-            deadline=deadline,
+            deadline=room.deadline,
             listen=self.listen,
             stop=self._ending.signal,
+            on_timed=self._plan.reserve.add_timing,
         )
         try:
-            entries = self._entries(state)
+            entries = self._entries(state, room.contenders)
             if entries is None:
                 return state.unconfirmed(self.store, clock)
             result = play_off.hold(entries, state.reference, state.task_index)
@@ -374,14 +376,14 @@ class Rounds:
             self.listen(Notice("The budget ended the play-off.", warning=True))
         return state.unconfirmed(self.store, clock) if result is None else state.decide(self.store, result, clock)
 
-    def _entries(self, state: TaskState) -> PlayOffEntries | None:
+    def _entries(self, state: TaskState, count: int) -> PlayOffEntries | None:
         """The contenders of a play-off, once the default has a time if it can get one; None if there are none."""
         if failed_on_a_device(self.store, state):
             self._time_default(state)
         if not state.has_baseline:
             return None
-        restore_objects(self.executor, self.store, state, PLAY_OFF_CONTENDERS, self.listen)
-        return None if self._ending.has_come() else state.entries(self.store, PLAY_OFF_CONTENDERS)
+        restore_objects(self.executor, self.store, state, count, self.listen)
+        return None if self._ending.has_come() else state.entries(self.store, count)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

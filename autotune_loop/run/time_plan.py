@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 from autotune_loop.deadline import Deadline
-from autotune_loop.play_off.reserve import PlayOffReserve
+from autotune_loop.play_off.reserve import PlayOffReserve, PlayOffRoom
 from autotune_loop.run.budget import RunBudget
 from devices.device import Clock
 from devices.timing.measurement import Measurement
 
 # At least this many schedules of the first batch are timed as long as the budget lasts, and one after that.
 _MIN_TIMED = 4
+# Of the time left, while the first batch is built.
+_SHARE_OF_PLAY_OFFS = 0.25
 
 
 class TimePlan:
@@ -45,7 +47,7 @@ class TimePlan:
 
     def add_timing(self, measurement: Measurement, held_s: float) -> None:
         """A schedule of the batch was timed."""
-        self.reserve.add_timing(measurement, held_s)
+        self.reserve.add_timing(held_s)
         self.to_time = max(0, self.to_time - 1)
 
     def end_batch(self) -> None:
@@ -57,6 +59,13 @@ class TimePlan:
     def is_time_for_play_offs(self) -> bool:
         """Whether the play-offs need all that is left."""
         return self.budget.deadline.within(self._reserve_s())
+
+    @property
+    def batch_deadline(self) -> Deadline:
+        """By when a batch is to be built: before the play-offs, to which the first one leaves a share at most."""
+        is_first = not (self.batches_done or self.to_time)
+        most_s = _SHARE_OF_PLAY_OFFS * self.budget.deadline.left_s if is_first else math.inf
+        return Deadline(self.budget.deadline.at_s - min(self._reserve_s(), most_s))
 
     def affordable(self) -> int:
         """How many schedules of a further batch can be timed, after those of the batch under way.
@@ -88,13 +97,13 @@ class TimePlan:
         """Whether to stop even the measurements under way: the budget is spent, and there is a result."""
         return self.budget.is_spent and (measured > 0 or self.batches_done > 0)
 
-    def play_off_deadline(self, to_come: int, with_incumbent: bool) -> Deadline | None:
-        """The deadline of a play-off that begins now; None if there is not time enough for it.
+    def play_off_room(self, to_come: int, with_incumbent: bool) -> PlayOffRoom | None:
+        """What a play-off that begins now has time for; None if that is not its first look.
 
         Args:
             to_come: play-offs that are to be held, this one included.
         """
-        return self.reserve.deadline(self.budget.deadline, self.budget.end, with_incumbent, to_come)
+        return self.reserve.room(self.budget.deadline, self.budget.end, with_incumbent, to_come)
 
     def has_time_to_learn(self) -> bool:
         """Whether a training, which takes as long as the last one, ends before the run must."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from autotune_loop.run.budget import RunBudget
@@ -31,7 +33,8 @@ def test_without_a_budget_batches_are_whole_and_follow_each_other(now: FakeTime)
     now.now_s = 1e6
     assert made.affordable() == BATCH_SIZE and made.has_time_for_a_batch()
     assert not made.is_enough(100, in_service=True) and not made.is_overdue(100)
-    assert made.play_off_deadline(1, with_incumbent=False) is not None
+    assert made.play_off_room(1, with_incumbent=False) is not None
+    assert made.batch_deadline.left_s == math.inf
     assert made.has_time_to_learn()
 
 
@@ -105,14 +108,63 @@ def test_a_play_off_ends_with_the_run_or_is_not_held(now: FakeTime) -> None:
     made = plan(100.0)
     time_schedules(made, 4, 5.0)
     now.now_s = 70.0
-    in_time = made.play_off_deadline(1, with_incumbent=False)
-    assert in_time is not None and in_time.at_s == 100.0
+    in_time = made.play_off_room(1, with_incumbent=False)
+    assert in_time is not None and (in_time.deadline.at_s, in_time.contenders) == (100.0, 4)
     now.now_s = 95.0
-    late = made.play_off_deadline(1, with_incumbent=False)
-    assert late is not None and 100.0 < late.at_s <= made.budget.end.at_s
-    assert made.play_off_deadline(2, with_incumbent=False) is None, "two share what is left"
+    late = made.play_off_room(1, with_incumbent=False)
+    assert late is not None and 100.0 < late.deadline.at_s <= made.budget.end.at_s
+    now.now_s = 103.0
+    fewer = made.play_off_room(1, with_incumbent=False)
+    assert fewer is not None and fewer.contenders == 2, "what is left is enough for the best and the default"
+    assert made.play_off_room(2, with_incumbent=False) is None, "two share what is left"
     now.now_s = 110.0
-    assert made.play_off_deadline(1, with_incumbent=False) is None
+    assert made.play_off_room(1, with_incumbent=False) is None
+
+
+def test_batches_are_built_before_the_play_offs_begin(now: FakeTime) -> None:
+    made = plan(60.0, Clock.WALL)
+    now.now_s = 40.0
+    assert made.batch_deadline.at_s == 60.0 - 0.25 * 20.0, "without a first batch there is nothing to decide"
+    now.now_s = 0.0
+    time_schedules(made, 16, 0.25, Clock.WALL)
+    assert made.batch_deadline.at_s == pytest.approx(60.0 - 3.0 - 24 * 0.25)
+
+
+def run_of(budget_s: float, link_s: float, timing_s: float, batch_s: float, now: FakeTime) -> float:
+    """Rounds, each of which is built and then timed, until there is time for no more; when the play-off begins."""
+    made = plan(budget_s, Clock.WALL)
+    while made.batches_done == 0 or made.has_time_for_a_batch():
+        count = made.affordable()
+        now.now_s += batch_s
+        made.reserve.add_link(link_s)
+        made.begin_batch(count)
+        for done in range(count):
+            if made.is_enough(done, in_service=True):
+                break
+            now.now_s += timing_s
+            made.add_timing(Measurement("blur", "board", Clock.WALL, (timing_s,), "precision", True), timing_s)
+        made.end_batch()
+    return now.now_s
+
+
+@pytest.mark.parametrize("budget_s", [30.0, 45.0, 60.0])
+def test_a_budget_is_used_to_its_end(now: FakeTime, budget_s: float) -> None:
+    """The play-off is left 24 timings and what it needs to start; all else is spent on schedules."""
+    began_s = run_of(budget_s, link_s=0.3, timing_s=0.2, batch_s=3.0, now=now)
+    play_off_s = 0.5 + 0.3 + 24 * 0.2
+    assert budget_s - play_off_s - 0.2 <= began_s <= budget_s - play_off_s + 3.0
+
+
+@pytest.mark.parametrize("budget_s", [5.0, 10.0, 15.0])
+def test_a_short_run_ends_with_a_play_off(now: FakeTime, budget_s: float) -> None:
+    """Its first batch takes what there is; the play-off may then exceed the budget, as far as a run may."""
+    made = plan(budget_s, Clock.WALL)
+    now.now_s = budget_s - 1.5
+    made.reserve.add_link(0.2)
+    time_schedules(made, 4, 0.1, Clock.WALL)
+    room = made.play_off_room(1, with_incumbent=False)
+    assert room is not None and room.contenders == 4
+    assert room.deadline.at_s <= made.budget.end.at_s
 
 
 def test_the_last_training_ends_before_the_run_must(now: FakeTime) -> None:
