@@ -40,7 +40,8 @@ from targets.schedule.plugins import replay_autoscheduler, schedule_autoschedule
 from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
-_UNNAMED = re.compile(r"(?<![A-Za-z0-9])[a-z][0-9]+")
+_NAMELESS = re.compile(r"(?<![A-Za-z0-9%])[vrt][0-9]+")
+_INITIALIZED = re.compile(r"halide_\w+_initialize_kernels\(.*\)")
 ELF_64 = b"\x7fELF\x02\x01"
 LIMITS = ProcessLimits(time_s=600.0, memory_bytes=10 * 2**30)
 _REGISTERED = re.compile(
@@ -167,9 +168,8 @@ def _verdict(own: Built, replayed: Built) -> str:
 
 
 def _with_even_names(lowered: str) -> str:
-    """The statement with what nobody named numbered in order: on a GPU such names are part of the code."""
-    numbers: dict[str, str] = {}
-    return _UNNAMED.sub(lambda found: numbers.setdefault(found[0], f"{found[0][0]}#{len(numbers)}"), lowered)
+    """The statement without the numbers of nameless variables, which on a GPU are part of the code and of its size."""
+    return _INITIALIZED.sub("", _NAMELESS.sub("#", lowered))
 
 
 def _run(inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None) -> Built | str:

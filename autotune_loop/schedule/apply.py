@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from autotune_loop.schedule.as_json import print_json
+from autotune_loop.schedule.as_json import parse_json, print_json
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from targets.errors import GeneratorError
@@ -39,10 +39,15 @@ def apply_schedule(schedule: Schedule, compiler: HostCppCompiler, cache: Content
 def apply_header(text: str, compiler: HostCppCompiler, cache: ContentCache) -> AutoschedulerRequest:
     """Return the autoscheduler that applies a header: compiled if it has more than a schedule, as an edited one may.
 
+    Args:
+        text: a header; or a schedule as JSON.
+
     Raises:
-        GeneratorError: the header does not compile.
+        GeneratorError: the header does not compile, or the JSON is not a schedule.
         ToolchainError: no C++ compiler is installed, or the cache cannot be written.
     """
+    if text.lstrip().startswith("{"):
+        return apply_schedule(parse_json(text), compiler, cache)
     try:
         return apply_schedule(parse_schedule(text), compiler, cache)
     except GeneratorError:

@@ -76,7 +76,12 @@ def print_python(
         GeneratorError: the schedule is inconsistent, or has what Halide 21's Python cannot say.
     """
     check_schedule(schedule)
-    _check_python_can_say(schedule)
+    lacking = python_lacks(schedule)
+    if lacking is not None:
+        raise GeneratorError(
+            f"The schedule cannot be a Python module: it {lacking}, which Halide 21's Python lacks.",
+            next_step="Use the C++ header, or a schedule without that.",
+        )
     uses_dims = any(isinstance(variable.source, Accessor) for variable in schedule.variables)
     uses_names = any(isinstance(func.origin, ByName) for func in schedule.funcs)
     body: list[str] = []
@@ -104,18 +109,13 @@ def print_python(
     )
 
 
-def _check_python_can_say(schedule: Schedule) -> None:
+def python_lacks(schedule: Schedule) -> str | None:
+    """What a schedule does that Halide 21's Python cannot do, as the end of a sentence; None if it can do all."""
     if schedule.parameters:
-        raise _unsaid(f"reaches the pipeline's {schedule.parameters[0].name!r}")
+        return f"reaches the pipeline's {schedule.parameters[0].name!r}"
     if any(isinstance(directive, NoProfiling) for stage in schedule.stages for directive in stage.directives):
-        raise _unsaid("calls no_profiling()")
-
-
-def _unsaid(what: str) -> GeneratorError:
-    return GeneratorError(
-        f"The schedule cannot be a Python module: it {what}, which Halide 21's Python lacks.",
-        next_step="Use the C++ header, or a schedule without that.",
-    )
+        return "calls no_profiling()"
+    return None
 
 
 def _func(func: ScheduledFunc) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError, UsageError
+from targets.errors import GeneratorError, ToolchainError, UsageError
 from targets.generator.run import AutoschedulerRequest
 from targets.halide_install import HalideInstall
 from targets.profile.profile import MachineParameters, TargetProfile
@@ -43,10 +43,10 @@ def resolve_schedule(
     halide: HalideInstall,
     apply_header: Callable[[str], AutoschedulerRequest],
 ) -> ScheduleChoice:
-    """Return the schedule for `own`, the name of an autoscheduler, or the path of a `.schedule.h`.
+    """Return the schedule for `own`, the name of an autoscheduler, or the path of a `.schedule.h` or of JSON.
 
     Args:
-        apply_header: from the text of a header to what applies it.
+        apply_header: from the text of the file to what applies it.
 
     Raises:
         UsageError: it is none of these.
@@ -67,9 +67,18 @@ def resolve_schedule(
     if not path.is_file():
         raise UsageError(
             f"There is no schedule {text!r}.",
-            next_step=f"Give the path of a .schedule.h, {OWN_SCHEDULE!r}, {profile_name}, mullapudi2016 or li2018.",
+            next_step=f"Give the path of a .schedule.h or a .json, {OWN_SCHEDULE!r}, {profile_name}, mullapudi2016"
+            " or li2018.",
         )
-    return ScheduleChoice(text, apply_header(read_schedule(path)), searches=False)
+    schedule = _read_json(path) if path.suffix == ".json" else read_schedule(path)
+    return ScheduleChoice(text, apply_header(schedule), searches=False)
+
+
+def _read_json(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GeneratorError(f"The schedule {path} cannot be read: {error}.") from error
 
 
 def mullapudi2016(halide: HalideInstall, parallelism: int, machine: MachineParameters) -> AutoschedulerRequest:

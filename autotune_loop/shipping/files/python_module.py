@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.print_python import print_python
+from autotune_loop.schedule.print_python import print_python, python_lacks
 from autotune_loop.shipping.files.func_table import FuncRow
 from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
 from autotune_loop.shipping.ship_manifest import ShippedSchedule
@@ -118,13 +118,19 @@ _IMPORTS = "import importlib.metadata\nimport re\nimport warnings\n\n"
 
 def print_python_module(schedule: Schedule, name: str, provenance: Provenance, funcs: Sequence[FuncRow]) -> str:
     """A module with `apply_schedule(pipeline, target, strict=False)`, which first checks that the pipeline has these
-    Funcs. It needs Halide and no other file; constants have the provenance.
+    Funcs. It needs Halide and no other file; constants have the provenance. A schedule that Halide's Python cannot make
+    has a module, too: its function says so and raises.
 
     Raises:
         GeneratorError: the schedule is inconsistent.
     """
     rows = "".join(f'    ("{row.name}", 0x{row.definition:016X}),\n' for row in funcs)
     constants = "".join(f"{key.upper()} = {_literal(value)}\n" for key, value in provenance.items())
+    checks = ["check_pipeline(pipeline, strict)"]
+    lacking = python_lacks(schedule)
+    if lacking is not None:
+        sentence = f"The schedule {name} {lacking}, which Halide 21's Python lacks. Use its C++ header."
+        schedule, checks = Schedule(name, (), (), ()), [*checks, f"raise RuntimeError({sentence!r})"]
     text = print_python(
         replace(schedule, provenance=None, function_name=name),
         comment=provenance_comment(provenance),
@@ -133,7 +139,7 @@ def print_python_module(schedule: Schedule, name: str, provenance: Provenance, f
             "# The Funcs in the order of Pipeline.get_func, with hashes of their definitions.\n"
             f"FUNCS = (\n{rows})\n\n\n{PYTHON_CHECK.rstrip()}\n\n"
         ),
-        checks=["check_pipeline(pipeline, strict)"],
+        checks=checks,
     )
     return text.replace("import halide as hl\n", f"{_IMPORTS}import halide as hl\n", 1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.schedule.apply import apply_header, apply_schedule
-from autotune_loop.schedule.as_json import parse_json
+from autotune_loop.schedule.as_json import parse_json, print_json
 from autotune_loop.schedule.parse import parse_schedule
 from targets.errors import GeneratorError
 from targets.process.content_cache import ContentCache
@@ -24,6 +24,13 @@ def test_a_header_that_is_a_schedule_is_applied_as_data(cpp_compiler: HostCppCom
     assert request.name == REPLAY
     written = Path(request.parameters["schedule_path"]).read_text()
     assert parse_json(written) == parse_schedule(HEADER)
+
+
+def test_json_is_applied_as_it_is(cpp_compiler: HostCppCompiler, cache: ContentCache) -> None:
+    request = apply_header(print_json(parse_schedule(HEADER)), cpp_compiler, cache)
+    assert request == apply_header(HEADER, cpp_compiler, cache)
+    with pytest.raises(GeneratorError, match="is not JSON as `sdk schedule show"):
+        apply_header('{"funcs": []}', cpp_compiler, cache)
 
 
 def test_an_edited_header_is_compiled(cpp_compiler: HostCppCompiler, cache: ContentCache) -> None:
