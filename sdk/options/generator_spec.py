@@ -17,9 +17,13 @@ from targets.errors import UsageError
 from targets.generator.reference import parse_parameters, unqualified
 from targets.pipeline.estimates import EstimateOptions
 from targets.pipeline.inspection import Inspected
+from targets.process.limited_process import ProcessLimits
 from targets.profile.target_features import NAME_MANGLING
 from targets.toolchain.cpp_build import CppBuild
 from targets.values.options import check_options, with_whole_paths
+
+# What a generator may take to tell its pipeline, if nothing else is asked for.
+_INSPECTION_S, _INSPECTION_BYTES = 60.0, 8 * 2**30
 
 if TYPE_CHECKING:
     from sdk.settings import Settings
@@ -112,6 +116,9 @@ def tuning_tasks(
     """
     tasks: list[TuningTask] = []
     inputs = options.inputs
+    limits = ProcessLimits(
+        options.limits.search_limit_s or _INSPECTION_S, options.limits.memory_limit_bytes or _INSPECTION_BYTES
+    )
     is_alone = len(specs) == 1 and len(specs[0].argsets) == 1
     for spec in specs:
         build = with_whole_paths(spec.build)
@@ -127,7 +134,7 @@ def tuning_tasks(
             bare = replace(reference, parameters={})
             for place, argset in enumerate(spec.argsets):
                 parameters = {**reference.parameters, **parse_parameters(argset)}
-                inspected = Inspected(program, reference.name, parameters, halide_target)
+                inspected = Inspected(program, reference.name, parameters, halide_target, limits)
                 known = know_pipeline(inspected, spec.estimates, options.inputs, workbench.compiler)
                 for notice in known.notices(reference.name):
                     tell(notice)

@@ -27,7 +27,7 @@ from targets.values.records import Source, record
 _PLUGIN = Path(__file__).parent / "inspection_plugin.cpp"
 _AUTOSCHEDULER = "SdkInspect"
 _BASE_NAME = "inspected"
-_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
+_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,14 @@ class Inspected:
     Attributes:
         parameters: the generator's.
         halide_target: Halide's target string.
+        limits: of the generator's process.
     """
 
     program: GeneratorProgram
     generator_name: str
     parameters: Mapping[str, str]
     halide_target: str
+    limits: ProcessLimits = _LIMITS
 
 
 def inspect_pipeline(
@@ -88,7 +90,7 @@ def _facts(
             autoscheduler=autoscheduler,
         )
         preload = Preload(plugin, {"SDK_REPORT_PATH": str(report)})
-        result = run_generator(inspected.program, request, _LIMITS, preload=preload)
+        result = run_generator(inspected.program, request, inspected.limits, preload=preload)
         if isinstance(result, GeneratorFailure):
             return result
         source = Source(report, GeneratorError)

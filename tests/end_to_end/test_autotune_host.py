@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import BatchDone, Event, PlayOff, event_to_dict
+from autotune_loop.events import BatchDone, Event, Notice, PlayOff, event_to_dict
 from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.run.result import Outcome, TuneResult
 from autotune_loop.specification.tuning_task import published_names
@@ -110,21 +110,36 @@ def test_a_pipeline_with_few_schedules_ends_when_they_are_used_up(tune: Tune, tm
     check_run_folder(result, "plain", "wall")
 
 
-@pytest.mark.parametrize("name", ["missing_estimates", "manual_schedule"])
-def test_a_generator_that_cannot_be_tuned_says_why(tune: Tune, examples: Path, tmp_path: Path, name: str) -> None:
+def test_a_generator_without_estimates_says_what_to_give(tune: Tune, examples: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        GeneratorError, match=f"Generator {name} (gives no estimate for output|schedules output by hand)"
-    ):
-        tune(str(examples / "broken" / f"{name}.py"), run_folder=tmp_path / "run")
+        GeneratorError, match="gives no estimate for offset and output, so there is no size to tune"
+    ) as e:
+        tune(str(examples / "broken" / "missing_estimates.py"), run_folder=tmp_path / "run")
+    assert "--estimate offset=1 --estimate output=1920x1080" in e.value.next_step
 
 
-def test_an_input_without_an_estimate_says_so(tune: Tune, tmp_path: Path) -> None:
+def test_a_generator_that_schedules_itself_is_tuned_and_its_schedule_is_to_be_beaten(
+    tune: Tune, examples: Path, tmp_path: Path
+) -> None:
+    told: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice):
+            told.append(event.text)
+
+    source = str(examples / "broken" / "manual_schedule.py")
+    result = tune(source, rounds=1, run_folder=tmp_path / "run", listen=listen)
+    assert any("schedules 2 Funcs itself (doubled, output)" in text for text in told)
+    (tuned,) = result.tuned
+    assert tuned.verdict is not None and tuned.verdict.baseline.endswith("_own_a0")
+    assert tuned.published.own is not None
+
+
+def test_the_size_of_an_input_follows_from_the_outputs(tune: Tune, tmp_path: Path) -> None:
     source = Path(__file__).parents[1] / "unit" / "targets" / "generator" / "generators" / "no_estimates.py"
-    with pytest.raises(SdkError, match="'input' has no estimates: call set_estimates on it"):
-        tune(f"{source}:no_input", run_folder=tmp_path / "run")
-    sizes = {"input": "101x100"}
-    result = tune(f"{source}:no_input", rounds=1, sizes=sizes, run_folder=tmp_path / "sized")
-    check_run_folder(result, "no_input", "wall")
+    result = tune(f"{source}:no_input", rounds=1, run_folder=tmp_path / "run")
+    assert result.tuned[0].verdict is not None
+    assert read_run_record(result.run_folder).spec.options.inputs.sizes["input"] == "101x100"
 
 
 def test_a_search_that_needs_too_much_memory_is_stopped_and_told(tune: Tune, examples: Path, tmp_path: Path) -> None:
