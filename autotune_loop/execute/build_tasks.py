@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
@@ -13,6 +13,7 @@ from autotune_loop.execute.task import BuildTask, FileKey, R_co, key_of
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.schedule.apply import apply_header
 from autotune_loop.schedule.print_header import mend_header
+from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.featurization import read_featurization
 from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from targets.build.kernel_sources import KernelSources
@@ -69,7 +70,7 @@ class BuiltReference:
 
 
 @dataclass(frozen=True)
-class _GeneratorTask(BuildTask[R_co]):
+class GeneratorTask(BuildTask[R_co]):
     """Runs a generator.
 
     Attributes:
@@ -78,7 +79,7 @@ class _GeneratorTask(BuildTask[R_co]):
 
     task_index: int
 
-    def _apply(
+    def apply(
         self,
         state: WorkerState,
         choice: AutoschedulerRequest | None,
@@ -92,6 +93,10 @@ class _GeneratorTask(BuildTask[R_co]):
     def _values(self) -> Mapping[str, str]:
         """Of parameters that are tuned."""
         return {}
+
+    def _prepared_as(self, task: TuningTask) -> TuningTask:
+        """The task whose estimates the pipeline gets."""
+        return task
 
     def _generate(
         self,
@@ -114,7 +119,7 @@ class _GeneratorTask(BuildTask[R_co]):
             # The runtime is linked once, beside the kernels.
             halide_target=kernel_target(context.profile.halide_target),
             parameters={**task.parameters, **self._values()},
-            autoscheduler=None if autoscheduler is None else state.prepared(task, autoscheduler),
+            autoscheduler=None if autoscheduler is None else state.prepared(self._prepared_as(task), autoscheduler),
         )
         time_s: float = getattr(context.limits, step)
         limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
@@ -125,7 +130,7 @@ class _GeneratorTask(BuildTask[R_co]):
 
 
 @dataclass(frozen=True)
-class _SearchTask(_GeneratorTask[R_co]):
+class _SearchTask(GeneratorTask[R_co]):
     """Runs the autoscheduler's search."""
 
     point: SearchPoint
@@ -185,7 +190,7 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
             return SearchFailure(self.point, generated)
         path = generated.files["featurization"]
         sha256 = read_featurization(path, state.context.network).schedule_sha256
-        built = _built(self.symbol, generated) if self.symbol else None
+        built = built_object(self.symbol, generated) if self.symbol else None
         return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built)
 
 
@@ -207,7 +212,7 @@ class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_objec
             shutil.rmtree(self.output_folder, ignore_errors=True)
             message = "The search gave another schedule when it was repeated with the same seed."
             return GeneratorFailure(GeneratorFailureReason.FAILED, message, "", generated.duration_s)
-        return _built(self.symbol, generated)
+        return built_object(self.symbol, generated)
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,7 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
 
 
 @dataclass(frozen=True)
-class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
+class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
     """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
 
     All at root is the first where vectors are in doubt. Where parameters are tuned, it is the generator's own schedule
@@ -250,7 +255,7 @@ class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], k
         for position, choice in enumerate(choices):
             if position < self.skip:
                 continue
-            generated = self._apply(state, choice, self.symbol)
+            generated = self.apply(state, choice, self.symbol)
             if isinstance(generated, GeneratedFiles):
                 kernel = KernelObject(self.symbol, generated.files["object"])
                 header = generated.files["schedule"]
@@ -261,7 +266,7 @@ class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], k
         return first_failure
 
     def _own(self, state: WorkerState) -> BuiltReference | GeneratorFailure:
-        generated = self._apply(state, None, self.symbol, _OWN_REFERENCE)
+        generated = self.apply(state, None, self.symbol, _OWN_REFERENCE)
         if isinstance(generated, GeneratorFailure):
             return generated
         statement = generated.files["stmt"].read_text(encoding="utf-8", errors="replace")
@@ -276,30 +281,7 @@ class BuildReference(_GeneratorTask[BuiltReference | GeneratorFailure | None], k
 
 
 @dataclass(frozen=True)
-class BuildOwn(_GeneratorTask[BuiltObject | GeneratorFailure], kind="build_own"):
-    """Generate the code of the generator's own schedule.
-
-    Attributes:
-        values: of the tuned parameters.
-    """
-
-    symbol: str
-    values: Mapping[str, str] = field(default_factory=dict)
-
-    def _values(self) -> Mapping[str, str]:
-        return self.values
-
-    def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
-        """See `Task.run`."""
-        generated = self._apply(state, None, self.symbol)
-        if isinstance(generated, GeneratorFailure):
-            shutil.rmtree(self.output_folder, ignore_errors=True)
-            return generated
-        return _built(self.symbol, generated)
-
-
-@dataclass(frozen=True)
-class BuildWithHeader(_GeneratorTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
+class BuildWithHeader(GeneratorTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
     """Generate the code that a schedule header gives."""
 
     symbol: str
@@ -312,8 +294,8 @@ class BuildWithHeader(_GeneratorTask[BuiltObject | GeneratorFailure | SdkError],
             choice = apply_header(text, state.compiler, state.cache)
         except SdkError as error:
             return error
-        generated = self._apply(state, choice, self.symbol)
-        return generated if isinstance(generated, GeneratorFailure) else _built(self.symbol, generated)
+        generated = self.apply(state, choice, self.symbol)
+        return generated if isinstance(generated, GeneratorFailure) else built_object(self.symbol, generated)
 
 
 @dataclass(frozen=True)
@@ -338,7 +320,8 @@ class Link(BuildTask[Executable], kind="link"):
             return link_executable(self.kernels, state.context.profile.halide_target, tools, output, stop)
 
 
-def _built(symbol: str, generated: GeneratedFiles) -> BuiltObject:
+def built_object(symbol: str, generated: GeneratedFiles) -> BuiltObject:
+    """What a generator has made for a kernel."""
     return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.build_tasks import BuildOwn, BuildWithHeader
+from autotune_loop.execute.build_tasks import BuildWithHeader
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.own_schedule import BuildOwnSchedule, OwnSchedule
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.published import INCUMBENT, OWN, words_for
@@ -17,7 +18,7 @@ from targets.errors import GeneratorError, SdkError
 from targets.generator.run import GeneratorFailure
 from targets.schedule.header import read_schedule
 
-IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError] | Future[BuiltObject | GeneratorFailure]
+IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError] | Future[OwnSchedule | GeneratorFailure]
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,12 @@ def submit_incumbent(executor: Executor, store: RunStore, context: RunContext, i
         return executor.submit(BuildWithHeader(store.objects / symbol, index, symbol, read_schedule(task.incumbent)))
     if task.schedules_itself:
         symbol = f"{task.function_name}_own_a{index}"
-        return executor.submit(BuildOwn(store.objects / symbol, index, symbol))
+        return executor.submit(BuildOwnSchedule(store.objects / symbol, index, symbol))
     return None
 
 
 def keep_incumbent(
-    store: RunStore, index: int, task: TuningTask, built: BuiltObject | GeneratorFailure | SdkError
+    store: RunStore, index: int, task: TuningTask, built: BuiltObject | OwnSchedule | GeneratorFailure | SdkError
 ) -> Incumbent | GeneratorFailure:
     """Copy its header into the run folder. The failure is that of the generator's own schedule.
 
@@ -65,9 +66,12 @@ def keep_incumbent(
         GeneratorError: the header does not fit the generator.
         SdkError: this machine cannot apply it.
     """
+    if isinstance(built, OwnSchedule):
+        folder = store.keep_header(OWN, index, built.header_text) if built.header_text else None
+        return Incumbent(OWN, built.built.symbol, folder)
     if task.incumbent is None:
-        assert not isinstance(built, SdkError), "nothing is applied to the own schedule"
-        return Incumbent(OWN, built.symbol, None) if isinstance(built, BuiltObject) else built
+        assert isinstance(built, GeneratorFailure), "only the own schedule is built without a header"
+        return built
     if isinstance(built, GeneratorFailure):
         raise GeneratorError(
             f"The incumbent {task.incumbent} does not fit this generator: {built.message}",
