@@ -20,7 +20,6 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.run_winners import read_run_winners
 from autotune_loop.specification.objective import LOOKS, Objective
-from autotune_loop.store.published import INCUMBENT
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
 from devices.timing.measure_settings import Tolerance
@@ -48,6 +47,7 @@ class Ending(Enum):
     UNCONFIRMED = "batch_0_0/1, unconfirmed"
     DEFAULT_STAYS = "default"
     INCUMBENT_STAYS = "incumbent"
+    OWN_STAYS = "own"
 
 
 def write_tuned_run(
@@ -89,10 +89,9 @@ def write_tuned_run(
             store.database.add_measurement(measurement, "sample", 0.1)
             if state.add(Measured.of(candidate, measurement, paired_ms=None)):
                 state.publish_best(store, "wall")
-        if ending is Ending.INCUMBENT_STAYS:
-            state.incumbent = Incumbent(
-                INCUMBENT, f"{name}_incumbent_a0", store.keep_header("incumbent", 0, headers[0])
-            )
+        if ending in (Ending.INCUMBENT_STAYS, Ending.OWN_STAYS):
+            kept = store.keep_header(ending.value, 0, headers[0])
+            state.incumbent = Incumbent(ending.value, f"{name}_{ending.value}_a0", kept)
         return state.decide(store, _course(state, store, ending).run(), "wall")
     finally:
         store.close()
@@ -106,7 +105,7 @@ def _course(state: TaskState, store: RunStore, ending: Ending) -> PlayOffCourse:
     baseline = default
     if state.incumbent is not None:
         baseline = state.incumbent.symbol
-        labels[baseline] = "the incumbent"
+        labels[baseline] = state.incumbent.label
         ratios = {baseline: 1.0, tuned: 1.25, default: 5.0}
 
     done: list[Turn] = []

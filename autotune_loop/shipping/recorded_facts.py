@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.store.published import INCUMBENT, Published, read_published
+from autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
 from autotune_loop.store.read_database import check_schema_version, read_database
 from targets.errors import RunFolderError
 from targets.process.content_cache import file_sha256
@@ -62,6 +62,11 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
         raise RunFolderError(
             f"{header} is nothing new to ship: the header in use is still the best.",
             next_step="Keep that header, or tune longer.",
+        )
+    if published.sample == OWN:
+        raise RunFolderError(
+            f"{header} is nothing new to ship: the generator's own schedule is still the best.",
+            next_step="Keep the generator as it is, or tune longer.",
         )
     rows = database.execute(
         "SELECT clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (published.symbol,)

@@ -15,6 +15,15 @@ OLD_STYLE_STEP = (
     " returned, define void generate() in place of build(), and register with HALIDE_REGISTER_GENERATOR(Class, name)."
 )
 
+# Names of earlier Halides, and what they are called now.
+_RENAMED = {"auto_schedule": "using_autoscheduler()", "tuple_select": "select"}
+
+
+def renamed_step(compiler_log: str) -> str:
+    """What to add where a source uses names of an earlier Halide; empty if the log tells of none."""
+    found = [f"--define '{old}={new}'" for old, new in _RENAMED.items() if f"‘{old}’ was not declared" in compiler_log]
+    return f"Halide has another name for it now. Add {' and '.join(found)}." if found else ""
+
 
 def registered_generators(text: str) -> tuple[str, ...]:
     """The names of the generators that a source registers, in order."""

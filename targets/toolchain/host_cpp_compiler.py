@@ -20,7 +20,7 @@ from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
 from targets.toolchain.generator_stubs import stub_folder, stubs_root
-from targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style
+from targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style, renamed_step
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
@@ -213,7 +213,7 @@ class HostCppCompiler:
             raise ToolchainError(f"The compiler was stopped before {failure[0]} was compiled.")
         raise GeneratorError(
             f"{' '.join(failure)} ({Path(command[0]).name} {outcome.describe()}):\n{first_errors(outcome.log, _ERROR)}",
-            next_step=next_step,
+            next_step=renamed_step(outcome.log) or next_step,
         )
 
 

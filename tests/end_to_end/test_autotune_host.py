@@ -128,11 +128,22 @@ def test_a_generator_that_schedules_itself_is_tuned_and_its_schedule_is_to_be_be
             told.append(event.text)
 
     source = str(examples / "broken" / "manual_schedule.py")
-    result = tune(source, rounds=1, run_folder=tmp_path / "run", listen=listen)
+    result = tune(source, rounds=1, run_folder=tmp_path / "run", listen=listen, ignore_own_schedule=False)
     assert any("schedules 2 Funcs itself (doubled, output)" in text for text in told)
     (tuned,) = result.tuned
     assert tuned.verdict is not None and tuned.verdict.baseline.endswith("_own_a0")
     assert tuned.published.own is not None
+    own_header = result.run_folder / "samples" / "own" / "0" / "manual_schedule.schedule.h"
+    assert ".vectorize(" in own_header.read_text()
+
+
+def test_the_schedule_of_a_guarded_generator_is_to_be_beaten(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    source = str(examples / "separable_filter.cpp")
+    result = tune(source, rounds=1, parameters=SMALL, run_folder=tmp_path / "run", ignore_own_schedule=False)
+    (tuned,) = result.tuned
+    assert tuned.published.speed_up is not None and tuned.published.speed_up.than == "own"
+    assert tuned.published.default is not None and tuned.published.own is not None
+    check_run_folder(result, "separable_filter", "wall")
 
 
 def test_the_size_of_an_input_follows_from_the_outputs(tune: Tune, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from autotune_loop.run.result import TunedSchedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.print_loops import print_loops
+from autotune_loop.store.published import words_for
 from sdk.display.json_display import JsonDisplay
 from sdk.display.summary import print_summary
 from sdk.main import main
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.toolchain
 GENERATOR = Path(__file__).parents[2] / "autotune_loop" / "shipping" / "generators" / "product.py"
 NAME = "best.product"
 DEFAULT, TUNED, INCUMBENT = "product_r0_a0_s0", "product_r0_a0_s1", "product_incumbent_a0"
+OWN = "product_own_a0"
 # What the single timing of the rounds said: 0.8 ms, 5 times as fast.
 LUCKY = re.compile(r"\b0\.80* ms|\b5\.00+ (times|×)")
 FIGURES = ("default_ms", "tuned_ms", "speed_up", "speed_up_low", "speed_up_high")
@@ -135,7 +137,7 @@ def told(
 def test_every_output_names_one_winner(ending: Ending, told: Told) -> None:
     sample = ending.value.partition(",")[0]
     confirmed = ending is not Ending.UNCONFIRMED
-    symbol = {"default": DEFAULT, "incumbent": INCUMBENT}.get(sample, TUNED)
+    symbol = {"default": DEFAULT, "incumbent": INCUMBENT, "own": OWN}.get(sample, TUNED)
     published = told.tuned.published
     assert (published.sample, published.symbol, published.confirmed) == (sample, symbol, confirmed)
     for as_json in (told.result, told.report_json):
@@ -143,14 +145,14 @@ def test_every_output_names_one_winner(ending: Ending, told: Told) -> None:
     assert told.verdict["winner"] == told.result["verdict"]["winner"] == symbol
     assert f" for {sample}\n" in told.note
     for text in (told.terminal, told.headline):
-        assert (f"the {sample} stays" in text) == published.stays
+        assert (f"{words_for(sample)} stays" in text) == published.stays
         assert published.stays or f"; {sample}\n" in text
         assert published.message in text
         assert ("unconfirmed" in text) == (not confirmed)
     assert f"<b>{sample}</b>published{'' if confirmed else ', unconfirmed'}</div>" in told.page
     assert published.message in told.page and published.message in told.note
     # The schedule itself: what is published is the winner's, and the page shows its loops.
-    folders = {"default": "batch_0_0/0", "incumbent": "incumbent/0"}
+    folders = {"default": "batch_0_0/0", "incumbent": "incumbent/0", "own": "own/0"}
     (own,) = (told.folder / "samples" / folders.get(sample, sample)).glob("*.schedule.h")
     loops = print_loops(parse_schedule(told.header))
     assert loops == print_loops(parse_schedule(own.read_text()))
@@ -197,7 +199,7 @@ def test_what_ships_is_that_winner_with_that_figure(
 ) -> None:
     output = tmp_path / "schedules"
     published = told.tuned.published
-    if ending is Ending.INCUMBENT_STAYS:
+    if ending in (Ending.INCUMBENT_STAYS, Ending.OWN_STAYS):
         assert ship(told, output) == 1
         assert "is nothing new to ship" in capsys.readouterr().err and not output.exists()
         return
