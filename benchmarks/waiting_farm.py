@@ -24,7 +24,7 @@ from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.measure_tasks import Measure, OpenDevice
+from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
 from autotune_loop.execute.worker import FarmWorker
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.address import FarmAddress

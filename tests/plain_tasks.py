@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from autotune_loop.execute.task import BuildTask, MeasureTask
+from autotune_loop.execute.tasks.task import BuildTask, MeasureTask
 from autotune_loop.execute.worker_state import WorkerState
 
 MEETING = threading.Barrier(3)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.measure_tasks import Measure, OpenDevice, PrepareReference
-from autotune_loop.execute.task import MeasureTask, Task
+from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice, PrepareReference
+from autotune_loop.execute.tasks.task import MeasureTask, Task
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure import device_failure

@@ -22,7 +22,7 @@ from autotune_loop.execute.answers import Answers
 from autotune_loop.execute.file_sender import FileSender
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.execute.messages import MissingInput, Reply, TaskResult, encode_task, output_folder, read_reply
-from autotune_loop.execute.task import BuildTask, FileKey, MeasureTask, Task
+from autotune_loop.execute.tasks.task import BuildTask, FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_plugin import perform
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.device import BUILD_RESOURCE, device_resource

@@ -13,7 +13,7 @@ from distributed import Client
 
 from autotune_loop.execute import worker_plugin
 from autotune_loop.execute.messages import FilePart, MissingInput, encode, encode_run
-from autotune_loop.execute.task import FileKey
+from autotune_loop.execute.tasks.task import FileKey
 from autotune_loop.specification.run_context import RunContext
 from targets.errors import FarmError
 

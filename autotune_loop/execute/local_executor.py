@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from autotune_loop.execute.task import BuildTask, MeasureTask, Task
+from autotune_loop.execute.tasks.task import BuildTask, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.specification.run_context import RunContext
 from devices.device import Device

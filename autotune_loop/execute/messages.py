@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 import msgspec
 
 from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.task import BuildTask, FileKey, R_co, Task, key_of
+from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
 from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.workspace import Workspace

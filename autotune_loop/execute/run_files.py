@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from autotune_loop.execute.messages import FilePart
-from autotune_loop.execute.task import FileKey
+from autotune_loop.execute.tasks.task import FileKey
 from devices.transport import check_name
 from targets.errors import FarmError, os_error_as
 from targets.process.content_cache import file_sha256

@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# These define the kinds of tasks that can be asked for.
-from autotune_loop.execute import build_tasks, measure_tasks  # noqa: F401
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.lease_pool import LeasePool, OpenRemote
 from autotune_loop.execute.messages import (
@@ -32,7 +30,10 @@ from autotune_loop.execute.messages import (
     task_result,
 )
 from autotune_loop.execute.run_files import NotYetHereError, RunFiles
-from autotune_loop.execute.task import FileKey, MeasureTask, Task
+
+# These define the kinds of tasks that can be asked for.
+from autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule  # noqa: F401
+from autotune_loop.execute.tasks.task import FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
 from autotune_loop.specification.options import RunOptions

@@ -15,7 +15,7 @@ from typing import TypeGuard, TypeVar
 from autotune_loop.events import DeviceChanged, Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
+from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
 from autotune_loop.measure.device_state import DeviceQueue, DeviceState
 from autotune_loop.measure.machine_watch import MachineWatch

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.build_tasks import BuildWithHeader
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.own_schedule import BuildOwnSchedule, OwnSchedule
+from autotune_loop.execute.tasks.build_tasks import BuildWithHeader
+from autotune_loop.execute.tasks.own_schedule import BuildOwnSchedule, OwnSchedule
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.published import INCUMBENT, OWN, words_for

@@ -8,8 +8,8 @@ from functools import partial
 
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice, PlayOff
-from autotune_loop.execute.build_tasks import Link
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import Link
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import of_hand_written

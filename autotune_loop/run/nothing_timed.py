@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune_loop.execute.build_tasks import BuiltReference
+from autotune_loop.execute.tasks.build_tasks import BuiltReference
 from autotune_loop.specification.tuning_task import TuningTask
 from devices.timing.measurement import MeasureFailureReason
 from targets.errors import GeneratorError

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from autotune_loop.candidate import Placement, SearchedSchedule, SearchFailure, Yardstick
 from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of

@@ -21,8 +21,8 @@ from autotune_loop.candidate import (
 )
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice, SampleFailed
-from autotune_loop.execute.build_tasks import BuildObject, Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
 from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point

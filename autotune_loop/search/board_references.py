@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.build_tasks import Search
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.own_schedule import BuildOwn
+from autotune_loop.execute.tasks.build_tasks import Search
+from autotune_loop.execute.tasks.own_schedule import BuildOwn
 from autotune_loop.parameters.space import ParameterSpace, set_sha256
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext

@@ -13,8 +13,8 @@ from typing import Any
 from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Yardstick, kernel_symbol
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener
-from autotune_loop.execute.build_tasks import Link
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import Link
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.build_tasks import Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import Search
 from autotune_loop.search.plan import other_points
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore

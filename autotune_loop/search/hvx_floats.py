@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from autotune_loop.execute.build_tasks import HasHvxFloats
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import HasHvxFloats
 from autotune_loop.search.plan import greedy_point
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore

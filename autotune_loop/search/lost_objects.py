@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint
-from autotune_loop.execute.build_tasks import BuildObject, BuildWithHeader
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.own_schedule import BuildOwn
+from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
+from autotune_loop.execute.tasks.own_schedule import BuildOwn
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from targets.errors import GeneratorError

@@ -10,7 +10,7 @@ from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, O
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener
 from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.own_schedule import BuildOwn
+from autotune_loop.execute.tasks.own_schedule import BuildOwn
 from autotune_loop.parameters.space import ParameterSpace, set_sha256
 from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from autotune_loop.search.lost_objects import rebuild

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.events import Listener, SearchProgress
-from autotune_loop.execute.build_tasks import Search
 from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.build_tasks import Search
 from autotune_loop.search.plan import random_points
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.execute.measure_tasks import OpenDevice
+from autotune_loop.execute.tasks.measure_tasks import OpenDevice
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.use import DeviceWish, FarmUse
 from autotune_loop.specification.run_context import RunContext

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.build_tasks import Link, Search
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, PrepareReference
+from autotune_loop.execute.tasks.build_tasks import Link, Search
+from autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, PrepareReference
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.state import farm_state
 from autotune_loop.farm.use import DeviceWish, FarmUse

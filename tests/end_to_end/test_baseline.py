@@ -13,7 +13,7 @@ import pytest
 
 from autotune_loop.candidate import SearchFailure
 from autotune_loop.events import Event, Notice
-from autotune_loop.execute.build_tasks import Search
+from autotune_loop.execute.tasks.build_tasks import Search
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
 from autotune_loop.store.run_store import RunStore
 from sdk import ship

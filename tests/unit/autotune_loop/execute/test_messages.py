@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchPoint
-from autotune_loop.execute.build_tasks import BuildWithHeader, Search
 from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.measure_tasks import LookAround, Measure
 from autotune_loop.execute.messages import (
     TaskMessage,
     TaskResult,
@@ -23,7 +21,9 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.task import FileKey, key_of
+from autotune_loop.execute.tasks.build_tasks import BuildWithHeader, Search
+from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure
+from autotune_loop.execute.tasks.task import FileKey, key_of
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings

@@ -13,7 +13,7 @@ from autotune_loop.execute.messages import (
     FilePart,
 )
 from autotune_loop.execute.run_files import NotYetHereError, RunFiles
-from autotune_loop.execute.task import FileKey, key_of
+from autotune_loop.execute.tasks.task import FileKey, key_of
 from targets.errors import DeviceError, FarmError
 
 

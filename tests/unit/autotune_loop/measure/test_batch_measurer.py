@@ -15,8 +15,8 @@ import pytest
 from autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
 from autotune_loop.events import Event, SampleFailed, SampleMeasured
 from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.measure_tasks import Forget, Measure, OpenDevice, Sense
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, Sense
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.measure import batch_measurer
 from autotune_loop.measure.batch_measurer import BatchMeasurer, TaskReference
 from autotune_loop.measure.dispatcher import Dispatcher

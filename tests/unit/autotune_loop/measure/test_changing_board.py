@@ -12,8 +12,8 @@ import pytest
 
 from autotune_loop.execute import device_session as device_session_module
 from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.execute.measure_tasks import Measure, OpenDevice
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.run_database import RunDatabase

@@ -12,8 +12,8 @@ import pytest
 
 from autotune_loop.events import Event, Notice
 from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.measure_tasks import LookAround
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.measure_tasks import LookAround
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.measure import machine_watch
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.machine_signs import MachineSigns, Surroundings

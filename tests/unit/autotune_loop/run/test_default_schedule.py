@@ -10,8 +10,8 @@ import pytest
 
 from autotune_loop.candidate import BuiltObject
 from autotune_loop.events import Event, Notice, SampleFailed
-from autotune_loop.execute.build_tasks import BuildObject, BuildWithHeader
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
 from autotune_loop.run.task_state import TaskState, Timed

@@ -12,8 +12,8 @@ import pytest
 
 from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure
 from autotune_loop.events import Event, Notice
-from autotune_loop.execute.build_tasks import BuiltReference, Search
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.build_tasks import BuiltReference, Search
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.run.nothing_timed import no_search
 from autotune_loop.search.dead_end import search_elsewhere
 from autotune_loop.search.plan import greedy_point

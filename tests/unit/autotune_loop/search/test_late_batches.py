@@ -14,8 +14,8 @@ import pytest
 from autotune_loop.candidate import SearchedSchedule, SearchFailure
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Event, Notice
-from autotune_loop.execute.build_tasks import BuildObject, Search
-from autotune_loop.execute.task import Task
+from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
+from autotune_loop.execute.tasks.task import Task
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.search.pool import BatchInProgress, PoolSearch
 from autotune_loop.specification.options import RunOptions

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.task import BuildTask, FileKey, R_co, key_of
+from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, key_of
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.schedule.apply import apply_header
 from autotune_loop.schedule.print_header import mend_header

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.task import FileKey, MeasureTask
+from autotune_loop.execute.tasks.task import FileKey, MeasureTask
 from autotune_loop.execute.worker_state import WorkerState
 from devices.health.probe import DeviceSense
 from devices.timing.machine_signs import Surroundings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.build_tasks import GeneratorTask, built_object
+from autotune_loop.execute.tasks.build_tasks import GeneratorTask, built_object
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.schedule.as_json import print_json
 from autotune_loop.schedule.model import Schedule
