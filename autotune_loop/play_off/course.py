@@ -72,6 +72,7 @@ class PlayOffCourse:
             baseline's place if that fails.
         time_turn: times each contender once on every device, in this order, each in a fresh process.
         time_left_s: after it no further turn begins; infinite without a limit.
+        first_look_left_s: the same for the turns of the first look; None for no other limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
         most_turns: of challenger against baseline, at least LOOKS[0].
         tell: called before each turn with the number of contenders, its number and the highest possible number.
@@ -87,6 +88,7 @@ class PlayOffCourse:
     most_turns: int = LOOKS[-1]
     tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
     also_timed: str | None = None
+    first_look_left_s: Callable[[], float] | None = None
 
     def __post_init__(self) -> None:
         self._order = random.Random(self.seed)
@@ -163,7 +165,8 @@ class PlayOffCourse:
         names = [n for n in dict.fromkeys([challenger, baseline, self.also_timed or ""]) if n in self._alive]
         compared: Comparison | None = None
         for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
-            while len(turns) < look and self.time_left_s() > 0:
+            left_s = self.first_look_left_s if look == LOOKS[0] and self.first_look_left_s else self.time_left_s
+            while len(turns) < look and left_s() > 0:
                 if not self._turn(turns, [name for name in names if name in self._alive]):
                     return self._unconfirmed(challenger, _STOPPED)
                 if challenger not in self._alive or baseline not in self._alive:

@@ -19,10 +19,10 @@ _START_S = 0.5
 _LINK_S = 2.5
 # The least that timing a schedule takes, and the estimate before the first.
 _PROCESS_S = 0.1
+# A timing that took more than so many times the median counts as if it had taken that.
+_FAR = 4.0
 # One writes its outputs, one is timed.
 _RUNS_OF_A_REFERENCE = 2
-# A play-off may take so much longer than turns have usually taken, if that is before the end of the run.
-_MARGIN = 1.3
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class PlayOffRoom:
 
     Attributes:
         deadline: after it no further turn begins.
+        first_look_by: after it no turn of the first look begins, either.
         contenders: how many may take part, without an incumbent.
     """
 
     deadline: Deadline
+    first_look_by: Deadline
     contenders: int
 
 
@@ -98,11 +100,16 @@ class PlayOffReserve:
         mean_s = self._all_held_s / len(self._held_s) if self._held_s else self._expected_s
         return max(mean_s, _PROCESS_S)
 
-    def _contender_s(self) -> float:
-        """What timing one of the best takes: the upper quartile so far, for slow schedules are given up early."""
+    def _typical_s(self) -> float:
+        """What a turn takes of a contender: the mean so far, without those that took far longer than the others.
+
+        The baseline takes less than that, and what is timed beside it more.
+        """
         if not self._held_s:
             return self._usual_s()
-        return max(self._held_s[3 * (len(self._held_s) - 1) // 4], _PROCESS_S)
+        most_s = _FAR * self._held_s[len(self._held_s) // 2]
+        usual_s = [min(held_s, most_s) for held_s in self._held_s]
+        return max(sum(usual_s) / len(usual_s), _PROCESS_S)
 
     def _play_off_s(self, contenders: int, with_incumbent: bool) -> float:
         names = contenders + int(with_incumbent)
@@ -111,10 +118,10 @@ class PlayOffReserve:
             return start_s + math.ceil(names / self._at_once) * self._usual_s()
         choosing = names * (FEWEST_CHOOSING_TURNS if names > _FEWEST_CONTENDERS else 1)
         deciding = (_FEWEST_CONTENDERS + int(with_incumbent)) * LOOKS[0]
-        return start_s + (choosing + deciding) * self._contender_s()
+        return start_s + (choosing + deciding) * self._typical_s()
 
     def room(self, run: Deadline, end: Deadline, with_incumbent: bool, play_offs: int) -> PlayOffRoom | None:
-        """The play-off that there is time for now: until the run's deadline, or a little later if that is too early.
+        """The play-off that there is time for now. Its first look may come after the run's deadline.
 
         Args:
             run: when the budget is spent.
@@ -126,8 +133,6 @@ class PlayOffReserve:
         """
         left_s = end.left_s / play_offs
         for contenders in range(PLAY_OFF_CONTENDERS, _FEWEST_CONTENDERS - 1, -1):
-            needed_s = self._play_off_s(contenders, with_incumbent)
-            if needed_s <= left_s:
-                first_look = Deadline.after(min(left_s, _MARGIN * needed_s))
-                return PlayOffRoom(Deadline(max(run.at_s, first_look.at_s)), contenders)
+            if self._play_off_s(contenders, with_incumbent) <= left_s:
+                return PlayOffRoom(run, Deadline.after(left_s), contenders)
         return None

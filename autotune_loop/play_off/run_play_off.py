@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice, PlayOff
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import Link
@@ -15,6 +14,7 @@ from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import of_hand_written
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
+from autotune_loop.play_off.reserve import PlayOffRoom
 from autotune_loop.play_off.times import ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import sentence
 from autotune_loop.specification.options import RunOptions
@@ -57,7 +57,7 @@ class RunPlayOff:
     store: RunStore
     settings: MeasureSettings
     options: RunOptions
-    deadline: Deadline
+    room: PlayOffRoom
     listen: Listener
     stop: StopSignal
     on_timed: Callable[[float], None]
@@ -81,7 +81,8 @@ class RunPlayOff:
             most_turns=self.options.play_off.turns,
             seed=self.options.search.seed,
             time_turn=partial(self._turn, executable, entries, devices, reference, task_index),
-            time_left_s=lambda: self.deadline.left_s,
+            time_left_s=lambda: self.room.deadline.left_s,
+            first_look_left_s=lambda: self.room.first_look_by.left_s,
             devices=everywhere,
             tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
         ).run()
@@ -114,7 +115,7 @@ class RunPlayOff:
                 self.listen(Notice(text, warning=True))
 
         def enough() -> bool:
-            return self.stop.is_set() or (not self.dispatcher.in_service and self.deadline.within(0.0))
+            return self.stop.is_set() or (not self.dispatcher.in_service and self.room.first_look_by.within(0.0))
 
         tolerances = dict.fromkeys(order, reference.tolerance)
         if entries.own is not None:

@@ -357,7 +357,7 @@ class Rounds:
             store=self.store,
             settings=measure_settings(self.prepared),
             options=self.prepared.options,
-            deadline=room.deadline,
+            room=room,
             listen=self.listen,
             stop=self._ending.signal,
             on_timed=self._plan.reserve.add_timing,

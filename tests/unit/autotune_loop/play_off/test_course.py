@@ -62,10 +62,19 @@ def held(
     objective: Objective | None = None,
     time_left_s: Callable[[], float] = lambda: math.inf,
     also_timed: str | None = None,
+    first_look_left_s: Callable[[], float] | None = None,
 ) -> PlayOffResult:
     contenders = {name: f"the {name}" if name in ("default", "incumbent") else name for name in names}
     course = PlayOffCourse(
-        contenders, baseline, objective or Objective(), 7, bench, time_left_s, bench.devices, also_timed=also_timed
+        contenders,
+        baseline,
+        objective or Objective(),
+        7,
+        bench,
+        time_left_s,
+        bench.devices,
+        also_timed=also_timed,
+        first_look_left_s=first_look_left_s,
     )
     return course.run()
 
@@ -157,6 +166,14 @@ def test_a_challenger_that_fails_makes_way_and_a_baseline_that_fails_is_not_miss
     bench = Bench({"pi": {"default": 2.0, "a": 1.0}})
     bench.failing = {1: "a"}
     assert held(bench, ("default", "a")).verdict.reason is VerdictReason.NO_CHALLENGER
+
+
+def test_the_first_look_may_come_after_the_time_of_the_others() -> None:
+    """The fewest turns choose, eight decide, and there are no further ones although nothing is decided."""
+    bench = Bench({"pi": {"default": 1.0, "a": 1.0, "b": 1.0}}, noise=0.05)
+    result = held(bench, time_left_s=lambda: 0.0, first_look_left_s=lambda: 100.0)
+    assert len(bench.orders) == FEWEST_CHOOSING_TURNS + LOOKS[0]
+    assert result.verdict.is_decided and result.verdict.turns == LOOKS[0]
 
 
 def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:

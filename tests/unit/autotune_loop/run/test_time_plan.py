@@ -112,7 +112,8 @@ def test_a_play_off_ends_with_the_run_or_is_not_held(now: FakeTime) -> None:
     assert in_time is not None and (in_time.deadline.at_s, in_time.contenders) == (100.0, 4)
     now.now_s = 95.0
     late = made.play_off_room(1, with_incumbent=False)
-    assert late is not None and 100.0 < late.deadline.at_s <= made.budget.end.at_s
+    assert late is not None and late.deadline.at_s == 100.0
+    assert late.first_look_by.at_s == made.budget.end.at_s
     now.now_s = 103.0
     fewer = made.play_off_room(1, with_incumbent=False)
     assert fewer is not None and fewer.contenders == 2, "what is left is enough for the best and the default"
@@ -164,7 +165,7 @@ def test_a_short_run_ends_with_a_play_off(now: FakeTime, budget_s: float) -> Non
     time_schedules(made, 4, 0.1, Clock.WALL)
     room = made.play_off_room(1, with_incumbent=False)
     assert room is not None and room.contenders == 4
-    assert room.deadline.at_s <= made.budget.end.at_s
+    assert room.first_look_by.at_s == made.budget.end.at_s
 
 
 def test_the_last_training_ends_before_the_run_must(now: FakeTime) -> None:
