@@ -315,6 +315,16 @@ _EXPLANATIONS = (
         "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`).",
     ),
     _Explanation(
+        r"Type is not defined for (?:In|Out)put '(?P<what>\w+)'",
+        GeneratorFailureReason.BAD_PARAMETER,
+        "Generator {name} leaves the type of {what} open. Give it, such as -p {what}.type=uint8.",
+    ),
+    _Explanation(
+        r"Dimensions? (?:is|are) not defined for (?:In|Out)put '(?P<what>\w+)'",
+        GeneratorFailureReason.BAD_PARAMETER,
+        "Generator {name} leaves the number of dimensions of {what} open. Give it, such as -p {what}.dim=2.",
+    ),
+    _Explanation(
         r"has no GeneratorParam(?:\(s\))? named: \[?(?P<what>[^\]\n]+)",
         GeneratorFailureReason.UNKNOWN_PARAMETER,
         "Generator {name} has no generator parameter {what}. Compare {given} with the generator's GeneratorParams.",

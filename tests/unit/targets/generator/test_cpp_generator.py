@@ -12,9 +12,12 @@ from targets.errors import GeneratorError, ToolchainError
 from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
 from targets.generator.program import ExecutableGeneratorProgram, open_generator
 from targets.generator.reference import parse_generator, resolve_name
+from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import ContentCache
+from targets.process.limited_process import ProcessLimits
 from targets.process.stop_signal import StopSignal
+from targets.toolchain.cpp_build import CppBuild
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 TWO_GENERATORS = """
@@ -155,3 +158,45 @@ HALIDE_REGISTER_GENERATOR(Declares, declares)
     }
     with pytest.raises(GeneratorError, match="The parameters of generator other cannot be listed"):
         program.parameters("other")
+
+
+OPEN_TYPES = """
+#include "Halide.h"
+struct Open : Halide::Generator<Open> {
+    Input<Buffer<>> input{"input"};
+    Output<Buffer<uint8_t, 2>> output{"output"};
+    void generate() { Halide::Var x, y; output(x, y) = Halide::cast<uint8_t>(input(x, y)); }
+};
+HALIDE_REGISTER_GENERATOR(Open, open)
+"""
+
+
+def test_what_a_generator_leaves_open_is_asked_for(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "open.cpp"
+    source.write_text(OPEN_TYPES)
+    program = open_generator(parse_generator(str(source)), halide, cpp_compiler, settings.environment)
+
+    def message(**parameters: str) -> str:
+        request = GeneratorRequest("open", "open", "open", tmp_path, ("object",), "x86-64-linux", parameters)
+        result = run_generator(program, request, ProcessLimits(time_s=60.0, memory_bytes=2**31))
+        return "" if isinstance(result, GeneratedFiles) else result.message
+
+    assert message() == "Generator open leaves the type of input open. Give it, such as -p input.type=uint8."
+    asked = message(**{"input.type": "uint8"})
+    assert asked == "Generator open leaves the number of dimensions of input open. Give it, such as -p input.dim=2."
+    assert message(**{"input.type": "uint8", "input.dim": "2"}) == ""
+
+
+def test_a_name_of_an_earlier_halide_is_told_with_its_new_one(
+    halide: HalideInstall, cpp_compiler: HostCppCompiler, tmp_path: Path
+) -> None:
+    source = tmp_path / "earlier.cpp"
+    source.write_text(OPEN_TYPES.replace("void generate() {", "void generate() { if (!auto_schedule) {}"))
+    with pytest.raises(GeneratorError, match="auto_schedule") as caught:
+        cpp_compiler.build_generator(source)
+    assert caught.value.next_step == (
+        "Halide has another name for it now. Add --define 'auto_schedule=using_autoscheduler()'."
+    )
+    cpp_compiler.build_generator(source, CppBuild(definitions=("auto_schedule=using_autoscheduler()",)))
