@@ -37,6 +37,7 @@ _TARGET = re.compile(r"^// for target=(\S+)", re.MULTILINE)
 _PARAMETERS = re.compile(r"^// with autoscheduler_params=(.*)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?:^|(?<= ))autoscheduler\.([A-Za-z_][A-Za-z0-9_]*)=(.*?)(?= autoscheduler\.|$)")
 _LOCAL_PARAMETERS = ("weights_path", "featurization_path")
+_SHIPPED_CHECK = re.compile(r"^ *::halide_sdk_1::[^;]*;", re.MULTILINE)
 _NO_AUTOSCHEDULER = "(None)"
 _WRAPPERS: Mapping[str, type[Wrapper | Clone]] = {"in": Wrapper, "clone_in": Clone}
 _PRINT_NESTED_STORES_BACKWARDS = ("Adams2019", "Anderson2021")
@@ -52,6 +53,20 @@ def parse_schedule(text: str) -> Schedule:
         GeneratorError: it has anything else; the message has the line and what was expected.
     """
     return _HeaderParser(text).parse()
+
+
+def parse_shipped_schedule(text: str) -> Schedule:
+    """The schedule that a header applies, without what a header of `sdk ship` has and does before.
+
+    Raises:
+        GeneratorError: as for `parse_schedule`.
+    """
+    start = max(text.rfind(f"inline void {_FUNCTION_PREFIX}"), 0)
+    before, function = text[:start], text[start:]
+    if "::halide_sdk_1::" not in function:
+        return parse_schedule(text)
+    applied = _SHIPPED_CHECK.sub(lambda found: "\n" * found[0].count("\n"), function)
+    return parse_schedule("\n" * before.count("\n") + applied)
 
 
 class _HeaderParser:

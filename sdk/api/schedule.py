@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune_loop.schedule.as_json import parse_json
 from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.parse import parse_shipped_schedule
 from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
 from autotune_loop.schedule.show import ShowFormat, show_schedule
 from autotune_loop.specification.options import RunOptions
@@ -62,7 +62,7 @@ def shown_schedule(schedule: Schedule | Path, form: ShowFormat = ShowFormat.LOOP
 
 def _read_file(path: Path) -> Schedule:
     if path.suffix != ".json":
-        return parse_schedule(read_header(path))
+        return parse_shipped_schedule(read_header(path))
     try:
         return parse_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@
 #include "Halide.h"
 #include "argument_facts.h"
 #include "estimates.h"
+#include "halides_compiler.h"
 #include "pipeline_reset.h"
 #include "size_inference.h"
 
@@ -193,7 +194,8 @@ void write_report(std::ostream &out, const Halide::MetadataNameMap &names) {
 }  // namespace
 
 Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Argument> &arguments, const std::string &name,
-                                                   const Target &target, LinkageType) {
+                                                   const Target &target, LinkageType linkage) {
+    if (is_run_by_generator(target)) return compile_by_halide(*this, arguments, name, target, linkage);
     inspected().arguments = arguments;
     if (!inspected().pipeline.defined()) inspected().inspect(*this);
     return Module(name, target);

@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <map>
 #include <set>
 #include <sstream>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "Halide.h"
+#include "../pipeline/halides_compiler.h"
 #include "json.h"
 
 namespace {
@@ -31,11 +31,6 @@ using Halide::LoopLevel;
 using Halide::Parameter;
 
 constexpr const char *nothing = "null";
-
-// Halide::Pipeline::compile_to_module(std::vector<Argument>, std::string, Target, LinkageType), as libHalide exports it.
-constexpr const char *compile_to_module_symbol =
-    "_ZN6Halide8Pipeline17compile_to_moduleERKSt6vectorINS_8ArgumentESaIS2_EERKNSt7__cxx1112basic_stringIcSt11char_"
-    "traitsIcESaIcEEERKNS_6TargetENS_11LinkageTypeE";
 
 template<typename T, typename ToText>
 std::string list_of(const T &values, ToText to_text) {
@@ -359,11 +354,8 @@ struct Register {
 Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Halide::Argument> &arguments,
                                                    const std::string &name, const Halide::Target &target,
                                                    Halide::LinkageType linkage) {
-    // A generator may run pipelines itself to find out numbers; those are compiled by libHalide.
-    if (target.has_feature(Target::JIT)) {
-        using Compile = Module (*)(Pipeline *, const std::vector<Argument> &, const std::string &, const Target &, LinkageType);
-        static const auto compile = reinterpret_cast<Compile>(dlsym(RTLD_NEXT, compile_to_module_symbol));
-        return compile(this, arguments, name, target, linkage);
+    if (halide_sdk_1::is_run_by_generator(target)) {
+        return halide_sdk_1::compile_by_halide(*this, arguments, name, target, linkage);
     }
     write_and_end(*this, name, std::getenv("SDK_SCHEDULE_PATH"));
 }

@@ -7,7 +7,7 @@ the types of the loops. `targets/schedule/schedule_reader.cpp` writes what is re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,8 @@ from autotune_loop.schedule.values import ROOT, LoopLevel, MemoryType, Number
 
 # What Halide calls the Funcs of in() and clone_in(), after the name of the Func.
 _CLONE = re.compile(r"_clone(?:_in_.*)?\$(\d+)")
+# The number in a name that Halide has made.
+_NUMBER = re.compile(r"(?<=^[a-z])[0-9]+$|\$[0-9]+$")
 _WRAPPER = re.compile(r"_(?:in_.*|wrapper|global_wrapper)\$(\d+)")
 
 
@@ -80,7 +82,7 @@ class _PipelineReader:
         self._function_name = pipeline["function_name"]
         self._funcs: Mapping[str, Any] = {func["name"]: func for func in pipeline["funcs"]}
         self._outputs = pipeline["outputs"]
-        self._plain: Mapping[str, Any] = {func["name"]: func for func in plain["funcs"]}
+        self._plain = _plain_funcs(self._funcs, plain["funcs"])
         self._names = ReadNames(self._funcs, self._plain)
         self._differences = [
             f"The generator demands {name} = {value} only where no autoscheduler runs."
@@ -125,7 +127,7 @@ class _PipelineReader:
                 made[wrapper] = (int(found[1]) if found else 0, origin, (of, *wrapped_in))
                 self._names.use_func(wrapper)
         reached: dict[str, Origin] = {
-            name: Intermediate() if name in self._factored else ByName(name)
+            name: Intermediate() if name in self._factored else ByName(self._plain.get(name, {"name": name})["name"])
             for name in sorted(self._funcs, key=lambda name: name in self._factored)
             if name not in made
         }
@@ -222,3 +224,26 @@ class _PipelineReader:
                 told.append(number)
         if len(told) == len(values):
             yield kind(*told)
+
+
+def _plain_funcs(funcs: Mapping[str, Any], plain: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The Funcs of the plain pipeline by their names in the scheduled one.
+
+    Halide numbers what has no name or the name of another, and what a schedule makes counts, too: such Funcs may have
+    other numbers. Both pipelines have them in one order.
+    """
+
+    def groups(names: Iterable[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in names:
+            found.setdefault(_NUMBER.sub("", name), []).append(name)
+        return found
+
+    by_name = {func["name"]: func for func in plain}
+    scheduled = groups(funcs)
+    found = {}
+    for base, names in groups(by_name).items():
+        now = scheduled.get(base, [])
+        pairs = zip(names, names, strict=True) if set(names) <= set(now) else zip(now, names, strict=False)
+        found.update({name: by_name[plain_name] for name, plain_name in pairs})
+    return found

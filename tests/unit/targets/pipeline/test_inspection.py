@@ -92,3 +92,11 @@ def test_whether_a_generator_schedules_itself(
 def test_a_schedule_behind_a_guard_is_not_in_the_way(inspect: Inspect) -> None:
     assert inspect("scheduled.cpp", way="guarded").scheduled == ()
     assert inspect("scheduled.py", way="guarded").scheduled == ()
+
+
+def test_a_pipeline_that_the_generator_runs_itself_is_not_the_one(inspect: Inspect) -> None:
+    assert sizes(inspect("calibrated.cpp", {"output": "640"})) == {"input": "640@3", "output": "640"}
+
+
+def test_its_own_schedule_is_seen(open_program: OpenProgram, cpp_compiler: HostCppCompiler) -> None:
+    assert schedules_itself(Inspected(open_program("calibrated.cpp"), "calibrated", {}, TARGET), cpp_compiler)

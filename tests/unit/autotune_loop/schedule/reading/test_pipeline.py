@@ -27,7 +27,16 @@ from autotune_loop.schedule.directives import (
     StoreAt,
     Vectorize,
 )
-from autotune_loop.schedule.model import Accessor, Clone, DimensionList, Intermediate, Schedule, Variable, Wrapper
+from autotune_loop.schedule.model import (
+    Accessor,
+    ByName,
+    Clone,
+    DimensionList,
+    Intermediate,
+    Schedule,
+    Variable,
+    Wrapper,
+)
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
 from autotune_loop.schedule.values import ROOT, Expression, LoopAlignStrategy, LoopLevel, Source, Stage, TailStrategy
@@ -134,6 +143,7 @@ def test_what_rfactor_made_is_read_as_the_splits_and_the_call(
     )
     assert RFactor((("r_x", "w"), ("ro", "u")), "histogram_intm") in directives_of(factored.schedule, "histogram")
     assert factored.differences == ()
+    assert ByName("f0") in made.values()  # f1 where the generator schedules
 
 
 @pytest.mark.slow

@@ -10,10 +10,19 @@ public:
     Output<Buffer<uint32_t, 1>> histogram{"histogram"};
 
     void generate() {
+        // A generator may run a pipeline of its own, and count nameless Funcs differently where it schedules.
+        Func ones("ones");
+        Var i;
+        ones(i) = 1;
+        const Buffer<int> made = ones.realize({1});
+        if (!using_autoscheduler()) Func unused;
+
+        Func nameless;
         Var x("x"), bin("bin"), u("u"), v("v"), w("w");
         RDom r(0, 64, 0, 128, "r"), s(0, 256, "s");
         rows(x) = cast<uint32_t>(0);
-        rows(x) += cast<uint32_t>(input(s, x));
+        nameless(x) = cast<uint32_t>(made(0));
+        rows(x) += cast<uint32_t>(input(s, x)) * nameless(x);
         histogram(bin) = cast<uint32_t>(0);
         histogram(cast<int>(input(r.x, r.y))) += cast<uint32_t>(1);
 
@@ -23,6 +32,7 @@ public:
 
         if (!using_autoscheduler()) {
             RVar ro("ro"), ri("ri"), so("so"), si("si");
+            nameless.compute_root();
             rows.bound(x, 0, 128).vectorize(x, 8);
             rows.update().split(s, so, si, 8);
             Func lanes = rows.update().rfactor(si, v);
