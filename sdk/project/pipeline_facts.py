@@ -117,7 +117,8 @@ def know_pipeline(
     if (missing := _missing(facts)) and not asked.use_defaults:
         if not must_be_whole:
             return KnownPipeline(replace(facts, inputs=(), outputs=()))
-        names = " and ".join(argument.name for argument in missing)
+        *most, last = (argument.name for argument in missing)
+        names = f"{', '.join(most)} and {last}" if most else last
         raise GeneratorError(
             f"Generator {inspected.generator_name} gives no estimate for {names}, so there is no size to tune for.",
             next_step=f"Give sizes as your users have them, such as {estimate_flags(missing)}, or use"

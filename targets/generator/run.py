@@ -286,6 +286,13 @@ _EXPLANATIONS = (
         "autoscheduler's limits on memory, repeated work and inlining.",
     ),
     _Explanation(
+        # Adams2019 tiles reductions whose order counts, such as argmin over two variables, and Halide refuses it.
+        r"In schedule for (?P<what>[^,\n]+), can't reorder RVars",
+        GeneratorFailureReason.DEAD_END,
+        "The search of generator {name} found a schedule that Halide refuses: it changes the order of the reduction of "
+        "{what}, on which the result depends.",
+    ),
+    _Explanation(
         r"Could not compute plausible site for unscheduled Func: (?P<what>\S+?)\.?\s",
         GeneratorFailureReason.EXTERN_STAGE,
         "An extern stage of generator {name} reads {what}, which this schedule computes nowhere: Adams2019 and Li2018 "
