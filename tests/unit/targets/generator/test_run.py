@@ -279,3 +279,14 @@ def test_what_a_generator_throws_ends_as_a_message(tmp_path: Path) -> None:
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
     log = "Unhandled exception: Error: the radius is odd\n\n"
     assert failure(run_generator(Prints(log, 1), request, LIMITS))[1] == "Generator blur failed: the radius is odd."
+
+
+def test_a_reduction_that_a_search_reorders_is_a_dead_end_of_that_search(tmp_path: Path) -> None:
+    request = GeneratorRequest("align", "f", "f", tmp_path, ("object",), "host", {}, None)
+    log = (
+        "Unhandled exception: Error: In schedule for argmin.update(0), can't reorder RVars r6$y and r6$x because it may"
+        " change the meaning of the algorithm.\n\n"
+    )
+    reason, message = failure(run_generator(Prints(log, 1), request, LIMITS))
+    assert reason is GeneratorFailureReason.DEAD_END
+    assert "the order of the reduction of argmin.update(0)" in message
