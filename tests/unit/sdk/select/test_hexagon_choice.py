@@ -287,7 +287,7 @@ def test_a_run_is_shipped_where_it_was_timed(
 ) -> None:
     named = replace(settings, hexagon_sdk_root=root)
     record = make_record(make_spec(profile=HEXAGON, parallelism=2), devices=("hexagon-sim",))
-    run: Any = SimpleNamespace(folder=Path("run"), profile_name="hexagon-v66", record=record)
+    run: Any = SimpleNamespace(folder=Path("run"), profile_name="hexagon-v66", record=record, task=record.spec.tasks[0])
     tools = Workbench(halide, ContentCache(settings.cache_folder), cpp_compiler)
     place = open_trial_place(run, DeviceOptions(device=devices), tools, named, lambda step: None)
     (device,) = place.devices
