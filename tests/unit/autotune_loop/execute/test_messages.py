@@ -21,9 +21,11 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.tasks.build_tasks import BuildWithHeader, Search
+from autotune_loop.execute.tasks.build_tasks import BuildOwn, BuildWithHeader, Search
 from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure
 from autotune_loop.execute.tasks.task import FileKey, key_of
+from autotune_loop.parameters.space import ParameterSpace
+from autotune_loop.specification.tuning_task import TuningTask
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
@@ -31,6 +33,7 @@ from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable
 from targets.errors import FarmError, ToolchainError
+from tests.run_specs import make_task
 
 
 def test_a_result_has_the_paths_of_who_asked(tmp_path: Path) -> None:
@@ -137,3 +140,18 @@ def test_output_cannot_leave_its_folder(tmp_path: Path, name: str) -> None:
 def test_output_goes_into_its_folder(tmp_path: Path) -> None:
     done({"a/b.o": b"x"}).unpack(tmp_path / "output")
     assert (tmp_path / "output" / "a" / "b.o").read_bytes() == b"x"
+
+
+def test_a_set_of_parameters_is_the_same_after_its_message() -> None:
+    space = ParameterSpace({"tile": "16..64:x2"}, ("tile < width",), {"width": "128"}, {"tile": "32"})
+    task = replace(make_task("blur", Path("/home/ann/blur.py")), space=space)
+    assert space.listed is not None  # what is derived from it does not travel
+    place = Path("/srv/worker/blur.py")
+    key = FileKey("blur.py", "0" * 64)
+    sent = encode((task,), {task.reference.file: key})
+    assert decode(sent, tuple[TuningTask, ...], lambda _: place) == (
+        replace(task, reference=replace(task.reference, file=place)),
+    )
+    build = BuildOwn(Path("/home/ann/objects/f"), 0, "f", {"tile": "64"})
+    moved = decode(encode_task("run", build, build.inputs()), TaskMessage).read_task(files_at(Path("/srv")), Path("/s"))
+    assert moved == replace(build, output_folder=Path("/s"))
