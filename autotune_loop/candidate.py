@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -40,6 +40,7 @@ class SearchPoint:
         random_dropout: chance in percent that nothing at all is dropped; 100 is no dropout.
         weights_path: the cost model that guides the search.
         weights_noise: relative noise added to those weights (standard deviation), 0 for none.
+        values: of the tuned parameters; empty where none are tuned.
     """
 
     origin: Origin
@@ -48,6 +49,7 @@ class SearchPoint:
     random_dropout: int
     weights_path: Path
     weights_noise: float = 0.0
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Candidate:
     @property
     def parameters(self) -> Mapping[str, str]:
         """The values of the tuned parameters; empty where none are tuned."""
-        return self.point.values if isinstance(self.point, ParameterPoint) else {}
+        return self.point.values
 
     @property
     def seed(self) -> int | None:

@@ -22,6 +22,7 @@ def tune_flat(
     function_name: str | None = None,
     tune: Mapping[str, str] | None = None,
     restrict: Iterable[str] = (),
+    search_too: bool = False,
     resume: bool = False,
     **values: Any,
 ) -> TuneResult:
@@ -40,7 +41,7 @@ def tune_flat(
     given = [generator] if isinstance(generator, str) else generator
     specs = [GeneratorSpec(item, tuple(parameters), sets) if isinstance(item, str) else item for item in given]
     if tune is not None:
-        specs = [replace(spec, tune=tune, restrict=tuple(restrict)) for spec in specs]
+        specs = [replace(spec, tune=tune, restrict=tuple(restrict), search_too=search_too) for spec in specs]
     if function_name is not None:
         specs = [replace(spec, function_name=function_name) for spec in specs]
     return autotune(specs, options=RunOptions.of(**values, ignore_own_schedule=ignores_own), **call)

@@ -46,7 +46,7 @@ class Learner:
         self._store = store
         self._learn = spec.options.learn
         self._seed = spec.options.search.seed
-        self._is_needed = any(task.space is None for task in spec.tasks)
+        self._is_needed = any(task.searches for task in spec.tasks)
         self._turns = turns
         self._listen = listen
         self._own: Weights | None = None

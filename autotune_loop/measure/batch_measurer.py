@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import shutil
 import time
@@ -51,6 +53,19 @@ class TaskReference:
     run: ReferenceRun | None
     tolerance: Tolerance
     pipeline_id: int
+
+    def pipeline_of(self, candidate: Candidate) -> int:
+        """What a candidate's sample is grouped by: other parameters may give another pipeline."""
+        values = candidate.parameters
+        return joined_pipeline_id([self.pipeline_id, sorted(values.items())]) if values else self.pipeline_id
+
+
+def joined_pipeline_id(parts: object) -> int:
+    """The number by which training groups samples, of what tells pipelines apart, which is JSON-ready.
+
+    It is a hash, because Halide's tools mix pipelines whose numbers are equal.
+    """
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "little") >> 1 or 1
 
 
 @dataclass
@@ -217,7 +232,8 @@ class BatchMeasurer:
 
     def _keep(self, work: _Batch, measured: Measured) -> None:
         if measured.candidate.has_features:
-            self.store.write_sample(self.store.training_sample(measured, work.reference.pipeline_id))
+            pipeline_id = work.reference.pipeline_of(measured.candidate)
+            self.store.write_sample(self.store.training_sample(measured, pipeline_id))
         work.on_measured(measured)
 
     def _tell(self, measured: Measured, median_ms: float, done: int, wanted: int) -> None:

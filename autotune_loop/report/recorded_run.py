@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune_loop.candidate import Measured
-from autotune_loop.specification.tuning_task import published_files
+from autotune_loop.specification.tuning_task import published_paths
 from autotune_loop.store.published import Published, read_published
 from autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
@@ -79,7 +79,7 @@ class TaskSamples:
     @property
     def noun(self) -> str:
         """What one of them is."""
-        return "parameter set" if self.samples[0].candidate.parameters else "schedule"
+        return "schedule" if any(sample.candidate.has_features for sample in self.samples) else "parameter set"
 
     @property
     def default(self) -> Measured | None:
@@ -201,9 +201,9 @@ def _samples(folder: Path, connection: sqlite3.Connection) -> list[Measured]:
 
 def _header_bytes(folder: Path, record: RunRecord) -> dict[int, bytes]:
     found = {}
-    for index, name in enumerate(published_files(record.spec.tasks)):
+    for index, path in enumerate(published_paths(folder / "samples", record.spec.tasks)):
         with contextlib.suppress(OSError):
-            found[index] = (folder / "samples" / name).read_bytes()
+            found[index] = path.read_bytes()
     return found
 
 

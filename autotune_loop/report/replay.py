@@ -110,6 +110,11 @@ def replay(request: ReplayRequest, listen: Callable[[ReplayedRound], None], stop
         ModelProcessError: the model's process ended.
     """
     run = read_recorded_run(request.folder)
+    if any(task.space is not None for task in run.record.spec.tasks):
+        raise RunFolderError(
+            f"{request.folder} has tuned parameters; a replay is for schedules.",
+            next_step="Replay a run without --tune.",
+        )
     network = _network(run)
     found = (_task(run, task, network, request.options.search.seed) for task in run.tasks)
     tasks = [task for task in found if task.left]

@@ -27,6 +27,8 @@ from targets.errors import GeneratorError
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
 _SCHEDULE_TEXTS_BYTES = 1_500_000
 _LARGEST_HEADER_BYTES = 1_000_000
+# In the text of a header, and not in that of tuned parameters.
+_APPLY = "inline void apply_schedule_"
 
 
 @dataclass(frozen=True)
@@ -135,8 +137,9 @@ def _header_text(run: RecordedRun, sample: Measured) -> str:
 
 
 def _shown(text: str, parameters: Mapping[str, str]) -> str:
-    """The values of parameters that were tuned, a line for each, or else the loops of a header."""
-    return set_text(parameters).replace(" ", "\n") or _loops(text)
+    """The values of parameters that were tuned, a line for each, and the loops of a header."""
+    values = set_text(parameters).replace(" ", "\n")
+    return values if values and _APPLY not in text else "\n\n".join(filter(None, (values, _loops(text))))
 
 
 def _loops(text: str) -> str:
@@ -152,7 +155,7 @@ def _packed_schedules(run: RecordedRun) -> str:
     They are similar, so that thousands fit; texts beyond the limit are empty.
     """
     texts = [
-        set_text(sample.candidate.parameters) or _directives(_header_text(run, sample))
+        "\n".join(filter(None, (set_text(sample.candidate.parameters), _directives(_header_text(run, sample)))))
         for sample in _fastest_first(run)
     ]
     while True:

@@ -4,42 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltBatch, Yardstick
+from autotune_loop.parameters.space import ParameterSet
 from autotune_loop.run.task_state import TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
-from autotune_loop.search.parameter_batches import ParameterBatches, tried_sets
-from autotune_loop.search.parameter_technique import TriedSet
+from autotune_loop.search.parameter_batches import ParameterBatches, failed_sets, timed_sets
+from autotune_loop.search.parameter_technique import TriedSet, sets_to_search
 
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A batch to be built.
+    """A batch to be built, with what is known when it is asked for, so that equal runs choose alike.
 
     Attributes:
-        full_search: whether its first sample is a full beam search.
+        full_search: whether a full beam search is among its searches.
         waiting: number of tasks without a batch so far, which share the time left.
-        tried: the parameter sets that were timed or failed when the batch was asked for; equal runs choose alike.
+        tried: the parameter sets that were timed or failed with the generator's own schedule.
+        searched_with: the parameters with which schedules are searched: the first that give new ones; empty where
+            none are tuned.
     """
 
     round_index: int
     full_search: bool
     waiting: int
-    tried: Sequence[TriedSet]
+    tried: Sequence[TriedSet] = ()
+    searched_with: Sequence[ParameterSet] = ()
 
 
 @dataclass(frozen=True)
 class BatchBuilders:
-    """Builds the batches of any task: called in one thread."""
+    """Builds the batches of any task: called in one thread.
+
+    Where schedules are searched and parameters tuned, rounds of the two take turns: both are compared with the same
+    reference, so neither can starve the other. Schedules are searched with the fastest parameters so far, whichever
+    schedule made them fast, because what suits the pipeline often suits both.
+    """
 
     schedules: BatchBuilder
     parameter_sets: ParameterBatches
 
     def request(self, state: TaskState, round_index: int, waiting: int, *, full_search: bool) -> BatchRequest:
-        """What a batch is asked to be, with what is known now."""
-        tried = [] if state.task.space is None else tried_sets(self.schedules.store.database, state.task_index)
-        return BatchRequest(round_index, full_search, waiting, tried)
+        """What a batch is asked to be."""
+        space, task_index = state.task.space, state.task_index
+        if space is None:
+            return BatchRequest(round_index, full_search, waiting)
+        database, sampling = self.schedules.store.database, self.schedules.context.spec.options.search
+        tried = [*timed_sets(database, task_index, own_alone=True), *failed_sets(database, task_index)]
+        timed = timed_sets(database, task_index, own_alone=False)
+        values = sets_to_search(space, timed, sampling, (round_index, task_index))
+        return BatchRequest(round_index, full_search or round_index == 1, waiting, tried, values)
 
     def build(
         self, state: TaskState, request: BatchRequest, weights: Path, yardstick_now: Callable[[], Yardstick | None]
@@ -53,18 +69,32 @@ class BatchBuilders:
         Raises:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
-        if state.task.space is not None:
+
+        def sets() -> BuiltBatch:
             return self.parameter_sets.build(
                 request.round_index, state.task_index, request.tried, yardstick_now, waiting=request.waiting
             )
-        return self.schedules.build(
-            request.round_index,
-            state.task_index,
-            weights,
-            yardstick_now,
-            full_search=request.full_search,
-            waiting=request.waiting,
-        )
+
+        def schedules(values: ParameterSet | None = None) -> BuiltBatch:
+            return self.schedules.build(
+                request.round_index,
+                state.task_index,
+                weights,
+                yardstick_now,
+                full_search=request.full_search,
+                waiting=request.waiting,
+                values=values,
+            )
+
+        if state.task.space is None:
+            return schedules()
+        searches = [partial(schedules, values) for values in request.searched_with]
+        if not state.task.searches:
+            return sets()
+        batch = sets() if request.round_index % 2 == 0 else searches.pop(0)()
+        while batch.exhausted and searches:
+            batch = searches.pop(0)()
+        return sets() if batch.exhausted and request.round_index % 2 else batch
 
     def build_default(self, state: TaskState) -> BuiltBatch:
         """Build the default alone, where the first batch has left no time of it.

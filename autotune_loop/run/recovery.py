@@ -30,7 +30,7 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
         state.add(one)
         if not one.candidate.has_features:
             continue
-        sample = store.training_sample(one, state.reference.pipeline_id)
+        sample = state.training_sample(store, one)
         try:
             if not store.sample_path(sample.featurization_path.parent).exists():
                 store.write_sample(sample)
@@ -68,7 +68,7 @@ def settle_samples(store: RunStore, states: Sequence[TaskState]) -> None:
     """
     for one in store.database.measured():
         if one.is_relative and one.candidate.has_features:
-            sample = store.training_sample(one, states[one.candidate.task_index].reference.pipeline_id)
+            sample = states[one.candidate.task_index].training_sample(store, one)
             with contextlib.suppress(WeightsError):  # its featurization was lost, which `recover` has told
                 store.write_sample(sample)
 

@@ -6,19 +6,17 @@ reference, and the schedule that is the reference elsewhere is its rival, which 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import Placement, SearchedSchedule, SearchFailure, Yardstick
+from autotune_loop.candidate import Placement, SearchFailure, Yardstick
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
-from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.measure.batch_measurer import TaskReference, joined_pipeline_id
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of
 from autotune_loop.measure.retry_state import MeasureJob
@@ -98,7 +96,7 @@ class _Preparation:
         # A cheap search: it fails if every search would, and gives the pipeline's features.
         folder = self.context.workspace.work_folder / "probe" / str(self.index)
         probe = Search(folder, self.index, greedy_point(0, self.store.updated_weights))
-        self._probe = self.executor.submit(probe) if self._task.space is None else None
+        self._probe = self.executor.submit(probe) if self._task.searches else None
         self._reference = self._submit(_REFERENCE)
         # The schedules after the plain loops, if those are the reference.
         has_rival = self.context.profile.has_doubtful_vectors and self._task.space is None
@@ -128,9 +126,9 @@ class _Preparation:
 
     def state(self) -> TaskState | None:
         """The state with the first reference that builds and runs, and its rival; None if the run is stopped."""
-        if self._probe is None:
+        if self._task.space is not None:
             return self._own_state()
-        features = self._features(self._probe)
+        features = self._features()
         built = self._reference.result()
         if features is None or self.stop.is_set():
             return None
@@ -152,6 +150,9 @@ class _Preparation:
             tolerance = tolerance_of(computes_with_floats=built.uses_float is not False)
             state = TaskState(self.index, self._task, TaskReference(None, tolerance, 0), autoscheduler="own schedule")
             self._add_reference(state, built)
+            if state.reference.run is not None and self._task.searches and (features := self._features()):
+                number = pipeline_id(features, self._task.parameters)
+                state.reference = replace(state.reference, pipeline_id=number)
             if state.reference.run is not None or self.stop.is_set():
                 return state
             trouble = f" when it runs: {self._trouble}"
@@ -162,8 +163,11 @@ class _Preparation:
             next_step="Correct the schedule, or give parameters with which it works with -p.",
         )
 
-    def _features(self, probe: Future[SearchedSchedule | SearchFailure]) -> Featurization | None:
-        result = probe.result()
+    def _features(self) -> Featurization | None:
+        """The pipeline's features; None if the run is stopped, or no schedules are searched."""
+        if self._probe is None:
+            return None
+        result = self._probe.result()
         if isinstance(result, SearchFailure) and result.failure.reason is GeneratorFailureReason.DEAD_END:
             result = search_elsewhere(
                 self.executor, self.store, self.context, self.index, result, self.listen, self.stop
@@ -295,9 +299,5 @@ class _Preparation:
 
 
 def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:
-    """The number by which training groups samples: one for each pipeline and set of parameters.
-
-    It is a hash, because Halide's tools mix pipelines whose numbers are equal.
-    """
-    text = json.dumps([features.pipeline_id, sorted(argset.items())])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little") >> 1 or 1
+    """The number by which training groups samples: one for each pipeline and set of parameters."""
+    return joined_pipeline_id([features.pipeline_id, sorted(argset.items())])

@@ -197,7 +197,7 @@ class Rounds:
             if upcoming is not None:
                 self._abandon(upcoming)
         if all(state.history.is_exhausted for state in self._states):
-            is_search = any(state.task.space is None for state in self._states)
+            is_search = any(state.task.searches for state in self._states)
             text = "The search finds no more new schedules." if is_search else "All parameter sets are timed."
             self.listen(Notice(text))
             return Outcome.EXHAUSTED
@@ -335,7 +335,7 @@ class Rounds:
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         if measured.candidate.has_features:
-            self.learner.add_sample(self.store.training_sample(measured, state.reference.pipeline_id))
+            self.learner.add_sample(state.training_sample(self.store, measured))
         if state.add(measured):
             self._publish_best(state)
         elif measured.candidate.is_default:  # nothing was published before it had a time

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import Measured, Yardstick
+from autotune_loop.candidate import Measured, TrainingSample, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.measure.leader_race import DEVIATIONS, TURNS
 from autotune_loop.parameters.space import set_text
@@ -20,7 +20,7 @@ from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
 from autotune_loop.run_scale import RunScale, process_error
-from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
 from autotune_loop.store.published import (
     DEFAULT,
     DEFAULT_PARAMETERS,
@@ -167,6 +167,10 @@ class TaskState:
             )
         )
 
+    def training_sample(self, store: RunStore, measured: Measured) -> TrainingSample:
+        """What the cost model learns from a candidate with features."""
+        return store.training_sample(measured, self.reference.pipeline_of(measured.candidate))
+
     def add_timed(self, timed: Timed) -> bool:
         """Record a time; true when it is the best so far."""
         best = not self.timed or timed.cautious_ms < self.timed[0].cautious_ms
@@ -270,7 +274,7 @@ class TaskState:
             header = self._publish_incumbent(store, self.incumbent, published, clock)
         else:
             folder = store.samples / next(timed.sample for timed in self.timed if timed.symbol == verdict.winner)
-            path = store.result_path(self.task_index, folder)
+            path = store.result_path(folder)
             header = store.publish(self.task_index, path, published, clock)
         return self._tuned(header, published, verdict)
 
@@ -341,7 +345,7 @@ class TaskState:
 
     def _publish_unconfirmed(self, store: RunStore, clock: str, message: str) -> tuple[Path | None, Published]:
         for timed in self.timed if self.has_baseline else ():
-            schedule = store.result_path(self.task_index, store.samples / timed.sample)
+            schedule = store.result_path(store.samples / timed.sample)
             if not schedule.is_file():
                 continue
             tuned, default = self.shown(timed), self.default_time
@@ -376,15 +380,18 @@ class TaskState:
             description = f"{self.autoscheduler}, {set_text(self.task.space.defaults)}"
         elif self.default is not None:
             description = f"{self.autoscheduler}, {self.default.origin}, Halide's own weights"
-        is_set = self.task.space is not None
+        is_own = path is not None and path.suffix == ".toml"
+        parameters_file = path
+        if path is not None and not is_own:
+            parameters_file = path.with_name(path.name.removesuffix("schedule.h") + PARAMETERS_SUFFIX)
         return TunedSchedule(
             parameters=dict(self.task.parameters),
             generator=self.task.generator_name,
             default_description=description,
-            header=None if is_set else path,
+            header=None if is_own else path,
             published=published,
             verdict=verdict,
-            parameters_file=path if is_set else None,
+            parameters_file=parameters_file if published.parameters else None,
         )
 
     @property

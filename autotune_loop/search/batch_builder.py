@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune_loop.candidate import (
@@ -23,6 +23,7 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice, SampleFailed
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
+from autotune_loop.parameters.space import set_text
 from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point
@@ -79,6 +80,7 @@ class BatchBuilder:
         *,
         full_search: bool,
         waiting: int = 1,
+        values: Mapping[str, str] | None = None,
     ) -> BuiltBatch:
         """Sample, choose, build and link one batch.
 
@@ -87,12 +89,13 @@ class BatchBuilder:
             yardstick_now: gives what its candidates are to be timed beside, when they are linked.
             full_search: whether the batch's first sample is a full beam search.
             waiting: number of tasks without a batch so far, which share the time left; at least 1.
+            values: of the tuned parameters; none where none are tuned.
 
         Raises:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
-        work = BatchInProgress(round_index, task_index)
-        text = " ".join(f"{key}={value}" for key, value in self.context.tasks[task_index].parameters.items())
+        work = BatchInProgress(round_index, task_index, values=values or {})
+        text = set_text({**self.context.tasks[task_index].parameters, **work.values})
         used = self.store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
@@ -163,6 +166,7 @@ class BatchBuilder:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
         folder = self.context.workspace.work_folder / "search" / label
         symbol = self._builds.symbol(work, 0)
+        point = replace(point, values=work.values)
         return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:

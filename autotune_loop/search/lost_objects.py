@@ -23,7 +23,7 @@ def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built 
         return made if isinstance(made, GeneratorFailure) else store.keep_build(candidate, made)
     text = _header_text(store.schedule_path(store.samples / candidate.sample))
     if text:
-        applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text)).result()
+        applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text, candidate.parameters)).result()
         if isinstance(applied, BuiltObject):
             return Built(candidate, KernelObject(symbol, applied.object_path))
     again = BuildObject(folder, task_index, candidate.point, symbol, candidate.schedule_sha256)

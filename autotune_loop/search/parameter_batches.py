@@ -129,12 +129,20 @@ class ParameterBatches:
         return self.executor.submit(BuildOwn(folder, candidate.task_index, candidate.symbol, candidate.parameters))
 
 
-def tried_sets(database: RunDatabase, task_index: int) -> list[TriedSet]:
-    """What a run knows of parameter sets so far, in the order of timing."""
-    timed_sets = [
+def timed_sets(database: RunDatabase, task_index: int, *, own_alone: bool) -> list[TriedSet]:
+    """The parameter sets that a run has timed so far, in the order of timing.
+
+    Args:
+        own_alone: with the generator's own schedule, not with schedules that were searched.
+    """
+    return [
         TriedSet(one.candidate.parameters, one.median_ms)
         for one in database.measured()
-        if one.candidate.task_index == task_index
+        if one.candidate.task_index == task_index and not (own_alone and one.candidate.has_features)
     ]
+
+
+def failed_sets(database: RunDatabase, task_index: int) -> list[TriedSet]:
+    """The parameter sets with which the generator's own schedule fails."""
     failed = [database.candidate(symbol) for symbol in database.failed_symbols(task_index)]
-    return [*timed_sets, *(TriedSet(one.parameters, None) for one in failed if one is not None)]
+    return [TriedSet(one.parameters, None) for one in failed if one is not None and not one.has_features]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
@@ -31,11 +31,16 @@ class AllSearchesFailed(GeneratorError):
 
 @dataclass
 class BatchInProgress:
-    """The state of a batch under construction; used by the thread that builds it."""
+    """The state of a batch under construction; used by the thread that builds it.
+
+    Attributes:
+        values: of the tuned parameters that its searches are made with; empty where none are tuned.
+    """
 
     round_index: int
     task_index: int
     failed: int = 0
+    values: Mapping[str, str] = field(default_factory=dict)
     stages_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -71,7 +76,8 @@ class PoolSearch:
         pool: list[SearchedSchedule] = []
         duplicates = failed = 0
         message = ""
-        points = random_points(self.context.spec.options.search.seed, *work.place, weights)
+        seed = self.context.spec.options.search.seed
+        points = (replace(point, values=work.values) for point in random_points(seed, *work.place, weights))
 
         def late() -> bool:
             return fewest() < size and len(pool) >= fewest()

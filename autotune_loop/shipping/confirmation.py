@@ -57,7 +57,7 @@ class TrialPlace:
             program=program,
             generator_name=task.generator_name,
             function_name=task.function_name,
-            parameters=task.parameters,
+            parameters=run.parameters,
             profile=self.profile,
             schedule=choice,
             ptxas=self.ptxas,

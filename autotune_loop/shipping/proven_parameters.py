@@ -8,8 +8,9 @@ from pathlib import Path
 
 from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
 from autotune_loop.shipping.files.parameter_files import print_parameter_files
-from autotune_loop.shipping.provenance import make_provenance, shipped_parameters
+from autotune_loop.shipping.provenance import Provenance, make_provenance, shipped_parameters
 from autotune_loop.shipping.run_parameters import RunParameters
+from autotune_loop.shipping.run_winner import RunWinner
 from autotune_loop.shipping.ship_manifest import ShippedParameters
 from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.errors import GeneratorError
@@ -48,14 +49,19 @@ def prove_parameters(
         except GeneratorError as error:
             raise GeneratorError(f"{run.path} does not fit its generator. {error.message}") from error
     funcs = read_func_table(program, task.generator_name, run.parameters, profile.halide_target, compiler)
-    facts = make_provenance(run, algorithm_hash(funcs), sdk_version)
-    texts = print_parameter_files(run.name, run.profile_name, run.values, facts)
+    return shipped_set(run, make_provenance(run, algorithm_hash(funcs), sdk_version))
+
+
+def shipped_set(run: RunWinner, facts: Provenance) -> ProvenParameters:
+    """The parameters of a winner that was proven, in their files."""
+    values = dict(run.facts.published.parameters)
+    texts = print_parameter_files(run.name, run.profile_name, values, facts)
     shipped = ShippedParameters(
         name=run.name,
         target_profile=run.profile_name,
         files=tuple(texts),
         provenance=facts,
-        parameters=shipped_parameters(task.parameters),
-        tuned=dict(run.values),
+        parameters=shipped_parameters(run.task.parameters),
+        tuned=values,
     )
     return ProvenParameters(shipped, texts)

@@ -49,7 +49,7 @@ def prove_schedule(
         ToolchainError: no C++ compiler is installed.
     """
     task, target = run.task, run.record.spec.profile.halide_target
-    funcs = read_func_table(program, task.generator_name, task.parameters, target, compiler)
+    funcs = read_func_table(program, task.generator_name, run.parameters, target, compiler)
     provenance = make_provenance(run, algorithm_hash(funcs), sdk_version)
     # Functions and modules of several targets need different names.
     function_name = f"{run.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
@@ -71,7 +71,7 @@ def prove_schedule(
         header=f"{run.name}.{run.profile_name}.schedule.h",
         python_module=f"{function_name}_schedule.py",
         provenance=provenance,
-        parameters=shipped_parameters(task.parameters),
+        parameters=shipped_parameters(run.parameters),
         funcs=funcs,
     )
     module_text = print_python_module(run.schedule, function_name, provenance, funcs)
@@ -91,7 +91,7 @@ def _code(
         program,
         task.generator_name,
         task.function_name,
-        task.parameters,
+        run.parameters,
         run.record.spec.profile,
         ScheduleChoice(run.header.name, schedule_autoscheduler(header_text, compiler)),
         preparation=preparation,

@@ -47,7 +47,7 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Pr
         "target_profile": profile.name,
         "halide_target": profile.halide_target,
         "halide_version": made_with.halide_version,
-        "autoscheduler": profile.autoscheduler.name if run.task.space is None else "its own schedule",
+        "autoscheduler": profile.autoscheduler.name if run.path.suffix == ".h" else "its own schedule",
         "algorithm_hash": algorithm_hash,
         "device": _device(run.record),
         "device_fingerprint": _fingerprint(run.record),
@@ -68,9 +68,9 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Pr
         "date": datetime.fromtimestamp(recorded.tuned_unix_s, UTC).date().isoformat(),
         "sdk_version": sdk_version,
     }
-    if run.task.space is None:
+    if run.path.suffix == ".h":
         facts["weights_sha256"] = recorded.weights_sha256 or made_with.start_weights_sha256
-    else:
+    if run.task.space is not None:
         facts["tuned_parameters"] = set_text(recorded.published.parameters)
         facts["default_parameters"] = set_text(run.task.space.defaults)
     if recorded.published.no_default is not None:

@@ -23,11 +23,6 @@ class RunParameters(RunWinner):
 
     values: Mapping[str, str]
 
-    @property
-    def parameters(self) -> dict[str, str]:
-        """All that the generator is given: those of the argument set, too."""
-        return {**self.task.parameters, **self.values}
-
 
 def read_run_parameters(folder: Path, record: RunRecord, index: int, path: Path) -> RunParameters:
     """The parameters that a run has published for an argument set.

@@ -35,6 +35,11 @@ class RunWinner:
         return self.record.spec.tasks[self.index]
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """All that the generator is given: those of the argument set, and the tuned ones."""
+        return {**self.task.parameters, **self.facts.published.parameters}
+
+    @property
     def name(self) -> str:
         """Of best.<name>.schedule.h; a C identifier."""
         return published_names(self.record.spec.tasks)[self.index]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune_loop.shipping.run_parameters import RunParameters, read_run_parameters
 from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedule
-from autotune_loop.specification.tuning_task import published_files
+from autotune_loop.specification.tuning_task import published_paths
 from autotune_loop.store.run_record import read_run_record
 
 
@@ -18,7 +18,7 @@ def read_run_winners(folder: Path) -> list[RunSchedule | RunParameters]:
     """
     record = read_run_record(folder)
     winners: list[RunSchedule | RunParameters] = []
-    for index, (task, file) in enumerate(zip(record.spec.tasks, published_files(record.spec.tasks), strict=True)):
-        read = read_run_schedule if task.space is None else read_run_parameters
-        winners.append(read(folder, record, index, folder / "samples" / file))
+    for index, path in enumerate(published_paths(folder / "samples", record.spec.tasks)):
+        read = read_run_schedule if path.suffix == ".h" else read_run_parameters
+        winners.append(read(folder, record, index, path))
     return winners

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune_loop.shipping.files.guard_header import guard_file, print_guard_header
 from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.proven_parameters import prove_parameters
+from autotune_loop.shipping.proven_parameters import prove_parameters, shipped_set
 from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
 from autotune_loop.shipping.run_parameters import RunParameters
 from autotune_loop.shipping.run_schedule import RunSchedule
@@ -91,6 +91,10 @@ def ship_runs(
             assert isinstance(confirmed, RunSchedule)
             proven = prove_schedule(confirmed, program, sources.compiler, sdk_version)
             schedule = proven.shipped
+            if confirmed.facts.published.parameters:
+                belongs = shipped_set(confirmed, schedule.provenance)
+                sets.append(belongs.shipped)
+                texts |= belongs.texts
             if trial is not None:
                 tried = trial(proven)
                 check_acceptance(schedule.header, tried, guard)

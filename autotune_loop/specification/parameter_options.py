@@ -22,7 +22,7 @@ class ParameterOptions:
             "--tune",
             metavar="NAME=VALUES",
             help="A generator parameter to tune in the generator's own schedule, with its values: 16..512:x2, 8..64:+8,"
-            " or a list such as 8,16; repeat for more. Schedules are then not searched.",
+            " or a list such as 8,16; repeat for more. Schedules are then not searched, unless with --search-too.",
             panel=_WHAT,
             parse=parse_tune,
             is_fixed=True,
@@ -38,3 +38,13 @@ class ParameterOptions:
             is_fixed=True,
         ),
     ] = ()
+    searches_too: Annotated[
+        bool,
+        Option(
+            "--search-too",
+            help="With --tune: also search for schedules, with the parameters that are fastest so far.",
+            panel=_WHAT,
+            name="search_too",
+            is_fixed=True,
+        ),
+    ] = False

@@ -25,7 +25,8 @@ class TuningTask:
         function_name: the name of the tuned function without namespaces, and of best.<name>.schedule.h.
         parameters: of the generator, including the user's `-p`.
         incumbent: the header in use today; None if there is none.
-        space: the parameter sets that are tried with the generator's own schedule; None searches for schedules.
+        space: the parameter sets that are tried with the generator's own schedule; None if no parameters are tuned.
+        searches: schedules are searched.
         schedules_itself: the generator's own schedule is what must be beaten, unless there is an incumbent.
         estimates: for the search, as `PipelineFacts.estimates` returns them; none leaves the generator's.
     """
@@ -37,6 +38,7 @@ class TuningTask:
     space: ParameterSpace | None = None
     schedules_itself: bool = False
     estimates: Mapping[str, str] = field(default_factory=dict)
+    searches: bool = True
 
     @property
     def generator_name(self) -> str:
@@ -56,10 +58,17 @@ def published_names(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def published_files(tasks: Sequence[TuningTask]) -> tuple[str, ...]:
-    """The names of the files with the tasks' winners: their headers, or the parameters that were tuned."""
-    suffixes = ("schedule.h" if task.space is None else PARAMETERS_SUFFIX for task in tasks)
-    return tuple(f"best.{name}.{suffix}" for name, suffix in zip(published_names(tasks), suffixes, strict=True))
+def published_paths(samples: Path, tasks: Sequence[TuningTask]) -> tuple[Path, ...]:
+    """The files with the tasks' winners below samples/: headers, or parameters of the generators' own schedules.
+
+    A task whose parameters are tuned may have either; a header that is there belongs to the winner.
+    """
+    paths = []
+    for task, name in zip(tasks, published_names(tasks), strict=True):
+        header = samples / f"best.{name}.schedule.h"
+        is_own = task.space is not None and not header.is_file()
+        paths.append(samples / f"best.{name}.{PARAMETERS_SUFFIX}" if is_own else header)
+    return tuple(paths)
 
 
 def sample_file_name(tasks: Sequence[TuningTask]) -> str:

@@ -200,10 +200,11 @@ def candidate_of(samples: Path, *row: Any) -> Candidate:
     folder = (samples / sample_name(round_index, task_index, sample_index)).parent
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
     point: SearchPoint | ParameterPoint
-    if parameters is None:
-        point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise))
+    values = {str(key): str(value) for key, value in json.loads(parameters or "{}").items()}
+    if seed is None:
+        point = ParameterPoint(origin, values)
     else:
-        point = ParameterPoint(origin, {str(key): str(value) for key, value in json.loads(parameters).items()})
+        point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise), values)
     predicted = None if predicted_ms is None else float(predicted_ms)
     return Candidate(round_index, task_index, sample_index, str(symbol), point, str(sha256), float(search_s), predicted)
 

@@ -17,7 +17,6 @@ from typing import Any
 from autotune_loop.candidate import (
     Candidate,
     Measured,
-    ParameterPoint,
     Placement,
     SearchFailure,
     SearchPoint,
@@ -172,12 +171,9 @@ class RunDatabase:
 
     def add_candidate(self, candidate: Candidate) -> None:
         """A schedule, or a set of parameters, was chosen for a batch."""
-        how: tuple[object, ...]
-        match candidate.point:
-            case SearchPoint() as point:
-                how = (point.seed, point.beam_size, point.random_dropout, point.weights_noise, None)
-            case ParameterPoint(values=values):
-                how = (None, None, None, None, json.dumps(dict(values)))
+        point, how = candidate.point, tuple[float | None, ...]((None,) * 4)
+        if isinstance(point, SearchPoint):
+            how = (point.seed, point.beam_size, point.random_dropout, point.weights_noise)
         self._add(
             "candidates",
             None,
@@ -187,6 +183,7 @@ class RunDatabase:
             candidate.symbol,
             candidate.point.origin.value,
             *how,
+            json.dumps(dict(point.values)) if point.values else None,
             candidate.schedule_sha256,
             candidate.predicted_ms,
             candidate.search_s,

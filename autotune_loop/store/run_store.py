@@ -15,7 +15,6 @@ from autotune_loop.candidate import (
     BuiltObject,
     Candidate,
     Measured,
-    ParameterPoint,
     SearchedSchedule,
     TrainingSample,
     sample_name,
@@ -23,8 +22,8 @@ from autotune_loop.candidate import (
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.specification.tuning_task import (
     PARAMETERS_SUFFIX,
-    published_files,
     published_names,
+    published_paths,
     sample_file_name,
 )
 from autotune_loop.store.featurization import read_featurization
@@ -143,7 +142,7 @@ class RunStore:
 
     def best_schedule(self, task_index: int) -> Path:
         """The path of the winner's header, or of the winning parameters."""
-        return self.samples / published_files(self._tasks)[task_index]
+        return published_paths(self.samples, self._tasks)[task_index]
 
     def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as in Halide's loop."""
@@ -189,13 +188,15 @@ class RunStore:
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
         """Keep a built candidate: its header or parameters in its folder, its object as long as it may win."""
         folder, target = self.samples / candidate.sample, self.object_path(candidate.symbol)
-        if isinstance(candidate.point, ParameterPoint):
-            path, text = self.parameters_path(folder), parameters_text(candidate.point.values)
-        else:
-            path, text = self.schedule_path(folder), mend_header(built.schedule_path.read_text(), self._name)
+        texts = {}
+        if candidate.parameters:
+            texts[self.parameters_path(folder)] = parameters_text(candidate.parameters)
+        if candidate.has_features:
+            texts[self.schedule_path(folder)] = mend_header(built.schedule_path.read_text(), self._name)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text.encode())
+            for path, text in texts.items():
+                write_atomically(path, text.encode())
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(built.object_path, target)
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
@@ -231,18 +232,25 @@ class RunStore:
             schedule_path: its header; of tuned parameters their file.
         """
         name, text = self._names[task_index], schedule_path.read_text()
-        header = (mend_header(text, name) if self._tasks[task_index].space is None else text).encode()
-        # First, so that whoever finds the header finds its figures, even if the process is killed here.
-        self.database.add_published(task_index, hashlib.sha256(header).hexdigest(), published)
+        is_header = schedule_path.suffix == ".h"
+        header, parameters = self.samples / f"best.{name}.schedule.h", self.samples / f"best.{name}.{PARAMETERS_SUFFIX}"
+        content = (mend_header(text, name) if is_header else text).encode()
+        # First, so that whoever finds the file finds its figures, even if the process is killed here.
+        self.database.add_published(task_index, hashlib.sha256(content).hexdigest(), published)
         with self._writing():
-            write_atomically(self.best_schedule(task_index), header)
+            if is_header:
+                write_atomically(header, content)
+            if published.parameters:
+                write_atomically(parameters, parameters_text(published.parameters).encode())
+            if not is_header:
+                header.unlink(missing_ok=True)
             write_atomically(self._best_note(task_index), published.note(clock).encode())
-        return self.best_schedule(task_index)
+        return header if is_header else parameters
 
-    def result_path(self, task_index: int, folder: Path) -> Path:
-        """What would be published of the candidate in a folder: its header, or its parameters."""
-        path = self.schedule_path if self._tasks[task_index].space is None else self.parameters_path
-        return path(folder)
+    def result_path(self, candidate_folder: Path) -> Path:
+        """What would be published of a candidate: its header, or its parameters where it has none."""
+        header, parameters = self.schedule_path(candidate_folder), self.parameters_path(candidate_folder)
+        return parameters if parameters.is_file() and not header.is_file() else header
 
     def _best_note(self, task_index: int) -> Path:
         return self.samples / f"best.{self._names[task_index]}.benchmark.txt"

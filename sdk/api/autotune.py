@@ -82,7 +82,7 @@ def autotune(
     tasks, inputs = tuning_tasks(specs, options, choice.profile.halide_target, workbench, settings, tell)
     options = replace(options, inputs=inputs)
     start = StartWeights(choice.profile)
-    if any(task.space is None for task in tasks):
+    if any(task.searches for task in tasks):
         start = choose_start_weights(options.learn.weights, choice.profile, choice.devices, settings)
     spec = RunSpec(tasks, start.profile, choice.parallelism, options)
     folder = run_folder or free_run_folder(Path.cwd(), run_name(specs, tasks), choice.profile.name)

@@ -85,7 +85,7 @@ def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
-    is_search = any(tuned.parameters_file is None for tuned in result.tuned)
+    is_search = any(tuned.header is not None or not tuned.tuned_parameters for tuned in result.tuned)
     if is_search:
         yield _row("weights", shown_path(result.weights))
     rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"

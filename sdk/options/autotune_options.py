@@ -220,7 +220,7 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
     if name is not None:
         check_function_name(name)
     wanted = project.resolve_all(values.get("generator", ()))
-    own = ("argument_sets", "function_name", "tune", "restrict")
+    own = ("argument_sets", "function_name", "tune", "restrict", "search_too")
     given = next((keyword for keyword in own if values.get(keyword)), None)
     if len(wanted) > 1 and given is not None:
         raise UsageError(
@@ -239,6 +239,7 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
             build=given_build(values, entry),
             tune=values.get("tune", entry.tune),
             restrict=values.get("restrict", entry.restrict),
+            search_too=values.get("search_too", entry.search_too),
             estimates=_given_estimates(values, entry),
         )
         specs.append(spec)

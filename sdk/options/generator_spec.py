@@ -43,6 +43,7 @@ class GeneratorSpec:
         tune: generator parameters that are tuned in its own schedule, with their values, such as '16..512:x2'; empty
             searches for schedules.
         restrict: conditions that the tuned values must fulfil.
+        search_too: search for schedules as well as tune parameters.
         estimates: what it is tuned for, in place of its own estimates or where it has none.
     """
 
@@ -54,6 +55,7 @@ class GeneratorSpec:
     build: CppBuild = field(default_factory=CppBuild)
     tune: Mapping[str, str] = field(default_factory=dict)
     restrict: tuple[str, ...] = ()
+    search_too: bool = False
     estimates: EstimateOptions = field(default_factory=EstimateOptions)
 
 
@@ -147,7 +149,10 @@ def tuning_tasks(
                     and known.schedules_itself(inspected, workbench.compiler, can_tell_sizes=is_alone)
                 )
                 incumbent = spec.incumbent if place == 0 else None
-                tasks.append(TuningTask(bare, name, parameters, incumbent, space, has_own, known.estimates))
+                if spec.search_too and space is None:
+                    raise UsageError("--search-too goes with --tune.", next_step="Leave it out to search alone.")
+                searches = space is None or spec.search_too
+                tasks.append(TuningTask(bare, name, parameters, incumbent, space, has_own, known.estimates, searches))
     return with_incumbents(tasks, options.play_off.incumbents), inputs
 
 

@@ -110,7 +110,8 @@ def _check_generator_option(record: RunRecord, keyword: str, given: Any) -> None
             raise _refused(f"-f {name}", f"-f {given}", "-f")
     elif option.path[0] == "tuned":
         for task in tasks:
-            made = getattr(task.space, keyword) if task.space is not None else type(given)()
+            of_space = {"tune": {}, "restrict": ()} if task.space is None else vars(task.space)
+            made = {**of_space, "search_too": task.searches and task.space is not None}[keyword]
             if given != made:
                 raise _refused(words_of(option, made), words_of(option, given), option.label)
     elif option.path[0] == "build":

@@ -42,7 +42,7 @@ class ProjectGenerator:
         argument_sets: as --generator-arg-sets; None for none.
         function_name, incumbent: as the options of these names; None for none.
         build: what else a C++ generator is made from.
-        tune, restrict: as the options of these names; a list of values may be a list.
+        tune, restrict, search_too: as the options of these names; a list of values may be a list.
         estimates: argument → size or value to tune for.
         default_estimates: as the option.
     """
@@ -58,6 +58,7 @@ class ProjectGenerator:
         default_factory=dict
     )
     restrict: tuple[str, ...] = ()
+    search_too: bool = False
     estimates: Mapping[str, str] = field(default_factory=dict)
     default_estimates: bool = False
 

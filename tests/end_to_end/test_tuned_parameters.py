@@ -13,6 +13,7 @@ import pytest
 from autotune_loop.events import Event, SampleFailed, event_to_dict
 from autotune_loop.run.result import Outcome, TuneResult
 from autotune_loop.shipping.ship_manifest import read_manifest
+from autotune_loop.store.sample_file import read_sample
 from sdk import check_shipped, ship
 from sdk.main import main
 from sdk.options.ship_options import ShipOptions
@@ -21,6 +22,7 @@ from targets.errors import GeneratorError, UsageError
 from targets.values.options import with_values
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import rows
+from weights.network import Network
 
 pytestmark = pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="qemu-x86_64 is not installed")
 
@@ -216,3 +218,67 @@ def test_what_is_only_for_schedules_is_refused(
             [tuned_run.run_folder], tmp_path / "shipped", with_values(ShipOptions(), {option: True}), settings=settings
         )
     assert not (tmp_path / "shipped").exists()
+
+
+@pytest.fixture(scope="module")
+def run_of_both(tune: Tune, by_hand: Path, tmp_path_factory: pytest.TempPathFactory) -> TuneResult:
+    """Parameter sets and schedules in turns; a searched schedule wins, because the generator's own has no vectors."""
+    return tune(
+        str(by_hand),
+        target="x86-64",
+        device="qemu",
+        tune={"narrow": "true,false", "passes": "0..2"},
+        search_too=True,
+        rounds=5,
+        run_folder=tmp_path_factory.mktemp("both") / "run",
+    )
+
+
+def test_schedules_are_searched_with_parameters_of_the_space(run_of_both: TuneResult) -> None:
+    folder = run_of_both.run_folder
+    chosen = rows(folder, "SELECT round, origin, parameters FROM candidates ORDER BY candidate")
+    by_round = {index: {origin for each, origin, _ in chosen if each == index} for index, _, _ in chosen}
+    assert by_round[0] == {"default parameters", "parameter search"}
+    assert by_round[2] == {"parameter search"}
+    # In the fifth round the sets are used up.
+    assert all(by_round[index] <= {"full beam search", "random search"} for index in by_round if index not in (0, 2))
+    searched = {(index, text) for index, origin, text in chosen if origin.endswith("search") and "param" not in origin}
+    assert len({index for index, _ in searched}) == len(searched), "a round searches with one set"
+    own = [text for _, origin, text in chosen if "parameter" in origin]
+    assert len(own) == len(set(own)) == 6
+    # Samples of other parameters are of another pipeline to the cost model.
+    samples = {path.parts[-3]: read_sample(path, Network.ADAMS2019) for path in folder.rglob("*.sample")}
+    sets = {f"batch_{index}_0": text for index, text in searched}
+    pipelines = {(sets[name], sample.pipeline_id) for name, sample in samples.items()}
+    assert len(pipelines) == len({text for text, _ in pipelines}) == len({number for _, number in pipelines})
+
+
+def test_the_winners_schedule_and_parameters_are_published_and_ship(
+    run_of_both: TuneResult, settings: Settings, tmp_path: Path
+) -> None:
+    best, samples = run_of_both.best, run_of_both.run_folder / "samples"
+    assert best.header == samples / "best.by_hand.schedule.h" and best.header.is_file()
+    assert best.parameters_file == samples / "best.by_hand.parameters.toml" and best.parameters_file.is_file()
+    assert best.confirmed and best.speed_up is not None and best.speed_up > 2
+    assert best.published.speed_up is not None and best.published.speed_up.than == "default parameters"
+    values = dict(best.tuned_parameters)
+    assert tomllib.loads(best.parameters_file.read_text())["parameters"] == [f"{k}={v}" for k, v in values.items()]
+
+    manifest = ship([run_of_both.run_folder], tmp_path / "shipped", with_values(ShipOptions(), {"no_sizes": True}))
+    (schedule,), (parameters,) = manifest.schedules, manifest.parameter_sets
+    assert dict(schedule.parameters) == dict(parameters.tuned) == values
+    assert schedule.provenance == parameters.provenance
+    given = " ".join(f"{name}={value}" for name, value in values.items())
+    assert schedule.provenance["tuned_parameters"] == given and "weights_sha256" in schedule.provenance
+    assert f"// tuned         {given}, the default " in (tmp_path / "shipped" / schedule.header).read_text()
+
+
+def test_a_run_of_both_goes_on(run_of_both: TuneResult, tune: Tune, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(run_of_both.run_folder, tmp_path / "run"))
+    resumed = tune("", resume=True, run_folder=folder, rounds=6)
+    assert resumed.outcome in (Outcome.FINISHED, Outcome.EXHAUSTED)
+    assert resumed.totals.samples_timed >= run_of_both.totals.samples_timed
+    assert resumed.best.header is not None and resumed.best.tuned_parameters
+    identities = rows(folder, "SELECT schedule_sha256 FROM candidates")
+    assert len(identities) == len(set(identities))
+    assert main(["autotune", "--replay", str(folder)]) == 1

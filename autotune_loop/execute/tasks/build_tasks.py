@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
 from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, key_of
 from autotune_loop.execute.worker_state import WorkerState
+from autotune_loop.parameters.space import set_sha256
 from autotune_loop.schedule.apply import apply_header
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.specification.tuning_task import TuningTask
@@ -135,6 +136,14 @@ class _SearchTask(GeneratorTask[R_co]):
 
     point: SearchPoint
 
+    def _values(self) -> Mapping[str, str]:
+        return self.point.values
+
+    def _identity(self, state: WorkerState, featurization: Path) -> str:
+        """By which a schedule is known: of its features, and of the parameters that it was found with."""
+        sha256 = read_featurization(featurization, state.context.network).schedule_sha256
+        return set_sha256({"": sha256, **self.point.values}) if self.point.values else sha256
+
     def inputs(self) -> dict[Path, FileKey]:
         """See `Task.inputs`."""
         return {self.point.weights_path: key_of(self.point.weights_path)}
@@ -189,7 +198,7 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return SearchFailure(self.point, generated)
         path = generated.files["featurization"]
-        sha256 = read_featurization(path, state.context.network).schedule_sha256
+        sha256 = self._identity(state, path)
         built = built_object(self.symbol, generated) if self.symbol else None
         return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built)
 
@@ -207,7 +216,7 @@ class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_objec
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return generated
-        again = read_featurization(generated.files["featurization"], state.context.network).schedule_sha256
+        again = self._identity(state, generated.files["featurization"])
         if again != self.schedule_sha256:
             shutil.rmtree(self.output_folder, ignore_errors=True)
             message = "The search gave another schedule when it was repeated with the same seed."
@@ -282,10 +291,18 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
 
 @dataclass(frozen=True)
 class BuildWithHeader(GeneratorTask[BuiltObject | GeneratorFailure | SdkError], kind="build_with_header"):
-    """Generate the code that a schedule header gives."""
+    """Generate the code that a schedule header gives.
+
+    Attributes:
+        values: of the tuned parameters that it belongs to.
+    """
 
     symbol: str
     header_text: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def _values(self) -> Mapping[str, str]:
+        return self.values
 
     def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure | SdkError:
         """See `Task.run`."""

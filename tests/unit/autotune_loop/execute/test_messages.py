@@ -21,8 +21,9 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.tasks.build_tasks import BuildOwn, BuildWithHeader, Search
+from autotune_loop.execute.tasks.build_tasks import BuildWithHeader, Search
 from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure
+from autotune_loop.execute.tasks.own_schedule import BuildOwn
 from autotune_loop.execute.tasks.task import FileKey, key_of
 from autotune_loop.parameters.space import ParameterSpace
 from autotune_loop.specification.tuning_task import TuningTask

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
-from autotune_loop.search.parameter_technique import TriedSet, propose_sets
+from autotune_loop.search.parameter_technique import TriedSet, propose_sets, sets_to_search
 from autotune_loop.specification.options import SearchOptions
 
 FEW = ParameterSpace({"x": "1..4", "order": "rows,tiles"}, ("x < 4 or order == 'rows'",))
@@ -77,3 +77,15 @@ def test_sets_like_those_that_failed_are_avoided() -> None:
     chosen = propose_sets(space, tried, {set_sha256(one) for one in some}, 20, sampling, (1, 0))
     assert sum(int(one.values["x"]) >= 34 for one in chosen) <= 2
     assert all(one.predicted_ms is not None for one in chosen)
+
+
+def test_schedules_are_searched_with_the_fastest_set_and_sometimes_with_another() -> None:
+    fast, slow = {"x": "2", "order": "rows"}, {"x": "1", "order": "rows"}
+    timed = [TriedSet(slow, 2.0), TriedSet(fast, 1.0)]
+    first = [sets_to_search(FEW, timed, SearchOptions(), (index, 0))[0] for index in (1, 3, 5, 7, 9)]
+    assert [one == fast for one in (first[0], first[1], first[3], first[4])] == [True] * 4
+    other, leader = sets_to_search(FEW, timed, SearchOptions(seed=3), (5, 0))
+    assert FEW.contains(other) and leader == fast
+    assert sets_to_search(FEW, timed, SearchOptions(seed=3), (5, 0)) == [other, leader]
+    defaults = ParameterSpace({"x": "1..4"}, defaults={"x": "9"})
+    assert sets_to_search(defaults, [], SearchOptions(), (1, 0))[0] == {"x": "9"}
