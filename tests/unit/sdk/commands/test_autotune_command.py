@@ -155,6 +155,9 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--generator-arg-sets 'a=1 b'", "--generator-arg-sets: Generator parameter 'b' must have the form"),
         ("--generator-arg-sets 'a=1;a=2'", "--generator-arg-sets: the set 'a=1;a=2' names a parameter twice."),
         ("--generator-arg-sets 'a=1 a=1'", "--generator-arg-sets: the set 'a=1' is there twice."),
+        ("--tune tile", "--tune 'tile' must have the form name=values. Write a range such as 16..512:x2"),
+        ("--tune tile=64..8:x2", "--tune tile=64..8:x2 is empty: 64 is above 8. Put the lower end first."),
+        ("--tune tile=8,16 --tune tile=1,2", "--tune gives the parameter tile twice."),
         ("-r qemu -r local", "--device qemu cannot be combined with another device: their times do not compare."),
         ("-r pluto", "There is no device 'pluto'"),
         ("--device-patience long", "--device-patience: 'long' is not a duration."),
@@ -295,6 +298,22 @@ def test_how_a_generator_is_built_is_typed_or_in_the_projects_file(
     (folder / "sdk.toml").write_text(f"[[generators]]\nname = 'blur'\n{listed}")
     (spec,) = generators_for("blur --define C", monkeypatch, find_project(folder))
     assert spec.build == CppBuild(sources=(folder / "stage.cpp",), definitions=("C",))
+
+
+def test_what_is_tuned_is_typed_or_in_the_projects_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = GeneratorSpec("blur.py", tune={"x": "8..64:x2", "order": "a,b"}, restrict=("x > 8",), search_too=True)
+    arguments = "blur.py --tune x=8..64:x2 --tune order=a,b --restrict 'x > 8' --search-too"
+    assert generators_for(arguments, monkeypatch, Project(folder=folder)) == (typed,)
+    (folder / "sdk.toml").write_text(
+        "[[generators]]\nname = 'blur'\ngenerator = 'blur.py'\n"
+        "tune = { x = '8..64:x2', vector = [8, 16], fuse = [true, false] }\nrestrict = ['x > 8']\n"
+    )
+    (spec,) = generators_for("blur", monkeypatch, find_project(folder))
+    assert spec.tune == {"x": "8..64:x2", "vector": "8,16", "fuse": "true,false"} and spec.restrict == ("x > 8",)
+    (spec,) = generators_for("blur --tune x=1,2", monkeypatch, find_project(folder))
+    assert spec.tune == {"x": "1,2"} and spec.restrict == ("x > 8",)
+    with pytest.raises(UsageError, match="--tune cannot be given to several generators"):
+        generators_for("blur other.py --tune x=1,2", monkeypatch, find_project(folder))
 
 
 def test_a_bad_budget_of_the_project_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

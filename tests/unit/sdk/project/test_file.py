@@ -57,6 +57,11 @@ def test_without_a_generator_the_known_ones_are_named(tmp_path: Path) -> None:
     [
         ("default_generator = 3", "key 'default_generator' must be a string"),
         ('generators = "x"', "key 'generators' must be a table"),
+        (
+            "[[generators]]\ngenerator = 'a.py'\ntune = { x = '9..8' }",
+            "key 'generators[0].tune': --tune x=9..8 is empty: 9 is above 8.",
+        ),
+        ("[[generators]]\ngenerator = 'a.py'\ntune = { x = 8 }", "key 'generators[0].tune.x' must be a string"),
         ("[generators]\nblur = 3", "key 'generators.blur' must be a string"),
         ("[generators.blur]\nfile = 'x'", "key 'generators.blur' must be a string"),
         ("defualt_target = 'x'", "unknown key 'defualt_target'; the nearest is 'default_target'"),
