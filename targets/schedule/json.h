@@ -54,7 +54,9 @@ private:
     size_t position_ = 0;
     static constexpr int deepest = 200;
 
-    [[noreturn]] void fail() const { throw std::runtime_error("unexpected text at character " + std::to_string(position_)); }
+    [[noreturn]] void fail() const {
+        throw std::runtime_error("unexpected text at character " + std::to_string(position_));
+    }
 
     char next() {
         while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_]))) position_++;

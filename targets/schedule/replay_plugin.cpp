@@ -151,7 +151,8 @@ private:
     void factor(Stage &stage, const Arguments &arguments) {
         std::vector<std::pair<RVar, Var>> preserved;
         for (const Json &pair : arguments.json(0).items) {
-            preserved.emplace_back(RVar(names_.variable(pair[0].text).name()), Var(names_.variable(pair[1].text).name()));
+            const std::string old_name = names_.variable(pair[0].text).name();
+            preserved.emplace_back(RVar(old_name), Var(names_.variable(pair[1].text).name()));
         }
         names_.funcs.emplace(arguments.text(1), stage.rfactor(preserved));
         make_funcs();

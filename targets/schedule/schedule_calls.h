@@ -105,7 +105,8 @@ struct Names {
         if (operands.empty()) return found(values, op, "parameter");
         if (op == "!") return !expression(operands[0]);
         if (op == "select") {
-            return Halide::select(expression(json.items[0][0]), expression(json.items[0][1]), expression(json.items[0][2]));
+            const Expr condition = expression(json.items[0][0]);
+            return Halide::select(condition, expression(json.items[0][1]), expression(json.items[0][2]));
         }
         Expr a = expression(json.items[0][0]), b = expression(json.items[0][1]);
         if (operands[0].kind == Json::Number) a = Halide::Internal::make_const(b.type(), operands[0].number);
@@ -267,7 +268,9 @@ inline void compute_with(Stage &s, const Arguments &a) {
 using OfStage = void (*)(Stage &, const Arguments &);
 inline const std::map<std::string, OfStage> calls_of_stages = {
     {"split",
-     [](Stage &s, const Arguments &a) { s.split(a.variable(0), a.variable(1), a.variable(2), a.number(3), a.tail(4)); }},
+     [](Stage &s, const Arguments &a) {
+         s.split(a.variable(0), a.variable(1), a.variable(2), a.number(3), a.tail(4));
+     }},
     {"tile",
      [](Stage &s, const Arguments &a) {
          std::vector<Expr> factors;
@@ -288,7 +291,8 @@ inline const std::map<std::string, OfStage> calls_of_stages = {
              s.parallel(a.variable(0));
          }
      }},
-    {"partition", [](Stage &s, const Arguments &a) { s.partition(a.variable(0), a.value(1, Halide::Partition::Auto)); }},
+    {"partition",
+     [](Stage &s, const Arguments &a) { s.partition(a.variable(0), a.value(1, Halide::Partition::Auto)); }},
     {"gpu_blocks",
      [](Stage &s, const Arguments &a) {
          each(a, [&](const VarOrRVar &v) { s.gpu_blocks(v, device_after_variables(a)); });

@@ -46,10 +46,12 @@ std::string name_in(const char *const (&names)[Count], T value) {
 }
 
 // In the order of Halide's enumerations.
-const char *const loop_types[] = {"serial", "parallel", "vectorize", "unroll", "extern", "gpu_blocks", "gpu_threads", "gpu_lanes"};
+const char *const loop_types[] = {"serial", "parallel",   "vectorize",   "unroll",
+                                  "extern", "gpu_blocks", "gpu_threads", "gpu_lanes"};
 const char *const device_apis[] = {"None", "Host", "Default_GPU", "CUDA", "OpenCL", "Metal", "Hexagon", "HexagonDma",
                                    "D3D12Compute", "Vulkan", "WebGPU"};
-const char *const memory_types[] = {"Auto", "Heap", "Stack", "Register", "GPUShared", "GPUTexture", "LockedCache", "VTCM", "AMXTile"};
+const char *const memory_types[] = {"Auto",       "Heap",        "Stack", "Register", "GPUShared",
+                                    "GPUTexture", "LockedCache", "VTCM",  "AMXTile"};
 const char *const tails[] = {"RoundUp", "GuardWithIf", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwards",
                              "ShiftInwardsAndBlend", "RoundUpAndBlend", "Auto"};
 const char *const alignments[] = {"AlignStart", "AlignEnd", "NoAlign", "Auto"};
@@ -203,6 +205,7 @@ std::string json_of(const Definition &definition, const std::vector<std::string>
     const auto align = [](const std::pair<const std::string, Halide::LoopAlignStrategy> &one) {
         return listed({quoted(one.first), name_in(alignments, one.second)});
     };
+    const auto prefetch = [](const PrefetchDirective &one) { return json_of(one); };
     const auto specialization = [&](const Specialization &one) {
         return object({{"condition", json_of(one.condition)},
                        {"failure", quoted(one.failure_message)},
@@ -214,7 +217,7 @@ std::string json_of(const Definition &definition, const std::vector<std::string>
                    {"scaled", uses.scaled()},
                    {"splits", list_of(schedule.splits(), [](const Split &one) { return json_of(one); })},
                    {"dims", list_of(schedule.dims(), [](const Dim &one) { return json_of(one); })},
-                   {"prefetches", list_of(schedule.prefetches(), [](const PrefetchDirective &one) { return json_of(one); })},
+                   {"prefetches", list_of(schedule.prefetches(), prefetch)},
                    {"with", json_of(schedule.fuse_level().level)},
                    {"alignments", list_of(schedule.fuse_level().align, align)},
                    {"is_touched", truth(schedule.touched())},
@@ -320,10 +323,12 @@ std::string constraints_of(const Halide::Pipeline &pipeline) {
 }
 
 std::string json_of(const Halide::Pipeline &pipeline, const std::string &name) {
+    const auto name_of = [](const Halide::Func &one) { return quoted(one.name()); };
+    const auto line_of = [](const Function &one) { return "\n" + json_of(one); };
     return object({{"function_name", quoted(name)},
-                   {"outputs", list_of(pipeline.outputs(), [](const Halide::Func &one) { return quoted(one.name()); })},
+                   {"outputs", list_of(pipeline.outputs(), name_of)},
                    {"constraints", constraints_of(pipeline)},
-                   {"funcs", list_of(functions_of(pipeline), [](const Function &one) { return "\n" + json_of(one); })}}) +
+                   {"funcs", list_of(functions_of(pipeline), line_of)}}) +
            "\n";
 }
 

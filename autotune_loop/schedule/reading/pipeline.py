@@ -119,6 +119,9 @@ class _PipelineReader:
             for wrapper, wrapped_in in consumers.items():
                 if wrapper in made or wrapper not in self._funcs:
                     continue
+                if not set(wrapped_in) <= self._funcs.keys():
+                    self._differences.append(f"Func {wrapper} is for a Func that is not in the pipeline.")
+                    continue
                 suffix = wrapper.removeprefix(of)
                 clone, number = _CLONE.fullmatch(suffix), _WRAPPER.fullmatch(suffix)
                 kind = Wrapper if clone is None else Clone

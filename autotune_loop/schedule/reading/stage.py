@@ -120,7 +120,7 @@ class StageReader:
             yield AllowRaceConditions()
         yield from self._types(dims, kinds)
         yield from self._prefetches(stage, kinds)
-        if stage["with"] is not None:
+        if stage["with"] is not None and self._names.knows_func(stage["with"]["func"]):
             yield self._with(stage)
 
     def _variable(self, name: str, kinds: Mapping[str, bool]) -> str:
