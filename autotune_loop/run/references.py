@@ -37,6 +37,7 @@ from targets.build.executable import Executable, KernelObject
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
+from targets.schedule.autoschedulers import OWN_SCHEDULE
 
 _REFERENCE = "reference"
 _RIVAL = "rival"
@@ -196,6 +197,11 @@ class _Preparation:
                 state.reference = replace(state.reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
                     self._warn_of_vectors(built, trouble)
+                if built.autoscheduler == OWN_SCHEDULE and self._task.space is None:
+                    text = (
+                        "Outputs are compared with those of the generator's own schedule, because no other could run."
+                    )
+                    self.listen(Notice(f"{text}{trouble}"))
                 if result is not None:
                     self._use_as_yardstick(state, built.kernel, result)
                     if built.ships:

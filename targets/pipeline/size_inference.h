@@ -31,6 +31,8 @@ public:
 
 private:
     static constexpr int most_passes = 12;
+    // Of a buffer of which some extents are guesses.
+    static constexpr double most_elements = 1 << 24;
     // A larger ratio of two sizes is a pyramid's or a stride's factor, a smaller one a stencil's border.
     static constexpr double least_factor = 1.4;
 
@@ -52,6 +54,23 @@ private:
                 argument.dimensions[i].set(0, default_extent(argument.dimensions.size(), i), Source::Default);
             }
         }
+        while (elements(argument) > most_elements && halve_a_default(argument)) {}
+    }
+
+    static double elements(const ArgumentFacts &argument) {
+        double count = 1;
+        for (const Dimension &dimension : argument.dimensions) count *= dimension.range.extent;
+        return count;
+    }
+
+    // The last first: the others are the size of an image.
+    static bool halve_a_default(ArgumentFacts &argument) {
+        for (auto dimension = argument.dimensions.rbegin(); dimension != argument.dimensions.rend(); ++dimension) {
+            if (dimension->source != Source::Default || dimension->range.extent < 2) continue;
+            dimension->range.extent /= 2;
+            return true;
+        }
+        return false;
     }
 
     // As large as the first input that has the dimension.

@@ -16,7 +16,11 @@ OLD_STYLE_STEP = (
 )
 
 # Names of earlier Halides, and what they are called now.
-_RENAMED = {"auto_schedule": "using_autoscheduler()", "tuple_select": "select"}
+_RENAMED = {
+    "auto_schedule": "using_autoscheduler()",
+    "get_auto_schedule": "using_autoscheduler",
+    "tuple_select": "select",
+}
 
 
 def renamed_step(compiler_log: str) -> str:

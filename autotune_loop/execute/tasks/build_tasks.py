@@ -41,6 +41,8 @@ from weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")
 _FROM_HEADER = ("object", "schedule")
+# Behind every autoscheduler: the own schedule is a reference where nothing independent runs.
+_OWN_POSITION = 99
 _OWN_REFERENCE = ("object", "schedule", "stmt")
 # Of a lowered statement: types and constants.
 _FLOAT = re.compile(r"\bb?float(16|32|64)|[0-9]\.[0-9]+(e[+-]?[0-9]+)?[fh]?\b")
@@ -244,7 +246,7 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
 class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
     """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
 
-    All at root is the first where vectors are in doubt. Where parameters are tuned, it is the generator's own schedule
+    All at root is the first where vectors are in doubt; behind all of them comes the generator's own. Where parameters are tuned, it is the generator's own schedule
     with its default parameters.
 
     Attributes:
@@ -258,7 +260,7 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
         """See `Task.run`."""
         context = state.context
         if context.tasks[self.task_index].space is not None:
-            return None if self.skip else self._own(state)
+            return None if self.skip else self._own(state, 0)
         choices = reference_autoschedulers(state.halide, context.parallelism, context.profile, state.compiler)
         first_failure: GeneratorFailure | None = None
         for position, choice in enumerate(choices):
@@ -272,9 +274,12 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
             first_failure = first_failure or generated
             if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
                 break
+        if context.tasks[self.task_index].schedules_itself and self.skip <= _OWN_POSITION:
+            own = self._own(state, _OWN_POSITION)
+            return own if isinstance(own, BuiltReference) else first_failure or own
         return first_failure
 
-    def _own(self, state: WorkerState) -> BuiltReference | GeneratorFailure:
+    def _own(self, state: WorkerState, position: int) -> BuiltReference | GeneratorFailure:
         generated = self.apply(state, None, self.symbol, _OWN_REFERENCE)
         if isinstance(generated, GeneratorFailure):
             return generated
@@ -284,7 +289,7 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
             kernel=KernelObject(self.symbol, generated.files["object"]),
             schedule_path=generated.files["schedule"],
             ships=False,
-            position=0,
+            position=position,
             uses_float=_FLOAT.search(statement) is not None,
         )
 
