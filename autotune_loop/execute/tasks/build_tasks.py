@@ -246,8 +246,8 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
 class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], kind="build_reference"):
     """Build an independent schedule that ends: Mullapudi2016's, else Li2018's, else all at root.
 
-    All at root is the first where vectors are in doubt; behind all of them comes the generator's own. Where parameters are tuned, it is the generator's own schedule
-    with its default parameters.
+    All at root is the first where vectors are in doubt; behind all of them comes the generator's own. Where parameters
+    are tuned, it is the generator's own schedule with its default parameters.
 
     Attributes:
         skip: leaves out so many of these; the result is None when that leaves none.
