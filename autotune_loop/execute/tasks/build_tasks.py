@@ -284,6 +284,7 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
         if isinstance(generated, GeneratorFailure):
             return generated
         statement = generated.files["stmt"].read_text(encoding="utf-8", errors="replace")
+        generated.files["stmt"].unlink()  # it can be large, and is not to travel over a farm
         return BuiltReference(
             autoscheduler=OWN_SCHEDULE,
             kernel=KernelObject(self.symbol, generated.files["object"]),
