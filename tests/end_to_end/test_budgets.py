@@ -64,8 +64,12 @@ def test_a_play_off_that_the_budget_ends_leaves_the_winner_unconfirmed(
             heard.append(event.text)
 
     monkeypatch.setattr(rounds_module, "RunEnding", Watched)
-    folder, generator = tmp_path / "run", str(examples / "separable_filter.py")
-    result = tune(generator, parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, listen=listen)
+    # A schedule of its own would stay, and nothing would be published.
+    generator = tmp_path / "unscheduled.py"
+    text = (examples / "separable_filter.py").read_text()
+    generator.write_text(text.replace("if not self.using_autoscheduler():", "if False:"))
+    folder = tmp_path / "run"
+    result = tune(str(generator), parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, listen=listen)
     assert result.outcome is Outcome.BUDGET_SPENT
     assert not result.best.confirmed and result.best.header is not None
     assert "The budget ended the play-off." in heard
