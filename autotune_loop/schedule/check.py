@@ -278,5 +278,5 @@ def _check_provenance(schedule: Schedule) -> None:
 
 def _broken(what: str) -> GeneratorError:
     return GeneratorError(
-        f"The schedule is invalid: {what}.", next_step="Use a header that the SDK or Halide 21 wrote."
+        f"The schedule is invalid: {what}.", next_step="Use a schedule that the SDK or Halide 21 wrote."
     )
