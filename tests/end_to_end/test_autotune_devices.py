@@ -266,3 +266,24 @@ def test_a_board_with_another_host_key_is_not_used(tune: Tune, lab: Lab, example
         )
     assert "ssh-keygen -R" in caught.value.next_step
     assert not (tmp_path / "run").exists(), "nothing is left of a run that did not begin"
+
+
+def test_boards_share_the_parameter_sets(lab: Lab, tune: Tune, examples: Path, tmp_path: Path) -> None:
+    """Other parameters are the schedules by which the boards' times are brought to one scale."""
+    result = tune(
+        str(examples / "parameters" / "tiled_blur.cpp"),
+        target="x86-64",
+        parameters=["width=256", "height=128"],
+        tune={"tile_x": "16..64:x2", "vector": "8,16"},
+        device=["one", "two"],
+        run_folder=tmp_path / "run",
+        settings=lab.settings,
+        inventory=lab.inventory,
+        rounds=9,
+    )
+    assert result.outcome is Outcome.EXHAUSTED and result.totals.samples_timed == 6
+    check_every_candidate_has_one_end(result)
+    assert {use.name: use.fits for use in result.devices} == {"one": True, "two": True}
+    assert rows(tmp_path / "run", "SELECT max(schedules) >= 2 FROM calibrations") == [(1,)]
+    assert result.best.parameters_file is not None and result.best.tuned_parameters.keys() == {"tile_x", "vector"}
+    assert lab.leases() == []
