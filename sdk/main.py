@@ -21,6 +21,7 @@ from sdk.commands import schedule, targets, weights
 from sdk.commands.autotune import autotune
 from sdk.commands.bench import bench
 from sdk.commands.build import build
+from sdk.commands.cmake_dir import cmake_dir
 from sdk.commands.devices import devices
 from sdk.commands.doctor import doctor
 from sdk.commands.farm import farm
@@ -30,7 +31,7 @@ from sdk.commands.ship import ship
 from targets.errors import SdkError
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
-_COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor)
+_COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor, cmake_dir)
 _GROUPS = (schedule.group, targets.group, devices.group, farm.group, weights.group)
 
 _DONE = 0
