@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -56,6 +56,8 @@ class PythonGeneratorProgram:
         self._file = file
         self._environment = environment
         self._halide_library = halide_library
+        self._of_preloads: dict[Path, PythonGeneratorProgram] = {}
+        self._lock = threading.Lock()
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with child_socket:
             self._process = subprocess.Popen(
@@ -108,12 +110,21 @@ class PythonGeneratorProgram:
     ) -> ProcessOutcome:
         """Run Halide's main with `arguments` in a fork of the process; see `GeneratorProgram.run`."""
         if preload is not None:
-            return self._run_preloaded(arguments, limits, stop, preload)
+            return self._preloaded(preload)._run(arguments, limits, stop, preload.variables)
+        return self._run(arguments, limits, stop, {})
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None,
+        variables: Mapping[str, str],
+    ) -> ProcessOutcome:
         started = time.monotonic()
         answers, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with answers, tempfile.TemporaryFile(prefix="sdk-generator-") as log:
             with server_end:
-                self._request(arguments, limits, [server_end.fileno(), log.fileno()])
+                self._request(arguments, limits, variables, [server_end.fileno(), log.fileno()])
             timed_out = stopped = False
             pid = _answer(answers, limits.time_s + _AFTER_KILL_S).get("pid")
             if pid is not None:
@@ -134,18 +145,22 @@ class PythonGeneratorProgram:
                 log=read_tail(log),
             )
 
-    def _run_preloaded(
-        self, arguments: Sequence[str], limits: ProcessLimits, stop: StopSignal | None, preload: Preload
-    ) -> ProcessOutcome:
+    def _preloaded(self, preload: Preload) -> PythonGeneratorProgram:
+        """The same file in a process that began with the shared object; kept for further runs."""
         # What is preloaded uses Halide, which the interpreter itself is not linked with.
         assert self._halide_library is not None, "a program for preloaded runs is opened with Halide's library"
-        environment = preload.environment(self._environment, self._halide_library)
-        with contextlib.closing(PythonGeneratorProgram(self._file, environment)) as fresh:
-            return fresh.run(arguments, limits, stop)
+        with self._lock:
+            if preload.library not in self._of_preloads:
+                environment = preload.environment(self._environment, self._halide_library)
+                self._of_preloads[preload.library] = PythonGeneratorProgram(self._file, environment)
+            return self._of_preloads[preload.library]
 
-    def _request(self, arguments: Sequence[str], limits: ProcessLimits, files: list[int]) -> None:
+    def _request(
+        self, arguments: Sequence[str], limits: ProcessLimits, variables: Mapping[str, str], files: list[int]
+    ) -> None:
         cores = None if limits.cores is None else sorted(limits.cores)
-        request = {"arguments": list(arguments), "limits": {**asdict(limits), "cores": cores}}
+        given = {**asdict(limits), "cores": cores}
+        request = {"arguments": list(arguments), "variables": dict(variables), "limits": given}
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode()], files)
         except OSError as error:
@@ -156,6 +171,8 @@ class PythonGeneratorProgram:
 
     def close(self) -> None:
         """End the server and all its runs."""
+        for program in self._of_preloads.values():
+            program.close()
         self._socket.shutdown(socket.SHUT_RDWR)
         try:
             self._process.wait(timeout=5)

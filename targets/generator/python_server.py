@@ -4,7 +4,8 @@ It imports halide and the user's file once and forks for every request, so that 
 imports are paid once. File descriptor 0 is a socket that keeps messages apart; each message is JSON:
 
     ← {"names": ["blur"], "parameters": {"blur": {"radius": 3}}}  or  {"failure": "…"}
-    → {"arguments": ["-g", "blur", …], "limits": {"time_s": …, "memory_bytes": …, "cores": [0, 1] or null}}
+    → {"arguments": ["-g", "blur", …], "variables": {"NAME": "…"},
+       "limits": {"time_s": …, "memory_bytes": …, "cores": [0, 1] or null}}
 
 With each request come two files: a socket for the answers about its run, and the run's log.
 
@@ -191,6 +192,8 @@ def _run(request: dict[str, Any], log: int) -> NoReturn:
         os.dup2(log, 1)
         os.dup2(log, 2)
         limit_process(0, ProcessLimits(**request["limits"]))
+        for name, value in request["variables"].items():
+            os.putenv(name, value)  # for libraries in C++
         import halide
 
         sys.argv[1:] = request["arguments"]
