@@ -56,7 +56,7 @@ class KernelInputs:
         sizes: argument → extents such as '1920x1080', in place of the estimates; with the least coordinates
             '1920x1080@-2x3'.
         scalars: argument → value, in place of the estimates.
-        files: argument → `.npy` file, or runner input file, in place of random data.
+        files: argument → `.npy` file, picture, or runner input file, in place of random data.
         exact_outputs: do not enlarge outputs for a schedule that wants them larger.
     """
 
@@ -99,7 +99,8 @@ class KernelInputs:
         Option(
             "--input",
             metavar="NAME=FILE.npy",
-            help="An input's data, in place of random data; the last axis is Halide's first dimension.",
+            help="An input's data, in place of random data: a .npy file, whose last axis is Halide's first dimension, or"
+            " a picture (.png, .jpg, .tiff, .bmp).",
             panel=_PANEL,
             name="input_files",
             parse=parse_input_files,

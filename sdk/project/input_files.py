@@ -13,17 +13,18 @@ from devices.timing.measure_settings import KernelInputs
 
 @contextmanager
 def prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
-    """Yield the inputs with their `.npy` files as the runner reads them.
+    """Yield the inputs with their `.npy` files and pictures as the runner reads them.
 
     Raises:
-        UsageError: a file is not a `.npy` file of numbers.
+        UsageError: such a file cannot be read.
     """
-    from targets.build.runner_input_file import convert_npy_file
+    from targets.build.array_source import ARRAY_SUFFIXES
+    from targets.build.runner_input_file import convert_array_file
 
     with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
         files = dict(inputs.files)
         for name, file in inputs.files.items():
-            if file.suffix == ".npy":
+            if file.suffix.lower() in ARRAY_SUFFIXES:
                 files[name] = Path(folder) / f"{name}.raw"
-                convert_npy_file(file, files[name])
+                convert_array_file(file, files[name])
         yield replace(inputs, files=files)

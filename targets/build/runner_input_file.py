@@ -20,6 +20,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from targets.build.array_source import ARRAY_SUFFIXES, read_array
 from targets.errors import UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 
@@ -66,42 +67,28 @@ def write_input_file(values: numpy.ndarray[Any, Any], path: Path) -> None:
         write_atomically(path, header + shape + dense.tobytes(), 0o600)
 
 
-def convert_npy_file(npy_path: Path, path: Path) -> None:
-    """Convert a `.npy` file into an input file of the runner.
+def convert_array_file(array_path: Path, path: Path) -> None:
+    """Convert a `.npy` file or a picture into an input file of the runner.
 
     Raises:
-        UsageError: the file is missing, is not a `.npy` file, or has objects or a type that Halide lacks.
+        UsageError: the file is missing, is neither, or has objects or a type that Halide lacks.
     """
-    import numpy
-
-    try:
-        values = numpy.load(npy_path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(
-            f"{npy_path} cannot be read as a .npy file: {error}.",
-            next_step="Give one array of numbers, written by numpy.save.",
-        ) from error
-    if not isinstance(values, numpy.ndarray):
-        raise UsageError(f"{npy_path} is not one array.", next_step="Give a .npy file, written by numpy.save.")
-    write_input_file(values, path)
+    write_input_file(read_array(array_path), path)
 
 
 def array_shape(path: Path) -> tuple[int, ...]:
-    """The extents of an array in a `.npy` file or an input file of the runner, Halide's dimension 0 first.
+    """The extents of an array in a `.npy` file, a picture or an input file of the runner, Halide's dimension 0 first.
 
     Raises:
         UsageError: it is neither.
     """
-    import numpy
-
+    if path.suffix.lower() in ARRAY_SUFFIXES:
+        return tuple(int(extent) for extent in read_array(path).shape[::-1])
     try:
-        if path.suffix == ".npy":
-            shape = numpy.load(path, mmap_mode="r", allow_pickle=False).shape
-            return tuple(int(extent) for extent in shape[::-1])
         with open(path, "rb") as file:
             magic, _, _, _, dimensions = FILE_START.unpack(file.read(FILE_START.size))
             if magic != MAGIC or dimensions > MAXIMUM_DIMENSIONS:
                 raise ValueError("it is not an input file")
             return struct.unpack(f"<{2 * dimensions}i", file.read(8 * dimensions))[1::2]
-    except (OSError, ValueError, EOFError, struct.error, AttributeError) as error:
+    except (OSError, ValueError, struct.error) as error:
         raise UsageError(f"{path} cannot be read as an array: {error}.") from error

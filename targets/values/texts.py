@@ -75,7 +75,7 @@ def parse_scalars(items: Iterable[str]) -> dict[str, str]:
 
 
 def parse_input_files(items: Iterable[str]) -> dict[str, Path]:
-    """Argument → a `.npy` file that exists.
+    """Argument → a file that exists, a `.npy` file or a picture.
 
     Raises:
         UsageError: an item is not `NAME=FILE.npy`, names an argument again, or there is no such file.

@@ -3,13 +3,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import imageio.v3
 import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from targets.build.runner_input_file import MAGIC, convert_npy_file, write_input_file
+from targets.build.runner_input_file import MAGIC, array_shape, convert_array_file, write_input_file
 from targets.errors import UsageError
 from tests.unit.targets.raw_arrays import read_arrays
 
@@ -67,7 +68,7 @@ def test_a_folder_that_is_missing(tmp_path: Path) -> None:
 def test_converts_npy_files(tmp_path: Path) -> None:
     values = numpy.linspace(0, 1, 12, dtype="f4").reshape(3, 4)
     numpy.save(tmp_path / "values.npy", values)
-    convert_npy_file(tmp_path / "values.npy", tmp_path / "in")
+    convert_array_file(tmp_path / "values.npy", tmp_path / "in")
     (array,) = read_arrays(tmp_path / "in")
     numpy.testing.assert_array_equal(array.values, values)
 
@@ -92,13 +93,13 @@ def _npz() -> bytes:
 def test_what_is_no_npy_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bad.npy").write_bytes(content)
     with pytest.raises(UsageError, match=r"bad\.npy (cannot be read as a \.npy file|is not one array)"):
-        convert_npy_file(tmp_path / "bad.npy", tmp_path / "in")
+        convert_array_file(tmp_path / "bad.npy", tmp_path / "in")
     assert not (tmp_path / "in").exists()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"missing\.npy"):
-        convert_npy_file(tmp_path / "missing.npy", tmp_path / "in")
+        convert_array_file(tmp_path / "missing.npy", tmp_path / "in")
     with pytest.raises(UsageError, match="missing cannot be read: No such file"):
         read_arrays(tmp_path / "missing")
 
@@ -128,3 +129,24 @@ def test_any_bytes_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "in").write_bytes(MAGIC + bytes([3, 64]) + content)
     with pytest.raises(UsageError, match="damaged"):
         read_arrays(tmp_path / "in")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tiff", ".bmp"])
+def test_a_picture_has_the_dimensions_x_y_and_channel(suffix: str, tmp_path: Path) -> None:
+    pixels = numpy.arange(4 * 6 * 3, dtype=numpy.uint8).reshape(4, 6, 3)
+    imageio.v3.imwrite(tmp_path / f"photo{suffix}", pixels)
+    convert_array_file(tmp_path / f"photo{suffix}", tmp_path / "in")
+    write_input_file(pixels.transpose(2, 0, 1), tmp_path / "expected")
+    assert (tmp_path / "in").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert array_shape(tmp_path / f"photo{suffix}") == array_shape(tmp_path / "in") == (6, 4, 3)
+
+
+def test_a_grey_picture_has_two_dimensions(tmp_path: Path) -> None:
+    imageio.v3.imwrite(tmp_path / "grey.png", numpy.zeros((5, 7), numpy.uint8))
+    assert array_shape(tmp_path / "grey.png") == (7, 5)
+
+
+def test_what_is_no_picture_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"not a picture")
+    with pytest.raises(UsageError, match=r"photo\.png cannot be read as a picture"):
+        array_shape(tmp_path / "photo.png")
