@@ -99,8 +99,8 @@ class KernelInputs:
         Option(
             "--input",
             metavar="NAME=FILE.npy",
-            help="An input's data, in place of random data: a .npy file, whose last axis is Halide's first dimension, or"
-            " a picture (.png, .jpg, .tiff, .bmp).",
+            help="An input's data, in place of random data: a .npy file, whose last axis is Halide's first dimension,"
+            " or a picture (.png, .jpg, .tiff, .bmp).",
             panel=_PANEL,
             name="input_files",
             parse=parse_input_files,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-import sdk
 from sdk.options.shared_options import JsonOption
 from sdk.output import print_json
 
@@ -24,7 +23,7 @@ def cmake_dir(
     """
     from targets.halide_install import find_halide_install
 
-    own = Path(sdk.__file__).parent / "cmake_package"
+    own = Path(__file__).parents[1] / "cmake_package"
     if as_json:
         print_json({"cmake_dir": str(own), "halide_cmake_dir": str(find_halide_install().lib_dir / "cmake")})
     else:

@@ -47,7 +47,7 @@ def _read_picture(path: Path) -> numpy.ndarray[Any, Any]:
     import numpy
 
     try:
-        values = numpy.asarray(imageio.v3.imread(path))
+        values = numpy.asarray(imageio.v3.imread(path, plugin="pillow"))
     except Exception as error:  # each of its decoders has errors of its own
         raise UsageError(
             f"{path} cannot be read as a picture: {error}.",

@@ -134,7 +134,7 @@ def test_any_bytes_are_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("suffix", [".png", ".tiff", ".bmp"])
 def test_a_picture_has_the_dimensions_x_y_and_channel(suffix: str, tmp_path: Path) -> None:
     pixels = numpy.arange(4 * 6 * 3, dtype=numpy.uint8).reshape(4, 6, 3)
-    imageio.v3.imwrite(tmp_path / f"photo{suffix}", pixels)
+    imageio.v3.imwrite(tmp_path / f"photo{suffix}", pixels, plugin="pillow")
     convert_array_file(tmp_path / f"photo{suffix}", tmp_path / "in")
     write_input_file(pixels.transpose(2, 0, 1), tmp_path / "expected")
     assert (tmp_path / "in").read_bytes() == (tmp_path / "expected").read_bytes()
