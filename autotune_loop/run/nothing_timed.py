@@ -13,7 +13,7 @@ from targets.profile.profile import TargetProfile
 from targets.schedule.plugins import ALL_AT_ROOT
 
 # Reasons that concern searches, but not schedules that others make.
-_SEARCHES_ALONE = (GeneratorFailureReason.DEAD_END, GeneratorFailureReason.EXTERN_STAGE)
+SEARCHES_ALONE = (GeneratorFailureReason.DEAD_END, GeneratorFailureReason.EXTERN_STAGE)
 _LATE = {f"{stage}: {GeneratorFailureReason.TIMED_OUT.value}" for stage in ("build", "search")}
 _WRONG = f"measure: {MeasureFailureReason.WRONG_OUTPUT.value}"
 
@@ -23,9 +23,9 @@ def no_search(task: TuningTask, profile: TargetProfile, failure: GeneratorFailur
 
     Args:
         failure: of the first search.
-        reference: what came of building one.
+        reference: what came of building one; it counts for failures in SEARCHES_ALONE.
     """
-    if failure.reason not in _SEARCHES_ALONE:
+    if failure.reason not in SEARCHES_ALONE:
         return GeneratorError(failure.message)
     schedules = ["own"]
     if isinstance(reference, BuiltReference) and reference.autoscheduler != ALL_AT_ROOT:

@@ -21,7 +21,7 @@ from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
-from autotune_loop.run.nothing_timed import no_search
+from autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
 from autotune_loop.run.task_state import TaskState, Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.search.board_references import built_kernels, submit_board_references
@@ -176,7 +176,9 @@ class _Preparation:
         if isinstance(result, SearchFailure):
             if self.stop.is_set():
                 return None
-            raise no_search(self._task, self.context.profile, result.failure, self._reference.result())
+            # Whatever ends every search may keep the reference from ending, too.
+            built = self._reference.result() if result.failure.reason in SEARCHES_ALONE else None
+            raise no_search(self._task, self.context.profile, result.failure, built)
         features = read_featurization(result.featurization_path, self.context.network)
         shutil.rmtree(result.folder, ignore_errors=True)
         return features

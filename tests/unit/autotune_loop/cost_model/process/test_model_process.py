@@ -25,6 +25,7 @@ from autotune_loop.store.featurization import format_featurization
 from autotune_loop.store.sample_file import Sample
 from targets.errors import WeightsError
 from tests.measured_candidates import training_sample
+from tests.process_state import await_condition
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 from weights.arithmetic import perturb_weights
 from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
@@ -211,9 +212,14 @@ def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path)
 
 
 def _child_pid(parent: int, argument: Path) -> int:
-    """The child of `parent` whose command line holds `argument`."""
-    (found,) = [child.pid for child in psutil.Process(parent).children() if str(argument) in child.cmdline()]
-    return found
+    """The child of `parent` whose command line holds `argument`; one that has just begun shows none yet."""
+
+    def found() -> list[int]:
+        return [child.pid for child in psutil.Process(parent).children() if str(argument) in child.cmdline()]
+
+    await_condition(found, "the child's command line")
+    (pid,) = found()
+    return pid
 
 
 def _is_running(pid: int) -> bool:
