@@ -3,14 +3,14 @@
 #ifndef HALIDE_SDK_ARGUMENT_FACTS
 #define HALIDE_SDK_ARGUMENT_FACTS
 
-#include <cstdio>
 #include <optional>
-#include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "Halide.h"
 #include "estimates.h"
+#include "json.h"
 
 namespace halide_sdk_1 {
 
@@ -57,20 +57,6 @@ struct ArgumentFacts {
     }
 };
 
-inline std::string quoted(const std::string &text) {
-    std::string result = "\"";
-    for (const unsigned char c : text) {
-        char escaped[8];
-        std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-        if (c < 0x20 || c == '"' || c == '\\') {
-            result += escaped;
-        } else {
-            result += static_cast<char>(c);
-        }
-    }
-    return result + "\"";
-}
-
 inline std::string name_of(const Halide::Type &type) {
     const std::string bits = std::to_string(type.bits());
     if (type.is_handle()) return "handle";
@@ -78,25 +64,31 @@ inline std::string name_of(const Halide::Type &type) {
     return (type.is_float() ? "float" : type.is_uint() ? "uint" : "int") + bits;
 }
 
-inline void write_json(std::ostream &out, const ArgumentFacts &argument) {
-    out << "{\"name\": " << quoted(argument.name) << ", \"kind\": \"" << argument.kind << "\", \"type\": \""
-        << name_of(argument.type) << "\", ";
+inline std::string json_of(const Range &range) {
+    return halide_sdk::listed({std::to_string(range.min), std::to_string(range.extent)});
+}
+
+inline std::string json_of(const Dimension &dimension) {
+    using halide_sdk::quoted;
+    return halide_sdk::object({{"min", std::to_string(dimension.range.min)},
+                               {"extent", std::to_string(dimension.range.extent)},
+                               {"source", quoted(name_of(dimension.source))},
+                               {"required", dimension.required ? json_of(*dimension.required) : "null"}});
+}
+
+inline std::string json_of(const ArgumentFacts &argument) {
+    using halide_sdk::quoted;
+    const auto dimension = [](const Dimension &one) { return json_of(one); };
+    std::vector<std::pair<std::string, std::string>> members = {{"name", quoted(argument.name)},
+                                                                {"kind", quoted(argument.kind)},
+                                                                {"type", quoted(name_of(argument.type))}};
     if (argument.kind == "input_scalar") {
-        out << "\"value\": " << quoted(argument.value) << ", \"source\": \"" << name_of(argument.source) << "\"}";
-        return;
+        members.emplace_back("value", quoted(argument.value));
+        members.emplace_back("source", quoted(name_of(argument.source)));
+    } else {
+        members.emplace_back("dimensions", halide_sdk::list_of(argument.dimensions, dimension));
     }
-    out << "\"dimensions\": [";
-    for (size_t i = 0; i < argument.dimensions.size(); i++) {
-        const Dimension &dimension = argument.dimensions[i];
-        out << (i ? ", " : "") << "{\"min\": " << dimension.range.min << ", \"extent\": " << dimension.range.extent
-            << ", \"source\": \"" << name_of(dimension.source) << "\", \"required\": ";
-        if (dimension.required) {
-            out << "[" << dimension.required->min << ", " << dimension.required->extent << "]}";
-        } else {
-            out << "null}";
-        }
-    }
-    out << "]}";
+    return halide_sdk::object(members);
 }
 
 }  // namespace halide_sdk_1

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "Halide.h"
+#include "pipeline_parts.h"
 #include "pipeline_reset.h"
 
 namespace halide_sdk_1 {
@@ -23,10 +24,8 @@ using Values = std::map<std::string, Expr>;
 
 class RegionsRequired {
 public:
-    explicit RegionsRequired(const Halide::Pipeline &pipeline) : functions_(functions_of(pipeline)) {
-        std::vector<Function> outputs;
-        for (const Halide::Func &output : pipeline.outputs()) outputs.push_back(output.function());
-        order_ = Halide::Internal::topological_order(outputs, functions_);
+    explicit RegionsRequired(const Halide::Pipeline &pipeline)
+        : functions_(functions_of(pipeline)), order_(order_of(pipeline, functions_)) {
         value_bounds_ = Halide::Internal::compute_function_value_bounds(order_, functions_);
     }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "Halide.h"
+#include "pipeline_parts.h"
 
 namespace halide_sdk_1 {
 
@@ -70,12 +71,11 @@ inline void set_estimate(Halide::Parameter parameter, const Estimates &estimates
 
 // Outputs are named `#0`, `#1`, … by their place, because a Func's name need not be its argument's.
 inline void set_estimates(const Halide::Pipeline &pipeline, const Estimates &estimates) {
-    std::vector<Halide::Internal::Function> outputs;
-    for (const Halide::Func &output : pipeline.outputs()) {
-        const auto found = estimates.buffers.find("#" + std::to_string(outputs.size()));
-        outputs.push_back(output.function());
+    std::vector<Halide::Internal::Function> outputs = outputs_of(pipeline);
+    for (size_t k = 0; k < outputs.size(); k++) {
+        const auto found = estimates.buffers.find("#" + std::to_string(k));
         if (found == estimates.buffers.end()) continue;
-        Halide::Internal::Function function = output.function();
+        Halide::Internal::Function &function = outputs[k];
         auto &of_output = function.schedule().estimates();
         of_output.clear();
         for (size_t i = 0; i < function.args().size() && i < found->second.size(); i++) {
@@ -89,7 +89,7 @@ inline void set_estimates(const Halide::Pipeline &pipeline, const Estimates &est
             }
         }
     }
-    for (const auto &argument : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), outputs)) {
+    for (const auto &argument : inputs_of(pipeline)) {
         if (argument.param.defined()) set_estimate(argument.param, estimates);
     }
 }

@@ -16,12 +16,17 @@
 #include "argument_facts.h"
 #include "estimates.h"
 #include "halides_compiler.h"
+#include "json.h"
+#include "pipeline_parts.h"
 #include "pipeline_reset.h"
 #include "size_inference.h"
 
 namespace {
 
 using namespace halide_sdk_1;
+using halide_sdk::list_of;
+using halide_sdk::object;
+using halide_sdk::quoted;
 
 struct Inspected {
     Halide::Pipeline pipeline;
@@ -112,12 +117,8 @@ void set_scalar(ArgumentFacts &argument, const Halide::ArgumentEstimates &of_gen
 }
 
 std::vector<ArgumentFacts> inputs() {
-    std::vector<Halide::Internal::Function> functions;
-    for (const Halide::Func &output : inspected().pipeline.outputs()) functions.push_back(output.function());
     std::map<std::string, Halide::Parameter> parameters;
-    for (const auto &found : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), functions)) {
-        parameters[found.arg.name] = found.param;
-    }
+    for (const auto &found : inputs_of(inspected().pipeline)) parameters[found.arg.name] = found.param;
     std::vector<ArgumentFacts> inputs;
     for (const Halide::Argument &argument : inspected().arguments) {
         ArgumentFacts facts{argument.name, argument.is_buffer() ? "input_buffer" : "input_scalar", argument.type, {}, "",
@@ -141,8 +142,7 @@ std::vector<ArgumentFacts> inputs() {
 
 std::vector<std::vector<ArgumentFacts>> outputs(const Halide::MetadataNameMap &names) {
     std::vector<std::vector<ArgumentFacts>> outputs;
-    for (const Halide::Func &output : inspected().pipeline.outputs()) {
-        const Halide::Internal::Function function = output.function();
+    for (const Halide::Internal::Function &function : outputs_of(inspected().pipeline)) {
         std::vector<ArgumentFacts> elements;
         for (int t = 0; t < function.outputs(); t++) {
             const std::string name = function.name() + (function.outputs() > 1 ? "." + std::to_string(t) : "");
@@ -166,29 +166,17 @@ std::vector<std::vector<ArgumentFacts>> outputs(const Halide::MetadataNameMap &n
     return outputs;
 }
 
-void write_report(std::ostream &out, const Halide::MetadataNameMap &names) {
+std::string report(const Halide::MetadataNameMap &names) {
     std::vector<ArgumentFacts> all_inputs = inputs();
     std::vector<std::vector<ArgumentFacts>> all_outputs = outputs(names);
     SizeInference(inspected().pipeline, all_inputs, all_outputs).fill();
-    out << "{\"scheduled\": [";
-    for (size_t i = 0; i < inspected().scheduled.size(); i++) {
-        out << (i ? ", " : "") << quoted(inspected().scheduled[i]);
-    }
-    out << "], \"inputs\": [";
-    for (size_t i = 0; i < all_inputs.size(); i++) {
-        out << (i ? ", " : "");
-        write_json(out, all_inputs[i]);
-    }
-    out << "], \"outputs\": [";
-    for (size_t i = 0; i < all_outputs.size(); i++) {
-        out << (i ? ", [" : "[");
-        for (size_t t = 0; t < all_outputs[i].size(); t++) {
-            out << (t ? ", " : "");
-            write_json(out, all_outputs[i][t]);
-        }
-        out << "]";
-    }
-    out << "]}\n";
+    const auto quote = [](const std::string &name) { return quoted(name); };
+    const auto argument = [](const ArgumentFacts &one) { return json_of(one); };
+    const auto elements = [&](const std::vector<ArgumentFacts> &of_tuple) { return list_of(of_tuple, argument); };
+    return object({{"scheduled", list_of(inspected().scheduled, quote)},
+                   {"inputs", list_of(all_inputs, argument)},
+                   {"outputs", list_of(all_outputs, elements)}}) +
+           "\n";
 }
 
 }  // namespace
@@ -204,7 +192,7 @@ Halide::Module Halide::Pipeline::compile_to_module(const std::vector<Argument> &
 void Halide::Module::set_auto_scheduler_results(const AutoSchedulerResults &) {
     const char *path = std::getenv("SDK_REPORT_PATH");
     std::ofstream out(path == nullptr ? "" : path);
-    write_report(out, get_metadata_name_map());
+    out << report(get_metadata_name_map());
     out.close();
     if (!out) std::fprintf(stderr, "SdkInspect: cannot write the report\n");
     _exit(out ? 0 : 1);

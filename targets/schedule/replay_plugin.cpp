@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "Halide.h"
-#include "json.h"
+#include "../pipeline/json.h"
+#include "../pipeline/pipeline_parts.h"
+#include "../pipeline/pipeline_reset.h"
 #include "schedule_calls.h"
 
 namespace {
@@ -21,15 +23,9 @@ using Halide::RVar;
 // A pipeline to which a schedule is applied.
 class Replay {
 public:
-    Replay(const Halide::Pipeline &pipeline, const Json &schedule) : schedule_(schedule) {
-        for (const Func &output : pipeline.outputs()) {
-            outputs_.push_back(output.function());
-            const auto called = Halide::Internal::find_transitive_calls(output.function());
-            functions_.insert(called.begin(), called.end());
-        }
-        // Pipeline::get_func counts in this order.
-        order_ = Halide::Internal::topological_order(outputs_, functions_);
-    }
+    Replay(const Halide::Pipeline &pipeline, const Json &schedule)
+        : schedule_(schedule), pipeline_(pipeline), functions_(halide_sdk_1::functions_of(pipeline)),
+          order_(halide_sdk_1::order_of(pipeline, functions_)) {}
 
     void apply() {
         make_funcs();
@@ -40,7 +36,7 @@ public:
 
 private:
     const Json &schedule_;
-    std::vector<Halide::Internal::Function> outputs_;
+    const Halide::Pipeline &pipeline_;
     std::map<std::string, Halide::Internal::Function> functions_;
     std::vector<std::string> order_;
     Names names_;
@@ -84,10 +80,10 @@ private:
     void find_parameters() {
         if (schedule_["parameters"].items.empty()) return;
         std::map<std::string, Parameter> known;
-        for (const auto &input : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), outputs_)) {
+        for (const auto &input : halide_sdk_1::inputs_of(pipeline_)) {
             if (input.param.defined()) known.emplace(input.param.name(), input.param);
         }
-        for (const auto &output : outputs_) {
+        for (const auto &output : halide_sdk_1::outputs_of(pipeline_)) {
             for (const Parameter &buffer : output.output_buffers()) known[buffer.name()] = buffer;
         }
         for (const Json &json : schedule_["parameters"].items) {

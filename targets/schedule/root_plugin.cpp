@@ -1,26 +1,20 @@
 // An autoscheduler that computes every Func at root, in plain loops: slow, but it compiles when a code generator fails on
 // other schedules, and never inlines a pipeline into one huge expression.
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "Halide.h"
+#include "../pipeline/pipeline_parts.h"
+#include "../pipeline/pipeline_reset.h"
 
 namespace {
 
 struct EverythingAtRoot {
     void operator()(const Halide::Pipeline &pipeline, const Halide::Target &, const Halide::AutoschedulerParams &,
                     Halide::AutoSchedulerResults *results) {
-        std::map<std::string, Halide::Internal::Function> functions;
-        std::vector<Halide::Internal::Function> outputs;
-        for (const Halide::Func &output : pipeline.outputs()) {
-            outputs.push_back(output.function());
-            const auto called = Halide::Internal::find_transitive_calls(output.function());
-            functions.insert(called.begin(), called.end());
-        }
-        // Pipeline::get_func counts in this order.
-        const std::vector<std::string> order = Halide::Internal::topological_order(outputs, functions);
+        const auto functions = halide_sdk_1::functions_of(pipeline);
+        const std::vector<std::string> order = halide_sdk_1::order_of(pipeline, functions);
         for (size_t i = 0; i < order.size(); i++) {
             Halide::Func(functions.at(order[i])).compute_root();
             results->schedule_source += "    pipeline.get_func(" + std::to_string(i) + ").compute_root();\n";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "Halide.h"
-#include "json.h"
+#include "../pipeline/json.h"
 
 namespace halide_sdk {
 

@@ -17,11 +17,14 @@
 
 #include "Halide.h"
 #include "../pipeline/halides_compiler.h"
-#include "json.h"
+#include "../pipeline/json.h"
+#include "../pipeline/pipeline_parts.h"
+#include "../pipeline/pipeline_reset.h"
 
 namespace {
 
 using namespace Halide::Internal;
+using halide_sdk::list_of;
 using halide_sdk::listed;
 using halide_sdk::object;
 using halide_sdk::quoted;
@@ -31,13 +34,6 @@ using Halide::LoopLevel;
 using Halide::Parameter;
 
 constexpr const char *nothing = "null";
-
-template<typename T, typename ToText>
-std::string list_of(const T &values, ToText to_text) {
-    std::vector<std::string> texts;
-    for (const auto &value : values) texts.push_back(to_text(value));
-    return listed(texts);
-}
 
 template<typename T, size_t Count>
 std::string name_in(const char *const (&names)[Count], T value) {
@@ -273,16 +269,10 @@ std::string json_of(const Function &function) {
 }
 
 // The pipeline's Funcs, producers first, then the wrappers and clones and what only they call.
-std::vector<Function> functions_of(const Halide::Pipeline &pipeline) {
-    std::vector<Function> outputs;
-    std::map<std::string, Function> known;
-    for (const Halide::Func &output : pipeline.outputs()) {
-        outputs.push_back(output.function());
-        const auto called = find_transitive_calls(output.function());
-        known.insert(called.begin(), called.end());
-    }
+std::vector<Function> functions_with_wrappers(const Halide::Pipeline &pipeline) {
+    std::map<std::string, Function> known = halide_sdk_1::functions_of(pipeline);
     std::vector<Function> result;
-    for (const std::string &name : topological_order(outputs, known)) result.push_back(known.at(name));
+    for (const std::string &name : halide_sdk_1::order_of(pipeline, known)) result.push_back(known.at(name));
     for (size_t i = 0; i < result.size(); i++) {
         for (const auto &wrapper : result[i].wrappers()) {
             for (const auto &called : find_transitive_calls(Function(wrapper.second))) {
@@ -313,12 +303,10 @@ void add_constraints(const Parameter &parameter, std::vector<std::string> *found
 
 std::string constraints_of(const Halide::Pipeline &pipeline) {
     std::vector<std::string> found;
-    std::vector<Function> outputs;
-    for (const Halide::Func &output : pipeline.outputs()) {
-        outputs.push_back(output.function());
-        for (const Parameter &buffer : output.function().output_buffers()) add_constraints(buffer, &found);
+    for (const Function &output : halide_sdk_1::outputs_of(pipeline)) {
+        for (const Parameter &buffer : output.output_buffers()) add_constraints(buffer, &found);
     }
-    for (const auto &input : infer_arguments(Stmt(), outputs)) add_constraints(input.param, &found);
+    for (const auto &input : halide_sdk_1::inputs_of(pipeline)) add_constraints(input.param, &found);
     return listed(found);
 }
 
@@ -328,7 +316,7 @@ std::string json_of(const Halide::Pipeline &pipeline, const std::string &name) {
     return object({{"function_name", quoted(name)},
                    {"outputs", list_of(pipeline.outputs(), name_of)},
                    {"constraints", constraints_of(pipeline)},
-                   {"funcs", list_of(functions_of(pipeline), line_of)}}) +
+                   {"funcs", list_of(functions_with_wrappers(pipeline), line_of)}}) +
            "\n";
 }
 

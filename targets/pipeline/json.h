@@ -1,4 +1,4 @@
-// The little of JSON that schedules need: whole numbers, no escapes but of quotes and backslashes.
+// The little of JSON that the plug-ins need: whole numbers, no escapes but of quotes and backslashes.
 #ifndef HALIDE_SDK_JSON
 #define HALIDE_SDK_JSON
 
@@ -143,6 +143,14 @@ inline std::string listed(const std::vector<std::string> &values) {
         result += (result.empty() ? "" : ", ") + value;
     }
     return "[" + result + "]";
+}
+
+// The list of the texts that `to_text` makes of the values.
+template<typename T, typename ToText>
+std::string list_of(const T &values, ToText to_text) {
+    std::vector<std::string> texts;
+    for (const auto &value : values) texts.push_back(to_text(value));
+    return listed(texts);
 }
 
 inline std::string object(const std::vector<std::pair<std::string, std::string>> &members) {
