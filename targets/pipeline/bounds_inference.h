@@ -22,6 +22,10 @@ using Halide::Internal::Interval;
 // What is known of parameters: their values, extents and minima by the names of Halide's variables for them.
 using Values = std::map<std::string, Expr>;
 
+inline Expr known(const Expr &expr, const Values &values) {
+    return expr.defined() ? Halide::Internal::simplify(Halide::Internal::substitute(values, expr)) : expr;
+}
+
 class RegionsRequired {
 public:
     explicit RegionsRequired(const Halide::Pipeline &pipeline)
@@ -31,32 +35,41 @@ public:
 
     // The region of each input, by its parameter's name, that the outputs' regions need.
     std::map<std::string, Box> of_inputs(const std::map<std::string, Box> &outputs, const Values &values) const {
-        std::map<std::string, Box> regions = outputs, of_inputs;
+        return without(of_all(outputs, values), functions_);
+    }
+
+    // The same of every Func and every input.
+    std::map<std::string, Box> of_all(const std::map<std::string, Box> &outputs, const Values &values) const {
+        std::map<std::string, Box> regions = outputs;
         for (auto name = order_.rbegin(); name != order_.rend(); ++name) {
             const Function &function = functions_.at(*name);
             Box &region = regions[*name];
             if (static_cast<int>(region.size()) != function.dimensions()) continue;  // nothing needs it
             use_own_estimates(function, region);
             for (const auto &needed : needed_by(function, region, values)) {
-                Box &whole = functions_.count(needed.first) ? regions[needed.first] : of_inputs[needed.first];
-                Halide::Internal::merge_boxes(whole, needed.second);
+                Halide::Internal::merge_boxes(regions[needed.first], needed.second);
             }
         }
-        for (auto &entry : of_inputs) {
+        for (auto &entry : regions) {
             for (Interval &interval : entry.second.bounds) {
                 interval = {known(interval.min, values), known(interval.max, values)};
             }
         }
-        return of_inputs;
+        return regions;
     }
+
+    const std::map<std::string, Function> &functions() const { return functions_; }
+    const std::vector<std::string> &order() const { return order_; }
 
 private:
     std::map<std::string, Function> functions_;
     std::vector<std::string> order_;
     Halide::Internal::FuncValueBounds value_bounds_;
 
-    static Expr known(const Expr &expr, const Values &values) {
-        return expr.defined() ? Halide::Internal::simplify(Halide::Internal::substitute(values, expr)) : expr;
+    static std::map<std::string, Box> without(std::map<std::string, Box> regions,
+                                              const std::map<std::string, Function> &functions) {
+        for (const auto &function : functions) regions.erase(function.first);
+        return regions;
     }
 
     // Where an index depends on data, the generator may say what to expect.

@@ -1,0 +1,148 @@
+"""Makes a changed draft consistent again: what is computed at a loop that is gone, or no longer around its uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch
+from autotune_loop.schedule.model import Clone, Wrapper
+from autotune_loop.schedule.values import ROOT, LoopLevel
+
+_PASSES = 4
+
+
+def repair(draft: Draft, names: PipelineNames, parents: Sequence[Draft] = ()) -> Draft:
+    """The nearest draft that Halide may take. Frozen Funcs, and what is computed in their loops, stay as they are.
+
+    Args:
+        parents: drafts that Halide has taken: what they have in equal loops is right.
+    """
+    draft = _without_idle_wrappers(draft, names)
+    for _ in range(_PASSES):
+        before = draft
+        for name in _consumers_first(draft, names):
+            func = draft.funcs[name]
+            if not func.frozen:
+                draft = draft.with_func(name, _repaired(DraftStructure(draft, names), name, func, parents))
+        if draft == before:
+            break
+    return draft
+
+
+def _consumers_first(draft: Draft, names: PipelineNames) -> list[str]:
+    structure = DraftStructure(draft, names)
+    order: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name not in order:
+            order[name] = None
+            for index in range(len(draft.funcs[name].stages)):
+                for called in structure.reads.get(Site(name, index), {}):
+                    add(called)
+
+    for name in draft.funcs:
+        shape = structure.shape(name)
+        if shape is not None and shape.is_output:
+            add(name)
+    found = [*order, *(name for name in draft.funcs if name not in order)]
+    # A Func after all that read it: the depth-first order reversed would put producers of several too early.
+    ranks: dict[str, int] = {}
+
+    def rank(name: str) -> int:
+        if name not in ranks:
+            ranks[name] = 0
+            users = {site.func for site, called in structure.reads.items() if name in called}
+            ranks[name] = 1 + max((rank(user) for user in users), default=0)
+        return ranks[name]
+
+    return sorted(found, key=rank)
+
+
+def _without_idle_wrappers(draft: Draft, names: PipelineNames) -> Draft:
+    """Without wrappers and clones that nobody calls: Halide refuses them."""
+    while True:
+        structure = DraftStructure(draft, names)
+        called = {name for of_stage in structure.reads.values() for name in of_stage}
+        idle = [
+            name
+            for name, func in draft.funcs.items()
+            if isinstance(func.origin, Wrapper | Clone)
+            and (name not in called or not _is_called_by_all(structure, name, func.origin))
+        ]
+        if not idle:
+            return draft
+        draft = draft.without_func(idle[0])
+
+
+def _is_called_by_all(structure: DraftStructure, name: str, origin: Wrapper | Clone) -> bool:
+    users = {site.func for site, called in structure.reads.items() if name in called}
+    return all(consumer in users for consumer in origin.consumers)
+
+
+def _repaired(structure: DraftStructure, name: str, func: FuncDraft, parents: Sequence[Draft]) -> FuncDraft:
+    shape = structure.shape(name)
+    alike = [parent.funcs[name] for parent in parents if name in parent.funcs]
+    alike = [each for each in alike if each.compute == func.compute]
+    stages = tuple(
+        _stage(structure, Site(name, index), stage, [each.stages[index] for each in alike if index < len(each.stages)])
+        for index, stage in enumerate(func.stages)
+    )
+    func = replace(func, stages=stages)
+    if shape is None:
+        return func
+    if shape.is_output:
+        return replace(func, compute=ROOT, store=None)
+    if not structure.users.get(name):
+        return replace(func, compute=None, store=None)
+    if func.compute is None:
+        return replace(func, compute=ROOT if shape.is_extern else None, store=None)
+    levels = structure.around_all_uses(name)
+    if func.compute not in levels and not _is_in_frozen(structure.draft, func.compute):
+        near = [level for level in structure.levels(name) if level.func == func.compute.func]
+        func = replace(func, compute=near[0] if near else ROOT)
+    if func.store is not None and not _is_in_frozen(structure.draft, func.store):
+        changed = DraftStructure(structure.draft.with_func(name, func), structure.names)
+        if func.store not in changed.stores(name):
+            func = replace(func, store=None)
+    return func
+
+
+def _is_in_frozen(draft: Draft, level: LoopLevel) -> bool:
+    func = draft.funcs.get(level.func or "")
+    return func is not None and bool(func.frozen)
+
+
+def _stage(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
+    proven = [each.kinds for each in alike if each.transforms == stage.transforms]
+    kinds = {}
+    for loop in stage.order:
+        kind = stage.kinds.get(loop)
+        is_proven = any(each.get(loop) is kind for each in proven)
+        if kind is not None and (kind is LoopKind.PARALLEL or is_proven or structure.is_constant(site, loop)):
+            kinds[loop] = kind
+    also = tuple(
+        each
+        for each in stage.also
+        if not (isinstance(each, ComputeWith) and not _may_go_with(structure, site, each))
+        and not (isinstance(each, Prefetch) and each.at not in stage.order)
+    )
+    if any(isinstance(each, Atomic) for each in also):
+        # Once is enough: parents may both have had it.
+        atomic = [each for each in also if isinstance(each, Atomic)][:1]
+        also = (*(each for each in also if not isinstance(each, Atomic)), *atomic)
+    return replace(stage, kinds=kinds, also=also)
+
+
+def _may_go_with(structure: DraftStructure, site: Site, directive: ComputeWith) -> bool:
+    other = structure.draft.funcs.get(directive.stage.func)
+    func = structure.draft.funcs[site.func]
+    if other is None or other.compute != func.compute or other.store != func.store or other.is_inlined:
+        return False
+    index = 0 if directive.stage.update is None else directive.stage.update + 1
+    if index >= len(other.stages) or directive.variable not in other.stages[index].order:
+        return False
+    return directive.variable in func.stages[site.stage].order

@@ -1,0 +1,368 @@
+"""What follows from a draft: who reads whom, which loops are around a Func, how much of it is computed there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from autotune_loop.draft.model import Draft, LoopKind
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.schedule.directives import Bound, BoundExtent, Fuse, Split
+from autotune_loop.schedule.model import Clone, Wrapper
+from autotune_loop.schedule.values import ROOT, LoopLevel
+from targets.pipeline.shape import FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
+
+_STEP = 192
+# What a data-dependent extent counts as.
+_UNKNOWN_EXTENT = 64
+Extents = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A stage that reads a Func."""
+
+    func: str
+    stage: int
+
+
+@dataclass(frozen=True)
+class DraftStructure:
+    """Derived from one draft; nothing here changes it."""
+
+    draft: Draft
+    names: PipelineNames
+
+    def shape(self, name: str) -> FuncShape | None:
+        """What a Func computes; None for an rfactor's intermediate."""
+        return self._shapes.get(name)
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, FuncShape]:
+        found = {**self.names.shapes}
+        for name, func in self.draft.funcs.items():
+            if isinstance(func.origin, Wrapper | Clone) and func.origin.of in found:
+                of = found[func.origin.of]
+                found[name] = replace(of, is_output=False)
+                if isinstance(func.origin, Wrapper):
+                    loops = tuple(LoopShape(arg, "pure", n) for arg, n in zip(of.args, of.extents, strict=True))
+                    dimensions = tuple(ReadDimension({arg: _STEP}, 1) for arg in of.args)
+                    reads = (ReadShape(of.name, False, 1, dimensions),)
+                    found[name] = replace(found[name], stages=(StageShape(loops, reads, 1, False, False),))
+        return found
+
+    @cached_property
+    def reads(self) -> Mapping[Site, Mapping[str, ReadShape]]:
+        """Stage → the Funcs that it reads, wrappers and clones in the place of what they replace."""
+        found = {}
+        for name, shape in self._shapes.items():
+            for index, stage in enumerate(shape.stages):
+                of_stage = {}
+                for read in stage.reads:
+                    if read.is_input or read.name not in self.names.funcs:
+                        continue
+                    of_stage[self._called(self.names.funcs[read.name], name)] = read
+                found[Site(name, index)] = of_stage
+        return found
+
+    def _called(self, func: str, by: str) -> str:
+        """What `by` calls in the place of a Func."""
+        replaced = self.draft.replacements.get(func, ())
+        everybody = [name for name, consumers in replaced if not consumers]
+        for name, consumers in replaced:
+            if by in consumers:
+                return name
+        return everybody[0] if everybody and by != everybody[0] else func
+
+    @cached_property
+    def users(self) -> Mapping[str, tuple[Site, ...]]:
+        """Func → the stages that compute with it, through whatever is inlined between."""
+        direct: dict[str, list[Site]] = {}
+        for site, called in self.reads.items():
+            for name in called:
+                direct.setdefault(name, []).append(site)
+        found: dict[str, tuple[Site, ...]] = {}
+
+        def through(name: str) -> tuple[Site, ...]:
+            if name not in found:
+                found[name] = ()
+                sites: dict[Site, None] = {}
+                for site in direct.get(name, []):
+                    inner = through(site.func) if self.is_inlined(site.func) else (site,)
+                    sites.update(dict.fromkeys(inner))
+                found[name] = tuple(sites)
+            return found[name]
+
+        for name in self.draft.funcs:
+            through(name)
+        return found
+
+    def is_inlined(self, name: str) -> bool:
+        """Whether a Func has no loops of its own."""
+        func = self.draft.funcs[name]
+        return func.is_inlined and len(func.stages) == 1
+
+    def around(self, site: Site) -> tuple[LoopLevel, ...]:
+        """The loops around a stage's innermost statement, from the inside: its own, then those of consumers."""
+        func = self.draft.funcs.get(site.func)
+        if func is None or site.stage >= len(func.stages):
+            return ()
+        own = tuple(LoopLevel(site.func, loop) for loop in func.stages[site.stage].order)
+        return own + self.outside(site.func)
+
+    def outside(self, name: str) -> tuple[LoopLevel, ...]:
+        """The loops around a Func as a whole, from the inside."""
+        level = self.draft.funcs[name].compute
+        if level is None:
+            sites = self.users.get(name, ())
+            return self.around(sites[0]) if sites and len(self.draft.funcs[name].stages) > 1 else ()
+        if level.func is None or level.func == name:
+            return ()
+        for site in self.users.get(name, ()):
+            chain = self.around(site)
+            if level in chain:
+                return chain[chain.index(level) :]
+        return ()
+
+    def around_all_uses(self, name: str) -> tuple[LoopLevel, ...]:
+        """The loops around everything that reads a Func, from the inside; the root comes last."""
+        sites = self.users.get(name, ())
+        if not sites or name not in self._shapes or self._shapes[name].is_output:
+            return (ROOT,)
+        chains = [self.around(site) for site in sites]
+        return (*(level for level in chains[0] if all(level in chain for chain in chains[1:])), ROOT)
+
+    def levels(self, name: str) -> tuple[LoopLevel, ...]:
+        """The loops where it makes sense to compute a Func, from the inside: none in a vector; the root comes last."""
+        levels = self.around_all_uses(name)
+        in_vectors = [place for place, level in enumerate(levels) if self.kind(level) is LoopKind.VECTORIZED]
+        return levels[in_vectors[-1] + 1 if in_vectors else 0 :]
+
+    def kind(self, level: LoopLevel) -> LoopKind | None:
+        """How a loop runs."""
+        func = self.draft.funcs.get(level.func or "")
+        for stage in () if func is None else func.stages:
+            if level.variable is not None and level.variable in stage.kinds:
+                return stage.kinds[level.variable]
+        return None
+
+    def stores(self, name: str) -> tuple[LoopLevel, ...]:
+        """The loops further out than where it is computed, where a Func may be stored: no task is between."""
+        compute = self.draft.funcs[name].compute
+        levels = self.around_all_uses(name)
+        if compute is None or compute not in levels:
+            return ()
+        found = []
+        for inner, level in zip(levels[levels.index(compute) :], levels[levels.index(compute) + 1 :], strict=False):
+            if inner == ROOT or self.kind(inner) in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+                break
+            found.append(level)
+        return tuple(found)
+
+    # Sizes
+
+    @cached_property
+    def _regions(self) -> dict[str, Extents]:
+        return {}
+
+    def region(self, name: str) -> Extents:
+        """How much of a Func is computed at once, by argument: an estimate."""
+        if name not in self._regions:
+            shape = self._shapes[name]
+            whole = tuple(extent or _UNKNOWN_EXTENT for extent in shape.extents)
+            self._regions[name] = whole
+            self._regions[name] = self.region_at(name, self.draft.funcs[name].compute)
+        return self._regions[name]
+
+    def region_at(self, name: str, level: LoopLevel | None) -> Extents:
+        """How much of a Func one iteration of a loop needs, by argument; None is one point of its consumers."""
+        whole = tuple(extent or _UNKNOWN_EXTENT for extent in self._shapes[name].extents)
+        if level == ROOT or self._shapes[name].is_output:
+            return whole
+        needed = [1] * len(whole)
+        for site, called in self.reads.items():
+            if name not in called or site.func not in self.draft.funcs:
+                continue
+            covered = self._covered(site, level)
+            for place, dimension in enumerate(called[name].dimensions):
+                if dimension.slopes is None or dimension.width is None:
+                    extent = whole[place]
+                else:
+                    moved = sum(abs(slope) * (covered.get(loop, 1) - 1) for loop, slope in dimension.slopes.items())
+                    extent = moved // _STEP + dimension.width
+                needed[place] = max(needed[place], min(whole[place], extent))
+        return tuple(needed)
+
+    def _covered(self, site: Site, level: LoopLevel | None) -> Mapping[str, int]:
+        """How far each loop of a stage goes inside a level, by Halide's names of the loops before any scheduling."""
+        shape = self._shapes[site.func].stages[site.stage]
+        if self.is_inlined(site.func):
+            return dict(zip(self._shapes[site.func].args, self.region_at(site.func, level), strict=True))
+        extents = self.loop_extents(site)
+        func = self.draft.funcs[site.func]
+        if not func.stages:
+            return {loop.name: loop.extent or _UNKNOWN_EXTENT for loop in shape.loops}
+        stage = func.stages[site.stage]
+        if level is None:
+            inside: tuple[str, ...] = ()
+        elif level.func == site.func and level.variable in stage.order:
+            inside = stage.order[: stage.order.index(level.variable)]
+        else:
+            inside = stage.order
+        identifiers = self._original(site)
+        covered = {}
+        for loop, identifier in identifiers.items():
+            leaves = [leaf for leaf in inside if identifier in stage.root_of(leaf)]
+            covered[loop] = max(1, math.prod(extents[leaf] for leaf in leaves))
+        return covered
+
+    def _original(self, site: Site) -> Mapping[str, str]:
+        """Halide's names of a stage's loops before any scheduling → the draft's."""
+        origin = self.draft.funcs[site.func].origin
+        of = origin.of if isinstance(origin, Wrapper | Clone) else site.func
+        loops = self._shapes[site.func].stages[site.stage].loops
+        return {loop.name: each.identifier for loop, each in zip(loops, self.names.loops(of, site.stage), strict=False)}
+
+    def loop_extents(self, site: Site) -> dict[str, int]:
+        """The iterations of every loop of a stage, those that were split or fused included: an estimate."""
+        shape = self._shapes[site.func]
+        region = dict(zip(shape.args, self.region(site.func), strict=True))
+        extents = {}
+        for loop in shape.stages[site.stage].loops:
+            identifier = self._original(site)[loop.name]
+            extents[identifier] = region.get(loop.name) or loop.extent or _UNKNOWN_EXTENT
+        for transform in self.draft.funcs[site.func].stages[site.stage].transforms:
+            match transform:
+                case Split(old, outer, inner, int(factor)):
+                    extents[inner] = factor
+                    extents[outer] = max(1, -(-extents[old] // factor))
+                case Split(old, outer, inner):
+                    extents[inner], extents[outer] = _UNKNOWN_EXTENT, max(1, extents[old] // _UNKNOWN_EXTENT)
+                case Fuse(inner, outer, fused):
+                    extents[fused] = extents[inner] * extents[outer]
+        return extents
+
+    def is_constant(self, site: Site, loop: str) -> bool:
+        """Whether a loop's extent is known when it is compiled: only then can it be unrolled or vectorised."""
+        func = self.draft.funcs[site.func]
+        for transform in reversed(func.stages[site.stage].transforms):
+            match transform:
+                case Split(_, _, inner, int()) if inner == loop:
+                    return True
+                case Split(old, outer, _, factor) if outer == loop:
+                    return isinstance(factor, int) and self.is_constant(site, old)
+                case Fuse(inner, outer, fused) if fused == loop:
+                    return self.is_constant(site, inner) and self.is_constant(site, outer)
+        original = self._original(site)
+        for each in self._shapes[site.func].stages[site.stage].loops:
+            if original[each.name] == loop:
+                return (
+                    each.extent is not None if each.is_reduction else self._is_constant_argument(site.func, each.name)
+                )
+        return False
+
+    def _is_constant_argument(self, name: str, argument: str) -> bool:
+        key = (name, argument)
+        if key not in self._constant_arguments:
+            self._constant_arguments[key] = False  # for what reads itself
+            self._constant_arguments[key] = self._is_bounded(name, argument) or (
+                not self._shapes[name].is_output and self._is_needed_constantly(name, argument)
+            )
+        return self._constant_arguments[key]
+
+    @cached_property
+    def _constant_arguments(self) -> dict[tuple[str, str], bool]:
+        return {}
+
+    def _is_bounded(self, name: str, argument: str) -> bool:
+        """Whether the generator or a directive gives the extent."""
+        if argument in self._shapes[name].bounded:
+            return True
+        loop = self._original(Site(name, 0)).get(argument)
+        return any(
+            isinstance(directive, Bound | BoundExtent)
+            and directive.variable == loop
+            and isinstance(directive.extent, int)
+            for directive in self.draft.funcs[name].storage
+        )
+
+    def _is_needed_constantly(self, name: str, argument: str) -> bool:
+        level, place = self.draft.funcs[name].compute, self._shapes[name].args.index(argument)
+        for site, called in self.reads.items():
+            if name not in called or site.func not in self.draft.funcs:
+                continue
+            dimension = called[name].dimensions[place]
+            if dimension.slopes is None or dimension.width is None:
+                return False
+            if not all(self._is_covered_constantly(site, loop, level) for loop in dimension.slopes):
+                return False
+        return True
+
+    def _is_covered_constantly(self, site: Site, loop: str, level: LoopLevel | None) -> bool:
+        if level is None:
+            return True
+        if self.is_inlined(site.func):
+            shape, place = self._shapes[site.func], self._shapes[site.func].args.index(loop)
+            for other, called in self.reads.items():
+                if site.func not in called or other.func not in self.draft.funcs:
+                    continue
+                dimension = called[site.func].dimensions[place]
+                if dimension.slopes is None or dimension.width is None:
+                    return False
+                if not all(self._is_covered_constantly(other, each, level) for each in dimension.slopes):
+                    return False
+            return bool(shape.args)
+        func = self.draft.funcs[site.func]
+        if not func.stages:
+            return False
+        stage, identifier = func.stages[site.stage], self._original(site)[loop]
+        inside = stage.order
+        if level.func == site.func and level.variable in stage.order:
+            inside = stage.order[: stage.order.index(level.variable)]
+        return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
+
+    def work(self) -> float:
+        """How many operations the pipeline does, what is computed again included: an estimate."""
+        total = 0.0
+        for name, func in self.draft.funcs.items():
+            if name not in self._shapes or self.is_inlined(name) or not func.stages:
+                continue
+            outside, share = self.outside(name), 1.0
+            if func.store is not None and (func.store == ROOT or func.store in outside):
+                # A sliding window: each point is computed once within the loop where it is stored.
+                outside = () if func.store == ROOT else outside[outside.index(func.store) :]
+                share = math.prod(self.region_at(name, func.store)) / math.prod(self.region(name))
+            repeated = math.prod(self._iterations(level) for level in outside)
+            for index in range(len(func.stages)):
+                site = Site(name, index)
+                extents = self.loop_extents(site)
+                points = math.prod(extents[loop] for loop in func.stages[index].order)
+                total += repeated * share * points * self._operations(site)
+        return total
+
+    def _iterations(self, level: LoopLevel) -> int:
+        func = self.draft.funcs.get(level.func or "")
+        for index, stage in enumerate(() if func is None else func.stages):
+            if level.variable in stage.order:
+                return self.loop_extents(Site(level.func or "", index))[level.variable]
+        return 1
+
+    def _operations(self, site: Site, depth: int = 0) -> int:
+        """Of one point, with what is inlined into it."""
+        operations = self._shapes[site.func].stages[site.stage].operations + 1
+        for name, read in self.reads[site].items():
+            if self.is_inlined(name) and depth < 50:
+                operations += read.places * self._operations_inlined(name)
+        return operations
+
+    @cached_property
+    def _inlined_operations(self) -> dict[str, int]:
+        return {}
+
+    def _operations_inlined(self, name: str) -> int:
+        if name not in self._inlined_operations:
+            self._inlined_operations[name] = 1
+            self._inlined_operations[name] = min(10**9, self._operations(Site(name, 0)))
+        return self._inlined_operations[name]

@@ -1,0 +1,195 @@
+"""What a pipeline computes, at its estimates: its Funcs, what their stages loop over and what they read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from targets.errors import GeneratorError
+from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, plain_folder, run_generator
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.values.records import Source, record
+
+_PLUGIN = Path(__file__).parent / "shape_plugin.cpp"
+_AUTOSCHEDULER = "SdkDescribe"
+# `step` of shape_plugin.cpp.
+_STEP = 192
+
+
+@dataclass(frozen=True)
+class LoopShape:
+    """A loop of a stage before any scheduling.
+
+    Attributes:
+        name: Halide's.
+        kind: 'pure', or of a reduction: 'free' if its iterations may come in any order, else 'ordered'.
+        extent: at the estimates; None if that depends on data.
+    """
+
+    name: str
+    kind: Literal["pure", "free", "ordered"]
+    extent: int | None
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether it is an RVar's."""
+        return self.kind != "pure"
+
+
+@dataclass(frozen=True)
+class ReadDimension:
+    """How a dimension of what is read follows the loops of the stage that reads it.
+
+    Attributes:
+        slopes: by loop, how far 192 steps of it move the index; None if data or something not linear decides.
+        width: the distance of the furthest indices that one point reads, plus one; None if that is not fixed.
+    """
+
+    slopes: Mapping[str, int] | None
+    width: int | None
+
+    def follows(self, loop: str) -> bool:
+        """Whether the index moves with the loop, step by step."""
+        return self.slopes is not None and self.slopes.get(loop) == _STEP
+
+
+@dataclass(frozen=True)
+class ReadShape:
+    """What a stage reads of a Func or an input.
+
+    Attributes:
+        places: how many different indices one point reads.
+        dimensions: of what is read.
+    """
+
+    name: str
+    is_input: bool
+    places: int
+    dimensions: tuple[ReadDimension, ...]
+
+    @property
+    def is_of_one_point(self) -> bool:
+        """Whether a point reads the same point and no other."""
+        return self.places == 1 and all(
+            each.slopes is not None and len(each.slopes) <= 1 and set(each.slopes.values()) <= {_STEP}
+            for each in self.dimensions
+        )
+
+
+@dataclass(frozen=True)
+class StageShape:
+    """A definition of a Func.
+
+    Attributes:
+        loops: the innermost first, as Halide has them before any scheduling.
+        operations: how many nodes its expressions have.
+        is_associative: its reduction's iterations may be computed apart and merged.
+    """
+
+    loops: tuple[LoopShape, ...]
+    reads: tuple[ReadShape, ...]
+    operations: int
+    reads_itself: bool
+    is_associative: bool
+
+
+@dataclass(frozen=True)
+class FuncShape:
+    """A Func.
+
+    Attributes:
+        extents: of what is needed of it, by argument; None if that depends on data.
+        value_bytes: of one value, all elements of its tuple together.
+        narrowest_bytes: of the smallest element.
+        bounded: the arguments whose bounds its generator promises.
+        stages: the pure definition, then the updates; none of an extern Func.
+    """
+
+    name: str
+    args: tuple[str, ...]
+    extents: tuple[int | None, ...]
+    is_output: bool
+    is_extern: bool
+    value_bytes: int
+    narrowest_bytes: int
+    has_floats: bool
+    bounded: tuple[str, ...]
+    stages: tuple[StageShape, ...]
+
+    @property
+    def points(self) -> int:
+        """How many points are needed of it; an unknown extent counts as one."""
+        points = 1
+        for extent in self.extents:
+            points *= extent or 1
+        return points
+
+
+@dataclass(frozen=True)
+class PipelineShape:
+    """A pipeline without its schedule.
+
+    Attributes:
+        vector_bytes: of the target's vectors.
+        funcs: producers first; `Pipeline::get_func` counts in this order.
+    """
+
+    vector_bytes: int
+    funcs: tuple[FuncShape, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, FuncShape]:
+        """The Funcs by Halide's names."""
+        return {func.name: func for func in self.funcs}
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """The Funcs' places."""
+        return {func.name: place for place, func in enumerate(self.funcs)}
+
+
+def describe_pipeline(
+    inspected: Inspected, preparation: PipelinePreparation, compiler: HostCppCompiler
+) -> PipelineShape | GeneratorFailure:
+    """Describe the pipeline that autoschedulers get; nothing is compiled.
+
+    Raises:
+        GeneratorError: the description is damaged.
+        ToolchainError: no C++ compiler is installed.
+    """
+    plugin = compiler.build_plugin(_PLUGIN)
+    with tempfile.TemporaryDirectory(prefix="sdk-shape-") as text, plain_folder(Path(text)) as folder:
+        written = folder / "shape.json"
+        request = GeneratorRequest(
+            generator_name=inspected.generator_name,
+            function_name=inspected.generator_name,
+            base_name="pipeline",
+            output_folder=folder,
+            emit=("object",),
+            halide_target=inspected.halide_target,
+            parameters=inspected.parameters,
+            autoscheduler=preparation.before(
+                AutoschedulerRequest(_AUTOSCHEDULER, (plugin,), {"describe_to": str(written)})
+            ),
+        )
+        result = run_generator(inspected.program, request, inspected.limits)
+        if written.is_file():
+            return read_shape(written)
+        assert isinstance(result, GeneratorFailure), "the plug-in ends the generator"
+        return result
+
+
+def read_shape(file: Path) -> PipelineShape:
+    """Read a description.
+
+    Raises:
+        GeneratorError: it is damaged.
+    """
+    source = Source(file, GeneratorError)
+    return source.check(record(PipelineShape), source.json(source.read(file)))

@@ -1,0 +1,279 @@
+// An autoscheduler that describes the pipeline that it gets, at its estimates, and ends the generator: what its stages
+// loop over, and what they read. `shape.py` reads the description.
+//
+// Parameter: `describe_to`, the file.
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "Halide.h"
+#include "bounds_inference.h"
+#include "json.h"
+#include "pipeline_parts.h"
+#include "pipeline_reset.h"
+
+namespace {
+
+using namespace Halide::Internal;
+using halide_sdk::list_of;
+using halide_sdk::listed;
+using halide_sdk::object;
+using halide_sdk::quoted;
+using halide_sdk::truth;
+using halide_sdk_1::Values;
+using Halide::Expr;
+
+// Far enough that `x / 2` and `x * 3 / 4` move by a whole number.
+constexpr int step = 192;
+
+std::string number_or_null(const Expr &expr) {
+    const auto value = expr.defined() ? as_const_int(expr) : std::nullopt;
+    return value ? std::to_string(*value) : "null";
+}
+
+// The sizes and values that the pipeline's estimates say.
+Values estimated_values(const Halide::Pipeline &pipeline) {
+    Values values;
+    const auto add = [&](const Halide::Parameter &parameter) {
+        if (!parameter.is_buffer()) {
+            if (parameter.estimate().defined()) values[parameter.name()] = parameter.estimate();
+            return;
+        }
+        for (int i = 0; i < parameter.dimensions(); i++) {
+            const std::string index = std::to_string(i);
+            const Expr min = parameter.min_constraint_estimate(i), extent = parameter.extent_constraint_estimate(i);
+            if (min.defined()) values[parameter.name() + ".min." + index] = min;
+            if (extent.defined()) values[parameter.name() + ".extent." + index] = extent;
+        }
+    };
+    for (const auto &input : halide_sdk_1::inputs_of(pipeline)) {
+        if (input.param.defined()) add(input.param);
+    }
+    return values;
+}
+
+std::map<std::string, Box> estimated_outputs(const Halide::Pipeline &pipeline) {
+    std::map<std::string, Box> outputs;
+    for (const Function &output : halide_sdk_1::outputs_of(pipeline)) {
+        Box box(output.dimensions());
+        for (const auto &estimate : output.schedule().estimates()) {
+            for (int i = 0; i < output.dimensions(); i++) {
+                if (output.args()[i] != estimate.var || !estimate.min.defined()) continue;
+                box[i] = Interval(estimate.min, simplify(estimate.min + estimate.extent - 1));
+            }
+        }
+        outputs[output.name()] = box;
+    }
+    return outputs;
+}
+
+// What an index depends on.
+class IndexParts : public IRGraphVisitor {
+public:
+    std::set<std::string> names;
+    bool has_data = false;
+
+    explicit IndexParts(const Expr &index) { index.accept(this); }
+
+private:
+    using IRGraphVisitor::visit;
+    void visit(const Variable *op) override { names.insert(op->name); }
+    void visit(const Call *op) override {
+        has_data = has_data || op->call_type == Call::Halide || op->call_type == Call::Image;
+        if (!has_data) IRGraphVisitor::visit(op);
+    }
+};
+
+// What one stage reads of one Func or input.
+struct Reads {
+    bool is_input = false;
+    std::vector<std::vector<Expr>> places;
+
+    // By dimension: how far a loop's step moves it, and how far apart the places are.
+    std::string dimensions(const std::set<std::string> &loops) const {
+        std::vector<std::string> found;
+        for (size_t d = 0; d < places.front().size(); d++) {
+            found.push_back(object({{"slopes", slopes(d, loops)}, {"width", width(d)}}));
+        }
+        return listed(found);
+    }
+
+private:
+    // {loop: steps of the dimension for `step` of the loop}; null where that depends on more.
+    std::string slopes(size_t d, const std::set<std::string> &loops) const {
+        const Expr &index = places.front()[d];
+        const IndexParts used(index);
+        if (used.has_data) return "null";
+        std::vector<std::pair<std::string, std::string>> found;
+        for (const std::string &name : used.names) {
+            if (!loops.count(name)) continue;
+            const Expr variable = Variable::make(Halide::Int(32), name);
+            const Expr moved = simplify(substitute(name, variable + step, index) - index);
+            const auto distance = as_const_int(moved);
+            if (!distance) return "null";
+            found.emplace_back(name, std::to_string(*distance));
+        }
+        return object(found);
+    }
+
+    std::string width(size_t d) const {
+        int64_t least = 0, most = 0;
+        if (IndexParts(places.front()[d]).has_data) return "null";
+        for (const auto &place : places) {
+            if (IndexParts(place[d]).has_data) return "null";
+            const auto offset = as_const_int(simplify(place[d] - places.front()[d]));
+            if (!offset) return "null";
+            least = std::min(least, *offset);
+            most = std::max(most, *offset);
+        }
+        return std::to_string(most - least + 1);
+    }
+};
+
+class ReadsOf : public IRGraphVisitor {
+public:
+    std::map<std::string, Reads> reads;
+    int operations = 0;
+
+    void of(const Definition &definition) {
+        for (const Expr &value : definition.values()) value.accept(this);
+        for (const Expr &arg : definition.args()) arg.accept(this);
+    }
+
+private:
+    using IRGraphVisitor::visit;
+
+    void include(const Expr &expr) override {
+        operations++;
+        IRGraphVisitor::include(expr);
+    }
+
+    void visit(const Call *op) override {
+        if (op->call_type == Call::Halide || op->call_type == Call::Image) {
+            Reads &of_callee = reads[op->name];
+            of_callee.is_input = op->call_type == Call::Image;
+            of_callee.places.push_back(op->args);
+        }
+        IRGraphVisitor::visit(op);
+    }
+};
+
+std::string json_of_reads(const std::map<std::string, Reads> &reads, const std::set<std::string> &loops) {
+    return list_of(reads, [&](const std::pair<const std::string, Reads> &one) {
+        return object({{"name", quoted(one.first)},
+                       {"is_input", truth(one.second.is_input)},
+                       {"places", std::to_string(one.second.places.size())},
+                       {"dimensions", one.second.dimensions(loops)}});
+    });
+}
+
+const char *kind_of(const Dim &dim) {
+    if (dim.dim_type == DimType::PureVar) return "pure";
+    return dim.dim_type == DimType::PureRVar ? "free" : "ordered";
+}
+
+bool is_associative(const Function &function, const Definition &definition) {
+    std::vector<Expr> args = definition.args(), values = definition.values();
+    return prove_associativity(function.name(), args, values).associative();
+}
+
+std::string json_of_stage(const Function &function, const Definition &definition, bool is_update,
+                          const std::map<std::string, Expr> &extents, const Values &values) {
+    std::map<std::string, Expr> of_loops = extents;
+    for (const ReductionVariable &rvar : definition.schedule().rvars()) {
+        of_loops[rvar.var] = halide_sdk_1::known(rvar.extent, values);
+    }
+    std::set<std::string> loops;
+    std::vector<std::string> described;
+    for (const Dim &dim : definition.schedule().dims()) {
+        if (dim.var == Halide::Var::outermost().name()) continue;
+        loops.insert(dim.var);
+        described.push_back(object({{"name", quoted(dim.var)},
+                                    {"kind", quoted(kind_of(dim))},
+                                    {"extent", number_or_null(of_loops[dim.var])}}));
+    }
+    ReadsOf of_stage;
+    of_stage.of(definition);
+    const bool reads_itself = of_stage.reads.erase(function.name()) > 0;
+    return object({{"loops", listed(described)},
+                   {"reads", json_of_reads(of_stage.reads, loops)},
+                   {"operations", std::to_string(of_stage.operations)},
+                   {"reads_itself", truth(reads_itself)},
+                   {"is_associative", truth(is_update && is_associative(function, definition))}});
+}
+
+std::string json_of_func(const Function &function, const Box &region, bool is_output, const Values &values) {
+    std::map<std::string, Expr> extents;
+    std::vector<std::string> sizes;
+    for (int i = 0; i < function.dimensions(); i++) {
+        const bool is_known = i < static_cast<int>(region.size()) && region[i].is_bounded();
+        const Expr extent = is_known ? simplify(region[i].max - region[i].min + 1) : Expr();
+        extents[function.args()[i]] = extent;
+        sizes.push_back(number_or_null(extent));
+    }
+    std::vector<std::string> stages;
+    const bool is_extern = function.has_extern_definition();
+    if (function.has_pure_definition()) {
+        stages.push_back(json_of_stage(function, function.definition(), false, extents, values));
+    }
+    for (const Definition &update : function.updates()) {
+        stages.push_back(json_of_stage(function, update, true, extents, values));
+    }
+    int bytes = 0;
+    for (const Halide::Type &type : function.output_types()) bytes += type.bytes();
+    int narrowest = 8;
+    bool has_floats = false;
+    for (const Halide::Type &type : function.output_types()) {
+        narrowest = std::min(narrowest, type.bytes());
+        has_floats = has_floats || type.is_float();
+    }
+    std::vector<std::string> bounded;
+    for (const Bound &bound : function.schedule().bounds()) bounded.push_back(quoted(bound.var));
+    return object({{"name", quoted(function.name())},
+                   {"args", list_of(function.args(), [](const std::string &arg) { return quoted(arg); })},
+                   {"extents", listed(sizes)},
+                   {"is_output", truth(is_output)},
+                   {"is_extern", truth(is_extern)},
+                   {"value_bytes", std::to_string(bytes)},
+                   {"narrowest_bytes", std::to_string(narrowest)},
+                   {"has_floats", truth(has_floats)},
+                   {"bounded", listed(bounded)},
+                   {"stages", listed(stages)}});
+}
+
+std::string json_of_pipeline(const Halide::Pipeline &pipeline, const Halide::Target &target) {
+    const halide_sdk_1::RegionsRequired required(pipeline);
+    const Values values = estimated_values(pipeline);
+    auto regions = required.of_all(estimated_outputs(pipeline), values);
+    std::set<std::string> outputs;
+    for (const Function &output : halide_sdk_1::outputs_of(pipeline)) outputs.insert(output.name());
+    const auto func = [&](const std::string &name) {
+        return "\n" + json_of_func(required.functions().at(name), regions[name], outputs.count(name) > 0, values);
+    };
+    return object({{"vector_bytes", std::to_string(target.natural_vector_size(Halide::UInt(8)))},
+                   {"funcs", list_of(required.order(), func)}}) + "\n";
+}
+
+struct DescribePipeline {
+    void operator()(const Halide::Pipeline &pipeline, const Halide::Target &target,
+                    const Halide::AutoschedulerParams &parameters, Halide::AutoSchedulerResults *) {
+        const auto path = parameters.extra.find("describe_to");
+        FILE *file = path == parameters.extra.end() ? nullptr : std::fopen(path->second.c_str(), "w");
+        if (file == nullptr) {
+            std::fprintf(stderr, "The pipeline's description cannot be written.\n");
+            _exit(1);
+        }
+        const bool written = std::fputs(json_of_pipeline(pipeline, target).c_str(), file) >= 0;
+        _exit(std::fclose(file) == 0 && written ? 0 : 1);
+    }
+};
+
+struct Register {
+    Register() { Halide::Pipeline::add_autoscheduler("SdkDescribe", DescribePipeline()); }
+} at_load;
+
+}  // namespace
