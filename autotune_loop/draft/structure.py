@@ -99,6 +99,27 @@ class DraftStructure:
             through(name)
         return found
 
+    def depends(self, name: str, on: str) -> bool:
+        """Whether a Func needs another one, directly or through others."""
+        return on in self._needed_funcs(name)
+
+    def _needed_funcs(self, name: str) -> frozenset[str]:
+        if name not in self._needs:
+            self._needs[name] = frozenset()
+            called = {each for site, reads in self.reads.items() if site.func == name for each in reads}
+            self._needs[name] = frozenset(called).union(*(self._needed_funcs(each) for each in called))
+        return self._needs[name]
+
+    @cached_property
+    def _needs(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def ordered_loops(self, site: Site) -> frozenset[str]:
+        """The loops of a stage, before any scheduling, whose iterations have an order."""
+        original = self._original(site)
+        loops = self._shapes[site.func].stages[site.stage].loops
+        return frozenset(original[loop.name] for loop in loops if loop.kind == "ordered")
+
     def is_inlined(self, name: str) -> bool:
         """Whether a Func has no loops of its own."""
         func = self.draft.funcs[name]
@@ -263,6 +284,10 @@ class DraftStructure:
                 )
         return False
 
+    def has_constant_region(self, name: str) -> bool:
+        """Whether what is stored of a Func has a size that is known when it is compiled, as a stack needs."""
+        return all(self._is_constant_argument(name, argument) for argument in self._shapes[name].args)
+
     def _is_constant_argument(self, name: str, argument: str) -> bool:
         key = (name, argument)
         if key not in self._constant_arguments:
@@ -323,9 +348,9 @@ class DraftStructure:
             inside = stage.order[: stage.order.index(level.variable)]
         return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
 
-    def work(self) -> float:
-        """How many operations the pipeline does, what is computed again included: an estimate."""
-        total = 0.0
+    def work(self) -> dict[str, float]:
+        """How many operations each Func with loops does, what is computed again included: an estimate."""
+        total: dict[str, float] = {}
         for name, func in self.draft.funcs.items():
             if name not in self._shapes or self.is_inlined(name) or not func.stages:
                 continue
@@ -339,7 +364,7 @@ class DraftStructure:
                 site = Site(name, index)
                 extents = self.loop_extents(site)
                 points = math.prod(extents[loop] for loop in func.stages[index].order)
-                total += repeated * share * points * self._operations(site)
+                total[name] = total.get(name, 0.0) + repeated * share * points * self._operations(site)
         return total
 
     def _iterations(self, level: LoopLevel) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -21,13 +21,13 @@ class MoveContext:
         structure: of the draft that is changed.
         source: of all chance.
         busy: how much of the pipeline's work each Func does, in all 1: moves prefer Funcs with much.
-        cores: that parallel loops run on.
+        has_float_vectors: the target can compute with vectors of floats.
     """
 
     structure: DraftStructure
     source: Random
-    busy: dict[str, float]
-    cores: int
+    busy: Mapping[str, float]
+    has_float_vectors: bool = True
 
     @property
     def draft(self) -> Draft:
@@ -44,6 +44,11 @@ class MoveContext:
             return None
         weights = [0.2 / len(names) + self.busy.get(name, 0.0) for name in names]
         return self.source.choices(names, weights)[0]
+
+    def may_have_vectors(self, name: str) -> bool:
+        """Whether a Func may be vectorised at all."""
+        shape = self.structure.shape(name)
+        return shape is not None and (self.has_float_vectors or not shape.has_floats)
 
     def scheduled(self) -> list[str]:
         """The Funcs with loops of their own that moves may change."""

@@ -1,0 +1,260 @@
+"""Moves that change a stage's loops: split, undone, reordered, vectorised, unrolled, in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, with_stage
+from autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.moves.move import MoveContext
+from autotune_loop.schedule.directives import Atomic, ComputeWith
+from autotune_loop.schedule.values import Stage
+
+_FACTORS = (2, 4, 8, 16, 32, 64, 128)
+_UNROLL_FACTORS = (2, 3, 4, 6, 8)
+_LARGEST_UNROLLED = 16
+
+
+def split_loop(context: MoveContext) -> Draft | None:
+    """Split a loop, and leave the inner one where it is or move it further in."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    extents = context.structure.loop_extents(site)
+    loop = context.pick(
+        [each for each in stage.order if extents[each] > 2 and stage.kind(each) in (None, LoopKind.PARALLEL)]
+    )
+    factor = None if loop is None else context.pick([each for each in _FACTORS if each < extents[loop]])
+    if loop is None or factor is None:
+        return None
+    changed, _, inner = split(stage, loop, factor)
+    place = context.source.randint(0, changed.order.index(inner))
+    moved = move_to(changed, inner, place)
+    changed = moved if is_legal_order(context.structure, site, moved) else changed
+    return with_stage(context.draft, site.func, site.stage, changed)
+
+
+def undo_split(context: MoveContext) -> Draft | None:
+    """Take back a split or a fusion that nothing was made of."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    undone = [found for each in stage.transforms if (found := undo(stage, each)) is not None]
+    chosen = context.pick(undone)
+    return None if chosen is None else with_stage(context.draft, site.func, site.stage, *chosen)
+
+
+def reorder_loops(context: MoveContext) -> Draft | None:
+    """Move a loop to another place."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    if len(stage.order) < 2:
+        return None
+    loop = context.source.choice(stage.order)
+    place = context.pick([each for each in range(len(stage.order)) if each != stage.order.index(loop)])
+    changed = None if place is None else move_to(stage, loop, place)
+    if changed is None or not is_legal_order(context.structure, site, changed):
+        return None
+    return with_stage(context.draft, site.func, site.stage, changed)
+
+
+def vectorize(context: MoveContext) -> Draft | None:
+    """Vectorise another loop, or with another number of lanes; what was a vector is a serial loop then."""
+    site = context.pick_site()
+    if site is None or not context.may_have_vectors(site.func):
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    lanes = lanes_of(context.structure, site.func) * context.source.choice((1, 1, 2))
+    loop = context.pick([each for each in stage.order if may_be_vector(context.structure, site, each)])
+    if loop is None:
+        return None
+    changed = vectorized(context.structure, site, stage, loop, lanes)
+    return None if changed is None else with_stage(context.draft, site.func, site.stage, changed)
+
+
+def unroll(context: MoveContext) -> Draft | None:
+    """Unroll a loop or a part of it; one that is unrolled becomes serial."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    unrolled = loops_of_kind(stage, LoopKind.UNROLLED)
+    if unrolled and context.source.random() < 0.3:
+        return with_stage(context.draft, site.func, site.stage, stage.with_kind(context.source.choice(unrolled), None))
+    extents = context.structure.loop_extents(site)
+    loop = context.pick([each for each in stage.order if stage.kind(each) is None and extents[each] > 1])
+    if loop is None:
+        return None
+    if extents[loop] <= _LARGEST_UNROLLED and context.structure.is_constant(site, loop):
+        return with_stage(context.draft, site.func, site.stage, stage.with_kind(loop, LoopKind.UNROLLED))
+    factor = context.pick([each for each in _UNROLL_FACTORS if each <= extents[loop]])
+    if factor is None:
+        return None
+    changed, _, inner = split(stage, loop, factor)
+    changed = changed.with_kind(inner, LoopKind.UNROLLED)
+    inside_vector = move_to(
+        changed, inner, min(changed.order.index(inner), len(loops_of_kind(stage, LoopKind.VECTORIZED)))
+    )
+    if context.source.random() < 0.6 and is_legal_order(context.structure, site, inside_vector):
+        changed = inside_vector
+    return with_stage(context.draft, site.func, site.stage, changed)
+
+
+def parallelize(context: MoveContext) -> Draft | None:
+    """Run another loop in parallel, one of the outermost; or no longer, as for what is computed inside others."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    now = loops_of_kind(stage, LoopKind.PARALLEL)
+    if now and (context.structure.outside(site.func) or context.source.random() < 0.3):
+        return with_stage(context.draft, site.func, site.stage, stage.with_kind(context.source.choice(now), None))
+    free = [each for each in stage.order if stage.kind(each) is None and is_free(context.structure, site, each)]
+    loop = context.pick(free[-2:])
+    if loop is None:
+        return None
+    if context.source.random() < 0.4:
+        for each in now:
+            stage = stage.with_kind(each, None)
+    return with_stage(context.draft, site.func, site.stage, stage.with_kind(loop, LoopKind.PARALLEL))
+
+
+def fuse_for_tasks(context: MoveContext) -> Draft | None:
+    """Fuse the two outermost loops into one that runs in parallel: more tasks, all alike."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    if len(stage.order) < 3:
+        return None
+    inner, outer = stage.order[-2:]
+    if not all(is_free(context.structure, site, each) for each in (inner, outer)):
+        return None
+    changed, fused = fuse(stage, inner, outer)
+    gone = {inner: fused, outer: fused}
+    return with_stage(context.draft, site.func, site.stage, changed.with_kind(fused, LoopKind.PARALLEL), gone)
+
+
+def tile(context: MoveContext) -> Draft | None:
+    """Split two loops, and put both inner ones inside both outer ones."""
+    site = context.pick_site()
+    if site is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    extents = context.structure.loop_extents(site)
+    loops = [each for each in stage.order if extents[each] >= 8 and stage.kind(each) in (None, LoopKind.PARALLEL)]
+    if len(loops) < 2:
+        return None
+    first, second = sorted(context.source.sample(loops, 2), key=stage.order.index)
+    changed, _, first_inner = split(stage, first, context.source.choice((4, 8, 16, 32, 64)))
+    changed, _, second_inner = split(changed, second, context.source.choice((4, 8, 16, 32)))
+    changed = move_to(changed, second_inner, changed.order.index(first_inner) + 1)
+    if not is_legal_order(context.structure, site, changed):
+        return None
+    return with_stage(context.draft, site.func, site.stage, changed)
+
+
+def compute_with(context: MoveContext) -> Draft | None:
+    """Put a stage into the loops of a Func with equal ones, which is computed at the same place; or take it out."""
+    name = context.pick_func([each for each in context.scheduled() if len(context.draft.funcs[each].stages) == 1])
+    if name is None:
+        return None
+    func = context.draft.funcs[name]
+    stage = func.stages[0]
+    fused = [each for each in stage.also if isinstance(each, ComputeWith)]
+    if fused:
+        return with_stage(context.draft, name, 0, replace(stage, also=tuple(e for e in stage.also if e not in fused)))
+    others = [other for other in context.draft.funcs if _may_share_loops(context.structure, name, other)]
+    other = context.pick(others)
+    if other is None:
+        return None
+    alike = context.draft.funcs[other].stages[0]
+    variable = context.pick([each for each in alike.order if alike.kind(each) is not LoopKind.VECTORIZED])
+    if variable is None:
+        return None
+    together = replace(alike, also=(*stage.also, ComputeWith(Stage(other), variable)))
+    return with_stage(context.draft, name, 0, together)
+
+
+def _may_share_loops(structure: DraftStructure, name: str, other: str) -> bool:
+    """Whether two Funcs are computed at one place, over the same variables, and neither needs the other."""
+    one, two = structure.draft.funcs[name], structure.draft.funcs[other]
+    return (
+        name != other
+        and len(two.stages) == 1
+        and not structure.is_inlined(other)
+        and (one.compute, one.store) == (two.compute, two.store)
+        and set(_originals(one.stages[0])) == set(_originals(two.stages[0]))
+        and not any(isinstance(each, ComputeWith) for each in two.stages[0].also)
+        and not (structure.depends(name, other) or structure.depends(other, name))
+    )
+
+
+def _originals(stage: StageDraft) -> tuple[str, ...]:
+    return tuple(root for loop in stage.order for root in stage.root_of(loop))
+
+
+def vectorized(structure: DraftStructure, site: Site, stage: StageDraft, loop: str, lanes: int) -> StageDraft | None:
+    """The stage with a vector of a loop's values, as its innermost loop; None where that is not legal."""
+    for each in loops_of_kind(stage, LoopKind.VECTORIZED):
+        stage = stage.with_kind(each, None)
+    extent = structure.loop_extents(site)[loop]
+    if lanes < 2:
+        return None
+    if extent <= lanes and structure.is_constant(site, loop):
+        vector = loop
+    else:
+        stage, _, vector = split(stage, loop, lanes)
+    changed = move_to(stage.with_kind(vector, LoopKind.VECTORIZED), vector, 0)
+    if is_ordered(structure, site, vector, stage) and not any(isinstance(each, Atomic) for each in changed.also):
+        changed = replace(changed, also=(*changed.also, Atomic()))
+    return changed if is_legal_order(structure, site, changed) else None
+
+
+def lanes_of(structure: DraftStructure, name: str) -> int:
+    """How many of a Func's values a vector holds."""
+    shape = structure.shape(name)
+    assert shape is not None
+    return max(2, structure.names.shape.vector_bytes // max(1, shape.narrowest_bytes))
+
+
+def may_be_vector(structure: DraftStructure, site: Site, loop: str) -> bool:
+    """Whether a loop may be vectorised: its iterations are independent, or can be merged."""
+    shape = structure.shape(site.func)
+    if shape is None:
+        return False
+    stage = structure.draft.funcs[site.func].stages[site.stage]
+    if structure.loop_extents(site)[loop] < 2 or stage.kind(loop) is LoopKind.PARALLEL:
+        return False
+    return not is_ordered(structure, site, loop, stage) or shape.stages[site.stage].is_associative
+
+
+def is_free(structure: DraftStructure, site: Site, loop: str) -> bool:
+    """Whether a loop's iterations may run at once."""
+    return not is_ordered(structure, site, loop, structure.draft.funcs[site.func].stages[site.stage])
+
+
+def is_ordered(structure: DraftStructure, site: Site, loop: str, stage: StageDraft) -> bool:
+    """Whether a loop comes from a reduction's whose iterations have an order."""
+    ordered = structure.ordered_loops(site)
+    return any(root in ordered for root in stage.root_of(loop))
+
+
+def is_legal_order(structure: DraftStructure, site: Site, stage: StageDraft) -> bool:
+    """Whether the ordered loops of a reduction keep their order; those that can be merged may have any."""
+    shape = structure.shape(site.func)
+    assert shape is not None
+    if shape.stages[site.stage].is_associative:
+        return True
+    before = structure.draft.funcs[site.func].stages[site.stage]
+    ordered = structure.ordered_loops(site)
+
+    def roots(each: StageDraft) -> list[tuple[str, ...]]:
+        return [each.root_of(loop) for loop in each.order if any(root in ordered for root in each.root_of(loop))]
+
+    return list(dict.fromkeys(roots(before))) == list(dict.fromkeys(roots(stage)))

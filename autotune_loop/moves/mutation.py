@@ -1,0 +1,124 @@
+"""A child of a draft: one or a few random moves, repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from autotune_loop.draft.model import Draft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.repair import repair
+from autotune_loop.draft.structure import DraftStructure
+from autotune_loop.moves import levels, loops, numbers, storage
+from autotune_loop.moves.crossover import crossover
+from autotune_loop.moves.move import Move, MoveContext
+
+# By how often such a child was faster than its parent in trials on Halide's apps.
+MOVES = (
+    Move("factor", 5.0, numbers.change_factor),
+    Move("factors", 1.0, numbers.change_all_factors),
+    Move("tail", 0.5, numbers.change_tail),
+    Move("split", 1.5, loops.split_loop),
+    Move("undo split", 1.0, loops.undo_split),
+    Move("reorder", 2.0, loops.reorder_loops),
+    Move("vectorize", 2.0, loops.vectorize),
+    Move("unroll", 3.0, loops.unroll),
+    Move("parallel", 1.5, loops.parallelize),
+    Move("fuse", 0.5, loops.fuse_for_tasks),
+    Move("tile", 1.0, loops.tile),
+    Move("compute_with", 1.0, loops.compute_with),
+    Move("compute level", 3.0, levels.move_compute),
+    Move("store level", 2.0, levels.move_store),
+    Move("sliding window", 1.5, levels.slide),
+    Move("inline", 2.0, levels.inline),
+    Move("stop inlining", 1.5, levels.stop_inlining),
+    Move("store_in", 1.0, storage.store_in),
+    Move("storage order", 0.5, storage.reorder_storage),
+    Move("storage alignment", 0.3, storage.align_storage),
+    Move("clone_in", 0.8, storage.copy_for_one),
+    Move("in", 0.5, storage.wrap),
+    Move("drop copy", 0.5, storage.drop_copy),
+)
+CROSSOVER = "crossover"
+_TRIES = 12
+# A child may do so many times the work of its parent, as estimated: more is not worth compiling.
+_MOST_WORK = 4.0
+
+
+@dataclass(frozen=True)
+class Child:
+    """A changed draft.
+
+    Attributes:
+        moves: what was done, in order.
+    """
+
+    draft: Draft
+    moves: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Makes children.
+
+    Attributes:
+        busy: how much of the pipeline's work each Func does; empty takes an estimate.
+    """
+
+    names: PipelineNames
+    has_float_vectors: bool = True
+    busy: Mapping[str, float] | None = None
+
+    def child(self, parent: Draft, source: Random, weights: Mapping[str, float], count: int) -> Child | None:
+        """A child by `count` moves; None where none applies.
+
+        Args:
+            weights: of the moves by name, instead of their own.
+        """
+        draft, done = parent, []
+        for _ in range(count):
+            changed = self._moved(draft, source, weights, parent)
+            if changed is not None:
+                draft, name = changed
+                done.append(name)
+        return None if draft == parent else Child(draft, tuple(done))
+
+    def crossed(self, parent: Draft, other: Draft, source: Random) -> Child | None:
+        """A child with a part of another parent."""
+        for _ in range(_TRIES):
+            made = crossover(DraftStructure(parent, self.names), other, source)
+            if made is None:
+                return None
+            draft = self._accepted(made, parent, [parent, other])
+            if draft is not None:
+                return Child(draft, (CROSSOVER,))
+        return None
+
+    def _moved(
+        self, draft: Draft, source: Random, weights: Mapping[str, float], first: Draft
+    ) -> tuple[Draft, str] | None:
+        structure = DraftStructure(draft, self.names)
+        context = MoveContext(structure, source, self.busy or _shares(structure), self.has_float_vectors)
+        for _ in range(_TRIES):
+            (move,) = source.choices(MOVES, [weights.get(each.name, each.weight) for each in MOVES])
+            made = move.apply(context)
+            accepted = None if made is None else self._accepted(made, draft, [draft, first])
+            if accepted is not None:
+                return accepted, move.name
+        return None
+
+    def _accepted(self, made: Draft, parent: Draft, proven: list[Draft]) -> Draft | None:
+        """The draft repaired, if it is another one than the parent and does not do far more work."""
+        draft = repair(made, self.names, proven)
+        if draft == parent:
+            return None
+        before = sum(DraftStructure(parent, self.names).work().values())
+        after = sum(DraftStructure(draft, self.names).work().values())
+        return draft if after <= _MOST_WORK * before else None
+
+
+def _shares(structure: DraftStructure) -> Mapping[str, float]:
+    work = structure.work()
+    total = sum(work.values()) or 1.0
+    return {name: each / total for name, each in work.items()}

@@ -1,0 +1,94 @@
+"""Moves that change numbers: the factors of splits, what a split does at its edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autotune_loop.draft.edit import with_factor, with_stage
+from autotune_loop.draft.model import Draft, LoopKind
+from autotune_loop.draft.structure import Site
+from autotune_loop.moves.move import MoveContext
+from autotune_loop.schedule.directives import Split
+from autotune_loop.schedule.values import TailStrategy
+
+_FACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512)
+_LARGEST_VECTOR = 64
+_LARGEST_UNROLLED = 16
+_TAILS = (TailStrategy.AUTO, TailStrategy.GUARD_WITH_IF, TailStrategy.ROUND_UP, TailStrategy.SHIFT_INWARDS)
+
+
+def change_factor(context: MoveContext) -> Draft | None:
+    """Another factor for a split: mostly the double or the half, else any that fits."""
+    found = _pick_split(context)
+    if found is None:
+        return None
+    site, made = found
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    extent, kind = context.structure.loop_extents(site)[made.old], stage.kind(made.inner)
+    largest = extent
+    if kind is LoopKind.VECTORIZED:
+        largest = min(extent, _LARGEST_VECTOR)
+    elif kind is LoopKind.UNROLLED:
+        largest = min(extent, _LARGEST_UNROLLED)
+    assert isinstance(made.factor, int)
+    near = [made.factor * 2, made.factor // 2]
+    choices = near if context.source.random() < 0.5 or kind is LoopKind.VECTORIZED else [*_FACTORS, extent]
+    factor = context.pick([each for each in choices if 1 < each <= largest and each != made.factor])
+    return (
+        None if factor is None else with_stage(context.draft, site.func, site.stage, with_factor(stage, made, factor))
+    )
+
+
+def change_all_factors(context: MoveContext) -> Draft | None:
+    """The same change of every split of one factor in a Func: the definition and its updates go together."""
+    found = _pick_split(context)
+    if found is None:
+        return None
+    site, made = found
+    assert isinstance(made.factor, int)
+    factor = context.pick([each for each in (made.factor * 2, made.factor // 2) if each > 1])
+    if factor is None:
+        return None
+    draft = context.draft
+    for index, stage in enumerate(draft.funcs[site.func].stages):
+        for each in stage.transforms:
+            if isinstance(each, Split) and each.factor == made.factor and each.old == made.old:
+                draft = with_stage(draft, site.func, index, with_factor(stage, each, factor))
+    return draft
+
+
+def change_tail(context: MoveContext) -> Draft | None:
+    """Another way to treat the edge. Rounding up an output would demand sizes of its callers."""
+    found = _pick_split(context)
+    if found is None:
+        return None
+    site, made = found
+    shape = context.structure.shape(site.func)
+    assert shape is not None
+    refused = {made.tail}
+    if shape.is_output:
+        refused.add(TailStrategy.ROUND_UP)
+    if site.stage > 0:
+        refused.add(TailStrategy.SHIFT_INWARDS)
+    tail = context.pick([each for each in _TAILS if each not in refused])
+    if tail is None:
+        return None
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    transforms = tuple(replace(made, tail=tail) if each == made else each for each in stage.transforms)
+    return with_stage(context.draft, site.func, site.stage, replace(stage, transforms=transforms))
+
+
+def _pick_split(context: MoveContext) -> tuple[Site, Split] | None:
+    sites = [
+        Site(name, index)
+        for name in [context.pick_func(context.scheduled())]
+        if name is not None
+        for index in range(len(context.draft.funcs[name].stages))
+    ]
+    splits = [
+        (site, each)
+        for site in sites
+        for each in context.draft.funcs[site.func].stages[site.stage].transforms
+        if isinstance(each, Split) and isinstance(each.factor, int)
+    ]
+    return context.pick(splits)
