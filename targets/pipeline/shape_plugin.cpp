@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unistd.h>
@@ -29,6 +30,9 @@ using Halide::Expr;
 
 // Far enough that `x / 2` and `x * 3 / 4` move by a whole number.
 constexpr int step = 192;
+
+// How many points show how far apart rounded indices are.
+constexpr int sampled_points = 16;
 
 std::string number_or_null(const Expr &expr) {
     const auto value = expr.defined() ? as_const_int(expr) : std::nullopt;
@@ -97,38 +101,60 @@ struct Reads {
     std::string dimensions(const std::set<std::string> &loops) const {
         std::vector<std::string> found;
         for (size_t d = 0; d < places.front().size(); d++) {
-            found.push_back(object({{"slopes", slopes(d, loops)}, {"width", width(d)}}));
+            found.push_back(object({{"slopes", slopes(d, loops)}, {"width", width(d, loops)}}));
         }
         return listed(found);
     }
 
 private:
-    // {loop: steps of the dimension for `step` of the loop}; null where that depends on more.
-    std::string slopes(size_t d, const std::set<std::string> &loops) const {
-        const Expr &index = places.front()[d];
+    // How far `step` of each loop moves an index; nothing where that depends on more.
+    static std::optional<std::map<std::string, int64_t>> moves(const Expr &index, const std::set<std::string> &loops) {
         const IndexParts used(index);
-        if (used.has_data) return "null";
-        std::vector<std::pair<std::string, std::string>> found;
+        if (used.has_data) return std::nullopt;
+        std::map<std::string, int64_t> found;
         for (const std::string &name : used.names) {
             if (!loops.count(name)) continue;
             const Expr variable = Variable::make(Halide::Int(32), name);
             const Expr moved = simplify(substitute(name, variable + step, index) - index);
             const auto distance = as_const_int(moved);
-            if (!distance) return "null";
-            found.emplace_back(name, std::to_string(*distance));
+            if (!distance) return std::nullopt;
+            found[name] = *distance;
         }
-        return object(found);
+        return found;
     }
 
-    std::string width(size_t d) const {
+    // {loop: steps of the dimension for `step` of the loop}; null where that depends on more.
+    std::string slopes(size_t d, const std::set<std::string> &loops) const {
+        const auto found = moves(places.front()[d], loops);
+        if (!found) return "null";
+        std::vector<std::pair<std::string, std::string>> described;
+        for (const auto &[name, distance] : *found) described.emplace_back(name, std::to_string(distance));
+        return object(described);
+    }
+
+    // Null where the places move apart.
+    std::string width(size_t d, const std::set<std::string> &loops) const {
         int64_t least = 0, most = 0;
         if (IndexParts(places.front()[d]).has_data) return "null";
+        const auto first = moves(places.front()[d], loops);
         for (const auto &place : places) {
             if (IndexParts(place[d]).has_data) return "null";
-            const auto offset = as_const_int(simplify(place[d] - places.front()[d]));
-            if (!offset) return "null";
-            least = std::min(least, *offset);
-            most = std::max(most, *offset);
+            const Expr distance = simplify(place[d] - places.front()[d]);
+            if (const auto offset = as_const_int(distance)) {
+                least = std::min(least, *offset);
+                most = std::max(most, *offset);
+                continue;
+            }
+            // Equal but for what is rounded, as `x / 2` and `(x + 1) / 2` are: a few points show how far apart.
+            if (!first || moves(place[d], loops) != first) return "null";
+            for (int at = 0; at < sampled_points; at++) {
+                std::map<std::string, Expr> values;
+                for (const auto &[name, _] : *first) values[name] = at;
+                const auto offset = as_const_int(simplify(substitute(values, distance)));
+                if (!offset) return "null";
+                least = std::min(least, *offset);
+                most = std::max(most, *offset);
+            }
         }
         return std::to_string(most - least + 1);
     }
@@ -140,8 +166,9 @@ public:
     int operations = 0;
 
     void of(const Definition &definition) {
-        for (const Expr &value : definition.values()) value.accept(this);
-        for (const Expr &arg : definition.args()) arg.accept(this);
+        // What a definition repeats is in lets: an index is then a name that says nothing.
+        for (const Expr &value : definition.values()) substitute_in_all_lets(value).accept(this);
+        for (const Expr &arg : definition.args()) substitute_in_all_lets(arg).accept(this);
     }
 
 private:
