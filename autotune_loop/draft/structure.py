@@ -319,7 +319,7 @@ class DraftStructure:
             if name not in called or site.func not in self.draft.funcs:
                 continue
             dimension = called[name].dimensions[place]
-            if dimension.slopes is None or dimension.width is None:
+            if dimension.slopes is None or dimension.width is None or _is_rounded(dimension):
                 return False
             if not all(self._is_covered_constantly(site, loop, level) for loop in dimension.slopes):
                 return False
@@ -391,3 +391,9 @@ class DraftStructure:
             self._inlined_operations[name] = 1
             self._inlined_operations[name] = min(10**9, self._operations(Site(name, 0)))
         return self._inlined_operations[name]
+
+
+def _is_rounded(dimension: ReadDimension) -> bool:
+    """Whether an index is rounded, as `x / 2` and `(x + 1) / 2` are: how many are needed depends on where."""
+    slopes = dimension.slopes or {}
+    return dimension.width != 1 and any(slope % _STEP for slope in slopes.values())
