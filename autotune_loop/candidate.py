@@ -15,6 +15,17 @@ from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
 
 
+class TechniqueName(Enum):
+    """A way of proposing schedules."""
+
+    # Halide's own search, steered by the cost model.
+    SAMPLING = "sampling"
+    # The generator's own schedule, and schedules after rules of the trade.
+    SKETCHES = "sketches"
+    # Children of the fastest so far.
+    EVOLUTION = "evolution"
+
+
 class Origin(Enum):
     """What found a schedule, or a set of parameters."""
 
@@ -23,6 +34,19 @@ class Origin(Enum):
     RANDOM = "random search"
     DEFAULT_PARAMETERS = "default parameters"
     PARAMETERS = "parameter search"
+    OWN_SCHEDULE = "own schedule"
+    SKETCH = "sketch"
+    EVOLUTION = "evolution"
+
+    @property
+    def technique(self) -> TechniqueName:
+        """The technique that finds such schedules."""
+        match self:
+            case Origin.EVOLUTION:
+                return TechniqueName.EVOLUTION
+            case Origin.SKETCH | Origin.OWN_SCHEDULE:
+                return TechniqueName.SKETCHES
+        return TechniqueName.SAMPLING
 
     @property
     def gives_default(self) -> bool:
@@ -65,12 +89,31 @@ class ParameterPoint:
 
 
 @dataclass(frozen=True)
+class SchedulePoint:
+    """A schedule that was made as data.
+
+    Attributes:
+        parents: symbols of the candidates that it was made from; none for one that was made from nothing.
+        moves: what was changed, in order; of a sketch its name.
+        values: of the tuned parameters; empty where none are tuned.
+    """
+
+    origin: Origin
+    parents: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+Point = SearchPoint | ParameterPoint | SchedulePoint
+
+
+@dataclass(frozen=True)
 class BuiltObject:
-    """A kernel's object file, and the schedule header that Halide emitted with it."""
+    """A kernel's object file, and the schedule header that Halide emitted with it, if it did."""
 
     symbol: str
     object_path: Path
-    schedule_path: Path
+    schedule_path: Path | None
     duration_s: float
 
 
@@ -105,7 +148,8 @@ class Candidate:
 
     Attributes:
         symbol: the C symbol of its kernel, unique in the run.
-        schedule_sha256: by which duplicates are known: of the schedule's features, or of the parameters' values.
+        schedule_sha256: by which duplicates are known: of the schedule's features, of the schedule itself where it was
+            made as data, or of the parameters' values.
         search_s: how long its search took.
         predicted_ms: what the model expected when it was chosen; None if it was not asked.
     """
@@ -114,7 +158,7 @@ class Candidate:
     task_index: int
     sample_index: int
     symbol: str
-    point: SearchPoint | ParameterPoint
+    point: Point
     schedule_sha256: str
     search_s: float
     predicted_ms: float | None = None
@@ -131,7 +175,7 @@ class Candidate:
 
     @property
     def has_features(self) -> bool:
-        """Whether the cost model can learn from it: an autoscheduler made it."""
+        """Whether the cost model can learn from it: Halide's own search made it."""
         return isinstance(self.point, SearchPoint)
 
     @property

@@ -32,7 +32,7 @@ from autotune_loop.execute.messages import (
 from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 
 # These define the kinds of tasks that can be asked for.
-from autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule  # noqa: F401
+from autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule, schedule_tasks  # noqa: F401
 from autotune_loop.execute.tasks.task import FileKey, MeasureTask, Task
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice

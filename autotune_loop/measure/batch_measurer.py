@@ -16,7 +16,8 @@ from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.leader_race import LeaderRace
 from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.store.run_database import NOT_DONE, FailureLog
+from autotune_loop.store.failure_log import FailureLog
+from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement

@@ -13,6 +13,7 @@ from autotune_loop.run.task_state import TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.search.parameter_batches import ParameterBatches, failed_sets, timed_sets
 from autotune_loop.search.parameter_technique import TriedSet, sets_to_search
+from autotune_loop.search.schedule_proposals import TimedSchedule
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class BatchRequest:
         full_search: whether a full beam search is among its searches.
         waiting: number of tasks without a batch so far, which share the time left.
         tried: the parameter sets that were timed or failed with the generator's own schedule.
+        timed: the schedules that were timed, which techniques start from.
         searched_with: the parameters with which schedules are searched: the first that give new ones; empty where
             none are tuned.
     """
@@ -31,6 +33,7 @@ class BatchRequest:
     full_search: bool
     waiting: int
     tried: Sequence[TriedSet] = ()
+    timed: Sequence[TimedSchedule] = ()
     searched_with: Sequence[ParameterSet] = ()
 
 
@@ -50,12 +53,14 @@ class BatchBuilders:
         """What a batch is asked to be."""
         space, task_index = state.task.space, state.task_index
         if space is None:
-            return BatchRequest(round_index, full_search, waiting)
+            timed_now = tuple(TimedSchedule(one.symbol, one.sample, one.median_ms) for one in state.timed)
+            return BatchRequest(round_index, full_search, waiting, timed=timed_now)
         database, sampling = self.schedules.store.database, self.schedules.context.spec.options.search
         tried = [*timed_sets(database, task_index, own_alone=True), *failed_sets(database, task_index)]
         timed = timed_sets(database, task_index, own_alone=False)
         values = sets_to_search(space, timed, sampling, (round_index, task_index))
-        return BatchRequest(round_index, full_search or round_index == 1, waiting, tried, values)
+        full = full_search or round_index == 1
+        return BatchRequest(round_index, full, waiting, tried, searched_with=values)
 
     def build(
         self, state: TaskState, request: BatchRequest, weights: Path, yardstick_now: Callable[[], Yardstick | None]
@@ -84,6 +89,7 @@ class BatchBuilders:
                 full_search=request.full_search,
                 waiting=request.waiting,
                 values=values,
+                tried=request.timed,
             )
 
         if state.task.space is None:

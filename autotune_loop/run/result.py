@@ -9,6 +9,7 @@ from pathlib import Path
 
 from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.store.published import NOTHING, OWN, Published, ScheduleTime
+from autotune_loop.store.run_database import RunDatabase
 from targets.values.records import plain
 
 
@@ -187,3 +188,14 @@ class TuneResult:
         fields = plain(self)
         totals = fields.pop("totals")
         return {**fields, **totals, "tuned": [tuned.to_dict() for tuned in self.tuned]}
+
+
+def device_use(database: RunDatabase) -> tuple[DeviceUse, ...]:
+    """The devices that a run has used, and how their times compare."""
+    used, boards = database.device_use(), database.board_factors()
+    rows = []
+    for name in dict.fromkeys([*used, *boards]):
+        board = boards.get(name)
+        told = () if board is None else (board.factor, board.spread, board.fits)
+        rows.append(DeviceUse(name, *used.get(name, (0, 0.0)), *told))
+    return tuple(rows)

@@ -26,17 +26,17 @@ from autotune_loop.run.ending import RunEnding
 from autotune_loop.run.nothing_timed import nothing_timed
 from autotune_loop.run.recovery import account_for_unfinished, recover, settle_samples
 from autotune_loop.run.references import prepare_references
-from autotune_loop.run.result import DeviceUse, Outcome, RunTotals, TunedSchedule, TuneResult
+from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult, device_use
 from autotune_loop.run.setup import measure_settings
 from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.run.time_plan import TimePlan
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.search.parameter_batches import ParameterBatches
+from autotune_loop.search.schedule_proposals import ScheduleProposals
 from autotune_loop.specification.objective import ObjectiveKind
 from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError, SdkError
 from targets.process.stop_signal import StopSignal
@@ -48,7 +48,7 @@ _ABANDON_POLL_S = 0.05
 # Share of the time left that is waited for the cost model to start.
 _MODEL_SHARE = 0.25
 # A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
-_REPEAT_FULL_SEARCH_BELOW_S = 10.0
+_REPEAT_FULL_SEARCH_BELOW_S = 3.0
 
 
 @dataclass
@@ -72,6 +72,7 @@ class Rounds:
         self._newest_round = 0
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
+        self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
 
     def run(self, started_s: float) -> TuneResult:
@@ -159,7 +160,7 @@ class Rounds:
     def _batch_builders(self, stop: StopSignal) -> BatchBuilders:
         place, until = (self.executor, self.store, self.context), (self._plan.batch_deadline, self._plan.affordable)
         return BatchBuilders(
-            BatchBuilder(*place, self._predict, *until, self.listen, stop),
+            BatchBuilder(*place, self._proposals, self._predict, *until, self.listen, stop),
             ParameterBatches(*place, *until, self.listen, stop),
         )
 
@@ -406,15 +407,5 @@ class Rounds:
                 stages_s=database.stage_totals_s(),
                 duration_s=duration_s,
             ),
-            devices=_device_use(database),
+            devices=device_use(database),
         )
-
-
-def _device_use(database: RunDatabase) -> tuple[DeviceUse, ...]:
-    used, boards = database.device_use(), database.board_factors()
-    rows = []
-    for name in dict.fromkeys([*used, *boards]):
-        board = boards.get(name)
-        told = () if board is None else (board.factor, board.spread, board.fits)
-        rows.append(DeviceUse(name, *used.get(name, (0, 0.0)), *told))
-    return tuple(rows)

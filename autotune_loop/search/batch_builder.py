@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from autotune_loop.candidate import (
     Built,
@@ -14,9 +15,11 @@ from autotune_loop.candidate import (
     BuiltObject,
     Candidate,
     Origin,
+    SchedulePoint,
     SearchedSchedule,
     SearchFailure,
     SearchPoint,
+    TechniqueName,
     Yardstick,
 )
 from autotune_loop.deadline import Deadline
@@ -28,11 +31,12 @@ from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.search.plan import full_beam_point, greedy_point
 from autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
+from autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
 from autotune_loop.search.selection import choose_batch
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.run_database import FailureLog
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
@@ -41,6 +45,8 @@ from weights.weights_file import read_weights
 
 # Shares of the time left after which searching needs only a few schedules, and after which it needs only one.
 _SEARCH_SHARES = (0.25, 0.5)
+# The same where other techniques, which give schedules in milliseconds, propose schedules for the batch, too.
+_SHARES_BESIDE_OTHERS = (0.04, 0.08)
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
 _NO_TIME = "The budget ended before the search for the default schedule did."
@@ -59,6 +65,7 @@ class BatchBuilder:
     executor: Executor
     store: RunStore
     context: RunContext
+    proposals: ScheduleProposals
     predict: Predict
     deadline: Deadline
     affordable: Callable[[], int]
@@ -81,6 +88,7 @@ class BatchBuilder:
         full_search: bool,
         waiting: int = 1,
         values: Mapping[str, str] | None = None,
+        tried: Sequence[TimedSchedule] = (),
     ) -> BuiltBatch:
         """Sample, choose, build and link one batch.
 
@@ -90,6 +98,7 @@ class BatchBuilder:
             full_search: whether the batch's first sample is a full beam search.
             waiting: number of tasks without a batch so far, which share the time left; at least 1.
             values: of the tuned parameters; none where none are tuned.
+            tried: what is timed so far, which techniques start from.
 
         Raises:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
@@ -101,15 +110,20 @@ class BatchBuilder:
         guide = self.store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         count = max(LEAST, min(self._sampling.batch_size, self.affordable())) - int(full_search)
-        pool_size = max(count, round(count * self._sampling.pool_factor))
+        shares = self.proposals.divide(work, tried, count)
+        sampled = shares.pop(TechniqueName.SAMPLING, 0)
         with timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
-            fewest = self._builds.fewest(pool_size, _SEARCH_SHARES, waiting, full)
-            pool, trouble = self._pool(work, used, pool_size, known, fewest)
+            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=not any(shares.values()))
         with timed(work, "choose"):
-            chosen = self._choose(work, pool, count, int(full_search))
+            chosen = self._choose(work, pool, sampled, int(full_search))
+            # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
+            for technique, share in shares.items():
+                wanted = share + (count - len(chosen) - share if technique is TechniqueName.EVOLUTION else 0)
+                chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
-            built = self._builds.build_all(work, chosen, self._submit_build, waiting, full)
+            mixed = mix(chosen)
+            built = self._builds.build_all(work, mixed, self._submit_build, waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
             raise trouble
@@ -130,9 +144,21 @@ class BatchBuilder:
         )
 
     def _pool(
-        self, work: BatchInProgress, used: Path, size: int, known: set[str], fewest: Callable[[], int]
+        self,
+        work: BatchInProgress,
+        used: Path,
+        count: int,
+        known: set[str],
+        waiting: int,
+        full: Future[Any] | None,
+        *,
+        is_alone: bool,
     ) -> tuple[list[SearchedSchedule], AllSearchesFailed | None]:
         """The pool; none, and why, where every search failed: the other starts of a batch may still succeed."""
+        if count < 1:
+            return [], None
+        size = max(count, round(count * self._sampling.pool_factor))
+        fewest = self._builds.fewest(size, _SEARCH_SHARES if is_alone else _SHARES_BESIDE_OTHERS, waiting, full)
         try:
             return self._pool_search.search(work, used, size, known, fewest), None
         except AllSearchesFailed as error:
@@ -192,6 +218,8 @@ class BatchBuilder:
         return self.store.keep(searched, *work.place, sample_index, symbol, predicted_ms)
 
     def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+        if isinstance(candidate.point, SchedulePoint):
+            return self.proposals.submit(candidate)
         folder = self.store.objects / candidate.symbol
         assert isinstance(candidate.point, SearchPoint), "the pool has sampled it"
         same = (candidate.task_index, candidate.point, candidate.symbol, candidate.schedule_sha256)
@@ -240,3 +268,14 @@ class BatchBuilder:
         if result.failure.reason.concerns_every_candidate:
             raise GeneratorError(result.failure.message)
         self._failures.search_failed(*work.place, result, symbol)
+
+
+def mix(chosen: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates of several techniques in turns, so that a batch that is cut short has some of each."""
+    groups: dict[TechniqueName, list[Candidate]] = {}
+    for candidate in chosen:
+        groups.setdefault(candidate.point.origin.technique, []).append(candidate)
+    mixed = []
+    for place in range(max(map(len, groups.values()), default=0)):
+        mixed += [group[place] for group in groups.values() if place < len(group)]
+    return mixed

@@ -18,7 +18,7 @@ from autotune_loop.execute.tasks.build_tasks import Link
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_database import FailureLog
+from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import Executable
 from targets.generator.run import GeneratorFailure

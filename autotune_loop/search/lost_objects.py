@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint
+from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint, SearchPoint
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
 from autotune_loop.execute.tasks.own_schedule import BuildOwn
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
+from targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from targets.schedule.header import read_schedule
 
 
@@ -26,6 +26,9 @@ def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built 
         applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text, candidate.parameters)).result()
         if isinstance(applied, BuiltObject):
             return Built(candidate, KernelObject(symbol, applied.object_path))
+    if not isinstance(candidate.point, SearchPoint):
+        lost = f"The schedule of {candidate.sample} is missing or damaged."
+        return GeneratorFailure(GeneratorFailureReason.FAILED, lost, "", 0.0)
     again = BuildObject(folder, task_index, candidate.point, symbol, candidate.schedule_sha256)
     result = executor.submit(again).result()
     return result if isinstance(result, GeneratorFailure) else store.keep_build(candidate, result)

@@ -16,7 +16,7 @@ from autotune_loop.execute.tasks.build_tasks import Search
 from autotune_loop.search.plan import random_points
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_database import FailureLog
+from autotune_loop.store.failure_log import FailureLog
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailureReason
 from targets.process.stop_signal import StopSignal

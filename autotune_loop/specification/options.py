@@ -7,27 +7,35 @@ they have the option.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
+from autotune_loop.candidate import TechniqueName
 from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.specification.objective import complete_objective
 from autotune_loop.specification.play_off_options import PlayOffOptions
 from devices.timing.measure_settings import KernelInputs
 from targets.profile.target_features import feature_word, split_features
-from targets.values.checks import above_zero, list_of, number, whole_number
+from targets.values.checks import above_zero, list_of, member_of, number, whole_number
 from targets.values.options import Option, with_values
 from targets.values.texts import parse_duration_s, parse_memory_bytes
 
 _WHAT = "What is tuned"
 _DEVICE = "Where it is timed"
 _LENGTH = "How long"
-_SAMPLING = "How schedules are sampled"
+_SAMPLING = "How schedules are searched"
 _LEARNING = "How the cost model learns"
 _LIMITS = "Limits of one candidate"
 _MEASURING = "How it is timed"
+
+
+def technique_names(texts: Iterable[str]) -> list[str]:
+    """The names of texts such as 'sketches,evolution'."""
+    return [name.strip() for text in texts for name in text.split(",")]
+
+
 # Adams2019 parses its seed as an int.
 _HIGHEST_SEED = 2**31 - 1
 # relative_throughput is Halide's: the squared error of the throughput relative to the pipeline's fastest schedule.
@@ -255,7 +263,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How schedules are sampled."""
+    """How schedules are searched."""
+
+    technique: Annotated[
+        tuple[TechniqueName, ...],
+        list_of(member_of(TechniqueName), distinct=True),
+        Option(
+            "--technique",
+            metavar="NAMES",
+            help="How schedules are found: sampling (Halide's own search), sketches (the generator's own schedule, and"
+            " rules of the trade), evolution (children of the fastest); several by commas. What finds more gets more of"
+            " the time.",
+            panel=_SAMPLING,
+            parse=technique_names,
+        ),
+    ] = tuple(TechniqueName)
 
     batch_size: Annotated[
         int,

@@ -16,6 +16,8 @@ from autotune_loop.candidate import (
     Measured,
     Origin,
     ParameterPoint,
+    Point,
+    SchedulePoint,
     SearchPoint,
     is_default,
     mean_ms,
@@ -25,10 +27,10 @@ from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
 from targets.errors import RunFolderError
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 CANDIDATE_COLUMNS = (
     "c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed, c.beam_size,"
-    " c.random_dropout, c.weights_noise, c.parameters"
+    " c.random_dropout, c.weights_noise, c.parameters, c.lineage"
 )
 MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
@@ -178,10 +180,10 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[13:]
+    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[14:]
     time = positive(median_ms) * positive(factor) if relative is None else positive(relative)
     return purpose, Measured(
-        candidate_of(samples, *row[:13]),
+        candidate_of(samples, *row[:14]),
         median_ms=time,
         spread_ms=float(spread_ms) / positive(median_ms) * time,
         clock=str(clock),
@@ -195,13 +197,17 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
 def candidate_of(samples: Path, *row: Any) -> Candidate:
     """The candidate of a row with `CANDIDATE_COLUMNS`; see `timing_of`."""
     round_index, task_index, sample_index = map(int, row[:3])
-    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise, parameters = row[3:]
+    symbol, sha256, search_s, predicted_ms, origin_text, seed, beam_size, dropout, noise = row[3:12]
+    parameters, lineage = row[12:]
     origin = Origin(origin_text)
     folder = (samples / sample_name(round_index, task_index, sample_index)).parent
     weights = samples / "default.weights" if is_default(round_index, origin) else folder / "used.weights"
-    point: SearchPoint | ParameterPoint
+    point: Point
     values = {str(key): str(value) for key, value in json.loads(parameters or "{}").items()}
-    if seed is None:
+    if lineage is not None:
+        told = json.loads(lineage)
+        point = SchedulePoint(origin, tuple(map(str, told["parents"])), tuple(map(str, told["moves"])), values)
+    elif seed is None:
         point = ParameterPoint(origin, values)
     else:
         point = SearchPoint(origin, int(seed), int(beam_size), int(dropout), weights, float(noise), values)

@@ -18,11 +18,11 @@ from autotune_loop.candidate import (
     Candidate,
     Measured,
     Placement,
-    SearchFailure,
+    SchedulePoint,
     SearchPoint,
     Yardstick,
 )
-from autotune_loop.events import Listener, SampleFailed
+from autotune_loop.events import SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
 from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
@@ -58,7 +58,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
     candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, task INTEGER NOT NULL, sample INTEGER NOT NULL,
     symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER, beam_size INTEGER,
-    random_dropout INTEGER, weights_noise REAL, parameters TEXT, schedule_sha256 TEXT NOT NULL,
+    random_dropout INTEGER, weights_noise REAL, parameters TEXT, lineage TEXT, schedule_sha256 TEXT NOT NULL,
     predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS builds (
     symbol TEXT NOT NULL, build_s REAL NOT NULL, object_bytes INTEGER NOT NULL, at_unix_s REAL NOT NULL);
@@ -184,6 +184,7 @@ class RunDatabase:
             candidate.point.origin.value,
             *how,
             json.dumps(dict(point.values)) if point.values else None,
+            json.dumps({"parents": point.parents, "moves": point.moves}) if isinstance(point, SchedulePoint) else None,
             candidate.schedule_sha256,
             candidate.predicted_ms,
             candidate.search_s,
@@ -301,6 +302,15 @@ class RunDatabase:
         timings = self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples"))
         return settled(timings, self.scales())
 
+    def candidates(self, task_index: int) -> list[Candidate]:
+        """Every candidate of an argument set, in the order in which they were chosen."""
+        sql = f"SELECT {CANDIDATE_COLUMNS} FROM candidates c WHERE c.task=? ORDER BY c.candidate"
+        return self._rows(sql, (task_index,), partial(candidate_of, self._path.parent / "samples"))
+
+    def build_times_s(self) -> dict[str, float]:
+        """Symbol → seconds to generate its code."""
+        return dict(self._rows("SELECT symbol, build_s FROM builds", convert=lambda name, s: (str(name), float(s))))
+
     def candidate(self, symbol: str) -> Candidate | None:
         """The candidate whose kernel has this symbol, if it was chosen."""
         sql = f"SELECT {CANDIDATE_COLUMNS} FROM candidates c WHERE c.symbol=?"
@@ -374,28 +384,3 @@ class RunDatabase:
     def close(self) -> None:
         """Close the file; everything is on disk already."""
         self._connection.close()
-
-
-class FailureLog:
-    """Records failures of candidates in the database, and tells the listener."""
-
-    def __init__(self, database: RunDatabase, listen: Listener) -> None:
-        self._database = database
-        self._listen = listen
-
-    def candidate_failed(self, candidate: Candidate, stage: str, reason: str, message: str, log: str = "") -> None:
-        """A candidate failed; `stage` is 'build', 'link' or 'measure'."""
-        place = (candidate.round_index, candidate.task_index, candidate.sample_index)
-        failed = SampleFailed(*place, stage, reason, message)
-        self._database.add_failure(failed, log, symbol=candidate.symbol, seed=candidate.seed)
-        if reason != NOT_DONE:
-            self._listen(failed)
-
-    def search_failed(
-        self, round_index: int, task_index: int, result: SearchFailure, symbol: str | None = None
-    ) -> None:
-        """A search found no schedule; `symbol` is for the one whose schedule was to be a certain candidate."""
-        failure = result.failure
-        failed = SampleFailed(round_index, task_index, None, "search", failure.reason.value, failure.message)
-        self._database.add_failure(failed, failure.log, symbol=symbol, seed=result.point.seed)
-        self._listen(failed)

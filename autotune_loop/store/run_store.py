@@ -185,13 +185,22 @@ class RunStore:
         self.database.add_candidate(candidate)
         return candidate
 
+    def keep_schedule(self, candidate: Candidate, header_text: str) -> Candidate:
+        """Keep a schedule that was made as data: its header in the batch's folder, its row in the database."""
+        folder = self.samples / candidate.sample
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.schedule_path(folder), header_text.encode())
+        self.database.add_candidate(candidate)
+        return candidate
+
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
         """Keep a built candidate: its header or parameters in its folder, its object as long as it may win."""
         folder, target = self.samples / candidate.sample, self.object_path(candidate.symbol)
         texts = {}
         if candidate.parameters:
             texts[self.parameters_path(folder)] = parameters_text(candidate.parameters)
-        if candidate.has_features:
+        if candidate.has_features and built.schedule_path is not None:
             texts[self.schedule_path(folder)] = mend_header(built.schedule_path.read_text(), self._name)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)

@@ -128,7 +128,7 @@ def test_a_schedule_is_searched_built_linked_and_timed(
     found = working.submit(Search(folder, 0, point, "kernel")).result(_LIMIT_S)
     assert isinstance(found, SearchedSchedule)
     assert found.point == point
-    assert found.built is not None
+    assert found.built is not None and found.built.schedule_path is not None
     # What a worker has made lies where the run wants it.
     assert {found.featurization_path.parent, found.built.object_path.parent} == {folder}
     assert found.built.schedule_path.read_text().startswith("#ifndef")

@@ -101,6 +101,11 @@ class GeneratorTask(BuildTask[R_co]):
         """The task whose estimates the pipeline gets."""
         return task
 
+    def _limit_s(self, state: WorkerState, step: str) -> float:
+        """How long the generator may run."""
+        limit_s: float = getattr(state.context.limits, step)
+        return limit_s
+
     def _generate(
         self,
         state: WorkerState,
@@ -124,7 +129,7 @@ class GeneratorTask(BuildTask[R_co]):
             parameters={**task.parameters, **self._values()},
             autoscheduler=None if autoscheduler is None else state.prepared(self._prepared_as(task), autoscheduler),
         )
-        time_s: float = getattr(context.limits, step)
+        time_s = self._limit_s(state, step)
         limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
         made = run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
         if isinstance(made, GeneratorFailure) and made.reason is GeneratorFailureReason.TIMED_OUT:

@@ -18,6 +18,7 @@ from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
 from autotune_loop.execute.tasks.task import Task
 from autotune_loop.search.batch_builder import BatchBuilder
 from autotune_loop.search.pool import BatchInProgress, PoolSearch
+from autotune_loop.search.schedule_proposals import ScheduleProposals
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
@@ -42,8 +43,9 @@ def builder(
     """A builder whose tasks end as the script says."""
     heard: list[Event] = []
     context = SimpleNamespace(
-        spec=SimpleNamespace(options=RunOptions()),
-        tasks=[SimpleNamespace(function_name="blur", parameters={})],
+        spec=SimpleNamespace(options=RunOptions.of(technique=["sampling"])),
+        profile=SimpleNamespace(machine=SimpleNamespace(gpu=None)),
+        tasks=[SimpleNamespace(function_name="blur", parameters={}, space=None)],
         workspace=SimpleNamespace(work_folder=store.work),
     )
     with contextlib.closing(ScriptedExecutor(script)) as executor:
@@ -53,6 +55,7 @@ def builder(
                 executor,
                 store,
                 cast(Any, context),
+                ScheduleProposals(executor, store, cast(Any, context), heard.append),
                 lambda paths: [None] * len(paths),
                 deadline,
                 lambda: 8,

@@ -1,0 +1,68 @@
+"""What is done in a build slot with schedules that are data, and with the pipeline that they are for."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from autotune_loop.candidate import BuiltObject
+from autotune_loop.execute.tasks.build_tasks import GeneratorTask
+from autotune_loop.execute.worker_state import WorkerState
+from targets.errors import SdkError
+from targets.generator.run import GeneratorFailure, plain_folder
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from targets.pipeline.shape import PipelineShape, describe_pipeline
+from targets.process.limited_process import ProcessLimits
+from targets.profile.target_features import kernel_target
+from targets.schedule.plugins import replay_autoscheduler
+
+
+@dataclass(frozen=True)
+class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_schedule"):
+    """Generate the code of a schedule; no C++ is compiled.
+
+    Attributes:
+        schedule_json: see `autotune_loop.schedule.as_json`.
+        limit_s: what takes longer to compile is given up.
+    """
+
+    symbol: str
+    schedule_json: str
+    limit_s: float
+
+    def _limit_s(self, state: WorkerState, step: str) -> float:
+        return min(self.limit_s, super()._limit_s(state, step))
+
+    def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
+        """See `Task.run`."""
+        self.output_folder.mkdir(parents=True, exist_ok=True)
+        with plain_folder(self.output_folder) as plain:
+            path = plain / "schedule.json"
+            path.write_text(self.schedule_json, encoding="utf-8")
+            generated = self.apply(state, replay_autoscheduler(path, state.compiler), self.symbol, ("object",))
+            path.unlink()
+        if isinstance(generated, GeneratorFailure):
+            shutil.rmtree(self.output_folder, ignore_errors=True)
+            return generated
+        return BuiltObject(self.symbol, generated.files["object"], None, generated.duration_s)
+
+
+@dataclass(frozen=True)
+class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError], kind="describe_pipeline"):
+    """Describe what a task's pipeline computes."""
+
+    runs_here = True
+
+    def run(self, state: WorkerState) -> PipelineShape | GeneratorFailure | SdkError:
+        """See `Task.run`."""
+        context, task = state.context, state.context.tasks[self.task_index]
+        target = kernel_target(context.profile.halide_target)
+        limits = ProcessLimits(context.limits.search_s, context.limits.memory_bytes, context.workspace.cores.build)
+        try:
+            inspected = Inspected(state.program(task.reference), task.generator_name, task.parameters, target, limits)
+            preparation = PipelinePreparation(build_preparation_plugin(state.compiler), task.estimates)
+            with state.building():
+                return describe_pipeline(inspected, preparation, state.compiler)
+        except SdkError as error:
+            return error

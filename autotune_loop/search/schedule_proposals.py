@@ -1,0 +1,225 @@
+"""From what a run knows of a pipeline's schedules to candidates that techniques propose as data."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune_loop.candidate import BuiltObject, Candidate, SchedulePoint, TechniqueName, kernel_symbol
+from autotune_loop.draft.from_schedule import draft_of
+from autotune_loop.draft.model import Draft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.to_schedule import schedule_of
+from autotune_loop.events import Listener, Notice
+from autotune_loop.execute.executor import Executor
+from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
+from autotune_loop.schedule.as_json import print_json
+from autotune_loop.schedule.model import Schedule
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.print_header import print_header
+from autotune_loop.search.pool import BatchInProgress
+from autotune_loop.search.techniques.bandit import Outcome, divide
+from autotune_loop.search.techniques.evolution import Evolution
+from autotune_loop.search.techniques.starts import Starts
+from autotune_loop.search.techniques.technique import Population, Proposal, Technique, Tried
+from autotune_loop.specification.run_context import RunContext
+from autotune_loop.store.run_store import RunStore
+from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailure
+from targets.pipeline.shape import PipelineShape
+from targets.schedule.header import read_schedule
+
+_TECHNIQUES: dict[TechniqueName, Technique] = {
+    TechniqueName.SKETCHES: Starts(),
+    TechniqueName.EVOLUTION: Evolution(),
+}
+# In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches.
+_FIRST_SHARE = 0.5
+# Something that takes so many times as long to compile as others did is not worth waiting for.
+_PATIENCE = 4.0
+_LEAST_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class TimedSchedule:
+    """A schedule with its time, as it is known when a batch is asked for.
+
+    Attributes:
+        sample: its folder below samples/.
+    """
+
+    symbol: str
+    sample: str
+    time_ms: float
+
+
+@dataclass
+class ScheduleProposals:
+    """Proposes candidates for any task: called in one thread."""
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    listen: Listener
+    _names: dict[int, PipelineNames | None] = field(default_factory=dict)
+    _drafts: dict[str, Draft | None] = field(default_factory=dict)
+
+    def techniques(self, task_index: int) -> tuple[TechniqueName, ...]:
+        """Those that are asked for and can be used for a task."""
+        asked = self.context.spec.options.search.technique
+        task = self.context.tasks[task_index]
+        # A GPU's loops, and pipelines whose shape changes with tuned parameters, are left to Halide's search.
+        is_left = self.context.profile.machine.gpu is not None or task.space is not None
+        if is_left or set(asked) == {TechniqueName.SAMPLING} or self._pipeline(task_index) is None:
+            return (TechniqueName.SAMPLING,)
+        return asked
+
+    def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[TechniqueName, int]:
+        """How many schedules of a batch each technique proposes."""
+        techniques = self.techniques(work.task_index)
+        if len(techniques) == 1:
+            return {techniques[0]: count}
+        if work.round_index == 0 or not tried:
+            sampled = round(_FIRST_SHARE * count) if TechniqueName.SAMPLING in techniques else 0
+            return {TechniqueName.SAMPLING: sampled, TechniqueName.SKETCHES: count - sampled}
+        shares = divide(self._outcomes(work.task_index), [each.value for each in techniques], count)
+        return {TechniqueName(name): share for name, share in shares.items()}
+
+    def propose(
+        self,
+        work: BatchInProgress,
+        technique: TechniqueName,
+        tried: Sequence[TimedSchedule],
+        known: Collection[str],
+        count: int,
+        first: int,
+    ) -> list[Candidate]:
+        """Up to `count` candidates that are not known yet, kept in the run's folder.
+
+        Args:
+            known: hashes of the schedules that were chosen before.
+            first: the first candidate's place in the batch.
+        """
+        population = self._population(work.task_index, tried)
+        if population is None or count < 1:
+            return []
+        seed = f"{technique.value}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
+        proposals = _TECHNIQUES[technique].propose(population, count, random.Random(seed))
+        taken = {*known, *(self._sha256(one.draft, work.task_index) for one in population.tried)}
+        candidates: list[Candidate] = []
+        for proposal in proposals:
+            if len(candidates) == count:
+                break
+            sha256 = self._sha256(proposal.draft, work.task_index)
+            if sha256 not in taken:
+                taken.add(sha256)
+                candidates.append(self._keep(work, technique, proposal, sha256, first + len(candidates)))
+        return candidates
+
+    def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+        """Start to build a candidate that was proposed."""
+        header = read_schedule(self.store.schedule_path(self.store.samples / candidate.sample))
+        text = print_json(parse_schedule(header))
+        folder, limit_s = self.store.objects / candidate.symbol, self._limit_s()
+        return self.executor.submit(BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s))
+
+    def _limit_s(self) -> float:
+        """For building one: a few times as long as the slowest that could be built usefully."""
+        times_s = sorted(self.store.database.build_times_s().values())
+        usual_s = times_s[len(times_s) // 2] if times_s else self.context.limits.search_s
+        return max(_LEAST_LIMIT_S, _PATIENCE * usual_s)
+
+    def _pipeline(self, task_index: int) -> PipelineNames | None:
+        """The names of a task's pipeline; None, which is told once, where it cannot be described."""
+        if task_index not in self._names:
+            folder = self.context.workspace.work_folder / "shape" / str(task_index)
+            shape = self.executor.submit(DescribePipeline(folder, task_index)).result()
+            self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
+            if not isinstance(shape, PipelineShape):
+                text = f"Only Halide's own search proposes schedules, because the pipeline cannot be described: {shape}"
+                self.listen(Notice(text, warning=True))
+        return self._names[task_index]
+
+    def _population(self, task_index: int, timed: Sequence[TimedSchedule]) -> Population | None:
+        names = self._pipeline(task_index)
+        if names is None:
+            return None
+        candidates = {one.symbol: one for one in self.store.database.candidates(task_index)}
+        tried = []
+        for one in timed:
+            draft = self._draft(one.symbol, self.store.samples / one.sample, names)
+            if draft is None:
+                continue
+            point = candidates[one.symbol].point if one.symbol in candidates else None
+            lineage = (point.parents, point.moves) if isinstance(point, SchedulePoint) else ((), ())
+            tried.append(Tried(one.symbol, draft, one.time_ms, *lineage))
+        failed: Counter[str] = Counter()
+        for symbol in self.store.database.failed_symbols(task_index):
+            point = candidates[symbol].point if symbol in candidates else None
+            failed.update(set(point.moves) if isinstance(point, SchedulePoint) else ())
+        return Population(
+            names=names,
+            tried=sorted(tried, key=lambda one: one.time_ms),
+            failed_moves=failed,
+            cores=self.context.parallelism,
+            has_float_vectors="hvx" not in self.context.profile.halide_target,
+            own=self._draft("own", self.store.samples / "own" / str(task_index), names),
+        )
+
+    def _draft(self, symbol: str, folder: Path, names: PipelineNames) -> Draft | None:
+        """The draft of a schedule whose header is in a folder; None without one, or if it cannot be drafted."""
+        path = self.store.schedule_path(folder)
+        key = f"{symbol}@{folder.name}"
+        if key not in self._drafts:
+            if not path.is_file():
+                return None
+            try:
+                self._drafts[key] = draft_of(parse_schedule(read_schedule(path)), names)
+            except (GeneratorError, KeyError):
+                self._drafts[key] = None
+        return self._drafts[key]
+
+    def _schedule(self, draft: Draft, task_index: int) -> Schedule:
+        names = self._pipeline(task_index)
+        assert names is not None, "only what was described is drafted"
+        return schedule_of(draft, names, self.context.sample_file_name)
+
+    def _sha256(self, draft: Draft, task_index: int) -> str:
+        return hashlib.sha256(print_json(self._schedule(draft, task_index)).encode()).hexdigest()
+
+    def _keep(
+        self, work: BatchInProgress, technique: TechniqueName, proposal: Proposal, sha256: str, sample_index: int
+    ) -> Candidate:
+        origin = _TECHNIQUES[technique].origin
+        function_name = self.context.tasks[work.task_index].function_name
+        candidate = Candidate(
+            round_index=work.round_index,
+            task_index=work.task_index,
+            sample_index=sample_index,
+            symbol=kernel_symbol(function_name, *work.place, sample_index),
+            point=SchedulePoint(origin, proposal.parents, proposal.moves),
+            schedule_sha256=sha256,
+            search_s=0.0,
+        )
+        header = print_header(self._schedule(proposal.draft, work.task_index), self.context.sample_file_name)
+        return self.store.keep_schedule(candidate, header)
+
+    def _outcomes(self, task_index: int) -> list[Outcome]:
+        database = self.store.database
+        times_ms = {one.candidate.symbol: one.median_ms for one in database.measured()}
+        failed = set(database.failed_symbols(task_index))
+        build_s = database.build_times_s()
+        return [
+            Outcome(
+                one.point.origin.technique.value,
+                times_ms.get(one.symbol),
+                one.search_s + build_s.get(one.symbol, 0.0),
+            )
+            for one in database.candidates(task_index)
+            if one.symbol in times_ms or one.symbol in failed
+        ]

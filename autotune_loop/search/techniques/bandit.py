@@ -1,0 +1,90 @@
+"""How a batch is divided between techniques: by what each has brought lately, for the time that it took.
+
+OpenTuner's bandit (Ansel et al. 2014, section 3.3.2): the area under the curve of a technique's successes in a sliding
+window, the newest count most, plus a bonus for what is seldom used. Here a schedule's cost in seconds divides it,
+because a run's budget is time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_WINDOW = 200
+_EXPLORATION = 0.05
+# A success: among so many of the fastest when it was timed.
+_LEADERS = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A schedule that was tried.
+
+    Attributes:
+        technique: whose it was.
+        time_ms: None if it failed.
+        cost_s: seconds to find and to build it.
+    """
+
+    technique: str
+    time_ms: float | None
+    cost_s: float
+
+
+def divide(outcomes: Sequence[Outcome], techniques: Sequence[str], count: int) -> dict[str, int]:
+    """How many schedules of a batch each technique proposes; all of them together `count`.
+
+    Args:
+        outcomes: of the run so far, in order.
+    """
+    successes = _successes(outcomes)
+    recent = list(zip(outcomes, successes, strict=True))[-_WINDOW:]
+    used = {name: [success for one, success in recent if one.technique == name] for name in techniques}
+    areas = {name: _area(used[name]) for name in techniques}
+    costs = _costs([one for one, _ in recent], techniques)
+    shares = dict.fromkeys(techniques, 0)
+    uses = {name: len(used[name]) for name in techniques}
+    for _ in range(count):
+        total = sum(uses.values()) + 1
+
+        def score(name: str, total: int = total) -> float:
+            bonus = _EXPLORATION * math.sqrt(2 * math.log(total + 1) / (uses[name] + 1))
+            # What a technique brings wears off within a batch: its next proposals are worth less.
+            return (areas[name] / (1 + shares[name] / 4) + bonus) / costs[name]
+
+        best = max(techniques, key=score)
+        shares[best] += 1
+        uses[best] += 1
+    return shares
+
+
+def _successes(outcomes: Sequence[Outcome]) -> list[bool]:
+    """Which were among the fastest so far."""
+    leaders: list[float] = []
+    found = []
+    for one in outcomes:
+        is_success = one.time_ms is not None and (len(leaders) < _LEADERS or one.time_ms < leaders[-1])
+        found.append(is_success)
+        if one.time_ms is not None and is_success:
+            leaders = sorted([*leaders, one.time_ms])[:_LEADERS]
+    return found
+
+
+def _area(successes: Sequence[bool]) -> float:
+    """Between 0 and 1; the newest weighs most."""
+    count = len(successes)
+    if not count:
+        return 0.0
+    return 2.0 / (count * (count + 1)) * sum(place * success for place, success in enumerate(successes, start=1))
+
+
+def _costs(outcomes: Sequence[Outcome], techniques: Sequence[str]) -> Mapping[str, float]:
+    """Mean seconds by technique, relative to the cheapest; 1 for one that was not used."""
+    means = {}
+    for name in techniques:
+        costs_s = [one.cost_s for one in outcomes if one.technique == name]
+        if costs_s:
+            means[name] = max(1e-3, sum(costs_s) / len(costs_s))
+    cheapest = min(means.values(), default=1.0)
+    return {name: means.get(name, cheapest) / cheapest for name in techniques}

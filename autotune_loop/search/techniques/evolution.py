@@ -1,0 +1,120 @@
+"""Evolution: children of the fastest schedules so far, by moves and crossover."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from autotune_loop.candidate import Origin
+from autotune_loop.moves.mutation import MOVES, Child, Mutation
+from autotune_loop.search.techniques.technique import Population, Proposal, Tried
+
+# The parents: so many of the fastest, of which one family has at most a share; the faster the sooner.
+_PARENTS = 24
+_FAMILY_SHARE = 0.5
+_SLOWEST_PARENT = 2.5
+_CROSSOVER_SHARE = 0.2
+# One move, or with this chance another one each time.
+_MORE_MOVES = 0.35
+_MOST_MOVES = 5
+# A child is better only if it is this much faster.
+_FASTER = 0.98
+# As many tries as a move's own weight stands for.
+_PRIOR_TRIES = 12.0
+_PROPOSALS_PER_WANTED = 3
+_USUAL_GAIN_RATE = 0.06
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """Children of the fastest: one move or several, or a part of another parent."""
+
+    origin: Origin = Origin.EVOLUTION
+
+    def propose(self, population: Population, count: int, source: Random) -> Sequence[Proposal]:
+        """See `Technique.propose`."""
+        parents = parents_of(population.tried)
+        if not parents:
+            return []
+        mutation = Mutation(population.names, population.has_float_vectors)
+        weights = move_weights(population)
+        chances = _chances(parents)
+        proposals: list[Proposal] = []
+        for _ in range(count * _PROPOSALS_PER_WANTED):
+            (parent,) = source.choices(parents, chances)
+            (other,) = source.choices(parents, chances)
+            is_crossed = other is not parent and source.random() < _CROSSOVER_SHARE
+            if is_crossed:
+                child = mutation.crossed(parent.draft, other.draft, source)
+            else:
+                child = mutation.child(parent.draft, source, weights, _move_count(source))
+            if child is not None:
+                proposals.append(_proposal(child, parent, other if is_crossed else None))
+        return proposals
+
+
+def _proposal(child: Child, parent: Tried, other: Tried | None) -> Proposal:
+    parents = (parent.symbol,) if other is None else (parent.symbol, other.symbol)
+    return Proposal(child.draft, parents, child.moves)
+
+
+def _move_count(source: Random) -> int:
+    count = 1
+    while count < _MOST_MOVES and source.random() < _MORE_MOVES:
+        count += 1
+    return count
+
+
+def parents_of(tried: Sequence[Tried]) -> list[Tried]:
+    """The fastest, not too slow, of several families: children of one schedule take the population over otherwise."""
+    by_symbol = {one.symbol: one for one in tried}
+    families: Counter[str] = Counter()
+    parents: list[Tried] = []
+    for one in tried:
+        if parents and one.time_ms > _SLOWEST_PARENT * parents[0].time_ms:
+            break
+        family = _founder(one, by_symbol)
+        if families[family] < _FAMILY_SHARE * _PARENTS:
+            families[family] += 1
+            parents.append(one)
+        if len(parents) == _PARENTS:
+            break
+    return parents
+
+
+def _founder(one: Tried, by_symbol: Mapping[str, Tried]) -> str:
+    """The first of the line of its first parents."""
+    seen = {one.symbol}
+    while one.parents and one.parents[0] in by_symbol and one.parents[0] not in seen:
+        one = by_symbol[one.parents[0]]
+        seen.add(one.symbol)
+    return one.symbol
+
+
+def _chances(parents: Sequence[Tried]) -> list[float]:
+    """By place: the first is chosen some five times as often as the last."""
+    return [math.exp(-1.6 * place / max(1, len(parents) - 1)) for place in range(len(parents))]
+
+
+def move_weights(population: Population) -> dict[str, float]:
+    """How often each move is tried: by how often its children were faster than their first parent, in this run.
+
+    With few tries its own weight counts, which says how often that was so elsewhere.
+    """
+    by_symbol = {one.symbol: one for one in population.tried}
+    tries: Counter[str] = Counter(dict(population.failed_moves))
+    gains: Counter[str] = Counter()
+    for one in population.tried:
+        parent = by_symbol.get(one.parents[0]) if one.parents else None
+        for move in set(one.moves) if parent is not None else ():
+            tries[move] += 1
+            gains[move] += int(parent is not None and one.time_ms < _FASTER * parent.time_ms)
+    usual = sum(each.weight for each in MOVES) / len(MOVES)
+    weights = {}
+    for each in MOVES:
+        expected = _USUAL_GAIN_RATE * each.weight / usual
+        weights[each.name] = (gains[each.name] + _PRIOR_TRIES * expected) / (tries[each.name] + _PRIOR_TRIES)
+    return weights

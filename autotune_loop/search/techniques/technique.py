@@ -1,0 +1,77 @@
+"""What a technique is given, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from autotune_loop.candidate import Origin
+from autotune_loop.draft.model import Draft
+from autotune_loop.draft.names import PipelineNames
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A schedule whose time is known.
+
+    Attributes:
+        symbol: of its kernel.
+        time_ms: on the run's scale.
+        parents, moves: how it was made; see `SchedulePoint`.
+    """
+
+    symbol: str
+    draft: Draft
+    time_ms: float
+    parents: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a run knows of one pipeline's schedules.
+
+    Attributes:
+        tried: the fastest first.
+        failed_moves: moves → how many schedules that they made failed.
+        cores: that parallel loops run on.
+        has_float_vectors: the target can compute with vectors of floats.
+        own: the generator's own schedule, where it has one that can be read.
+    """
+
+    names: PipelineNames
+    tried: Sequence[Tried]
+    failed_moves: Mapping[str, int]
+    cores: int
+    has_float_vectors: bool = True
+    own: Draft | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A schedule that a technique wants to be timed.
+
+    Attributes:
+        parents, moves: see `SchedulePoint`.
+    """
+
+    draft: Draft
+    parents: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
+
+
+class Technique(Protocol):
+    """A way of proposing schedules. It keeps nothing: all that it may know is in the population."""
+
+    @property
+    def origin(self) -> Origin:
+        """What its proposals are recorded as."""
+
+    def propose(self, population: Population, count: int, source: Random) -> Sequence[Proposal]:
+        """Return proposals, the most promising first; more than `count` leaves a choice where some are known already.
+
+        Args:
+            source: of all chance, so that equal runs propose alike.
+        """

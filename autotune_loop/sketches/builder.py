@@ -1,0 +1,169 @@
+"""Makes one sketch: from the outputs on, each Func is placed where its readers' loops let it be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.schedule.check import make_identifier
+from autotune_loop.schedule.model import Clone
+from autotune_loop.schedule.values import ROOT, LoopLevel
+from autotune_loop.sketches.inlined import TRIVIAL, is_worth_inlining
+from autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
+from autotune_loop.sketches.places import place_of
+from autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
+from autotune_loop.sketches.style import Channels, Style
+from targets.pipeline.shape import FuncShape
+
+# A reduction of fewer steps gains nothing from summing in registers.
+_LONG_REDUCTION = 8
+
+
+class SketchBuilder:
+    """Builds one draft in one style."""
+
+    def __init__(self, names: PipelineNames, cores: int, style: Style, weights: Mapping[str, int]) -> None:
+        self._names = names
+        self._cores = cores
+        self._style = style
+        self._weights = weights
+        self._draft = Draft({name: self._plain(name) for name in names.shapes})
+
+    def draft(self) -> Draft:
+        """The sketch's draft, not yet repaired."""
+        for name in self._consumers_first():
+            shape = self._names.shapes[name]
+            structure = DraftStructure(self._draft, self._names)
+            if shape.is_output or shape.is_extern:
+                self._schedule(name, ROOT, None)
+            elif structure.users.get(name):
+                self._place(structure, name)
+        return self._draft
+
+    def _place(self, structure: DraftStructure, name: str) -> None:
+        is_inlined = self._is_inlined(structure, name)
+        scattered = [site.func for site in structure.users[name] if is_scatter(structure, site)]
+        if is_inlined and self._weights[name] > TRIVIAL and scattered:
+            # An update that data send anywhere is no vector: what it reads is better made beside it, as vectors.
+            readers = [site.func for site, called in structure.reads.items() if name in called]
+            for reader in dict.fromkeys(scattered):
+                if len({*readers}) > 1 and reader in readers:
+                    self._clone(name, reader)
+                elif {*readers} == {reader}:
+                    is_inlined = False
+        if not is_inlined:
+            self._schedule(name, *place_of(structure, name, self._style, self._lanes(name)))
+
+    def _clone(self, name: str, reader: str) -> None:
+        clone = make_identifier(f"{name}_for_{reader}", {*self._draft.funcs})
+        self._draft = self._draft.with_func(clone, replace(self._plain(name), origin=Clone(name, (reader,))))
+        structure = DraftStructure(self._draft, self._names)
+        self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
+
+    def _plain(self, name: str) -> FuncDraft:
+        stages = range(len(self._names.shapes[name].stages))
+        orders = [tuple(variable.identifier for variable in self._names.loops(name, index)) for index in stages]
+        return FuncDraft(None, tuple(StageDraft((), order) for order in orders))
+
+    def _consumers_first(self) -> list[str]:
+        return [*reversed([*self._names.shapes])]
+
+    def _is_inlined(self, structure: DraftStructure, name: str) -> bool:
+        share = self._style.channels is Channels.INSIDE
+        return is_worth_inlining(structure, name, self._weights[name], self._style.budget, channels_share=share)
+
+    def _lanes(self, name: str) -> int:
+        """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""
+        origin = self._draft.funcs[name].origin
+        name = origin.of if isinstance(origin, Clone) else name
+        widest = max(1, self._names.shapes[name].narrowest_bytes)
+        if not self._style.is_wide:
+            seen = set()
+            todo = [name]
+            while todo:
+                at = todo.pop()
+                for stage in self._names.shapes[at].stages:
+                    for read in stage.reads:
+                        inner = self._names.funcs.get(read.name)
+                        if inner is None or inner in seen:
+                            continue
+                        seen.add(inner)
+                        if not any(dimension.slopes for dimension in read.dimensions):
+                            continue  # a table or a scalar: not read by vectors
+                        widest = max(widest, self._names.shapes[inner].narrowest_bytes)
+                        if self._draft.funcs[inner].compute is None and len(self._names.shapes[inner].stages) == 1:
+                            todo.append(inner)
+        return max(1, self._names.shape.vector_bytes // widest)
+
+    def _schedule(self, name: str, compute: LoopLevel, store: LoopLevel | None) -> None:
+        func = replace(self._draft.funcs[name], compute=compute, store=store)
+        self._draft = self._draft.with_func(name, func)
+        structure = DraftStructure(self._draft, self._names)
+        roles = roles_of(structure, name, structure.region(name), self._lanes(name))
+        stages = tuple(
+            self._stage(structure, Site(name, index), roles, is_root=compute == ROOT)
+            for index in range(len(func.stages))
+        )
+        self._draft = self._draft.with_func(name, replace(func, stages=stages))
+
+    def _stage(self, structure: DraftStructure, site: Site, roles: Roles, *, is_root: bool) -> StageDraft:
+        shape = structure.shape(site.func)
+        assert shape is not None
+        stage = structure.draft.funcs[site.func].stages[site.stage]
+        loops = loops_of(structure, site.func, site.stage)
+        reductions = [variable.identifier for variable in loops if variable.is_reduction]
+        missing = {variable.identifier for variable in loops_of(structure, site.func, 0)} - set(stage.order)
+        is_missing_long = any(roles.extents.get(loop, 1) > 1 for loop in missing)
+        nest = Nest(stage, roles, lambda loop: structure.is_constant(site, loop))
+        tasks = self._tasks(shape, roles) if is_root else Tasks(0, 0, (1, 1), 1)
+        if is_scatter(structure, site):
+            return scatter_nest(nest, tasks, reductions=reductions)
+        is_scan = bool(reductions) and is_missing_long
+        if is_root:
+            return root_nest(nest, tasks, channels=self._style.channels, reductions=reductions, is_scan=is_scan)
+        return inner_nest(nest, reductions=reductions, is_scan=is_scan)
+
+    def _tasks(self, shape: FuncShape, roles: Roles) -> Tasks:
+        work = work_of(shape)
+        rows = 0
+        least = 2 * self._cores
+        if roles.row is not None:
+            extent = roles.extents[roles.row]
+            rows = min(self._style.rows or extent, max(1, -(-extent // least)))
+        elif work >= WORTH_TASKS:
+            rows = 1
+        if work < WORTH_TASKS:
+            rows = 0
+        block = self._style.block if self._adds_up(shape) else (1, 1)
+        return Tasks(rows, self._style.columns or 0, block, least)
+
+    def _adds_up(self, shape: FuncShape) -> bool:
+        """Whether a Func reads, point by point, a sum that could be kept in registers."""
+        for read in shape.stages[0].reads if shape.stages else ():
+            inner = self._names.funcs.get(read.name)
+            if inner is None or read.places != 1:
+                continue
+            callee = self._names.shapes[inner]
+            if len(callee.stages) == 1:
+                if read.is_of_one_point and self._adds_up(callee):
+                    return True
+            elif read.is_of_one_point and _reduction_steps(callee) >= _LONG_REDUCTION:
+                return True
+        return False
+
+
+def _reduction_steps(shape: FuncShape) -> int:
+    return max(math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction) for stage in shape.stages[1:])
+
+
+def is_scatter(structure: DraftStructure, site: Site) -> bool:
+    """Whether data say where an update adds."""
+    shape = structure.shape(site.func)
+    if shape is None or not site.stage or not shape.stages[site.stage].is_associative:
+        return False
+    loops = {loop.name for loop in shape.stages[site.stage].loops}
+    return any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))

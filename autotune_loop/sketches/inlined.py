@@ -1,0 +1,110 @@
+"""Which Funcs need no storage: what is cheap, and what is read once at one point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.schedule.values import ROOT
+from autotune_loop.sketches.roles import CHANNELS
+from targets.pipeline.shape import FuncShape
+
+# A Func of fewer operations is no more than its reads: an input's name, a cast, a clamp.
+TRIVIAL = 6
+# A point that is computed hardly more often than it is stored.
+_ONCE = 1.3
+# What no cache of one core holds.
+LARGE_BYTES = 2**22
+
+
+def weights(names: PipelineNames) -> Mapping[str, int]:
+    """How many operations a point of each Func is, with the trivial ones that it reads; reads do not count."""
+    found: dict[str, int] = {}
+    for name, shape in names.shapes.items():
+        total = 0
+        for stage in shape.stages:
+            own = stage.operations - sum(read.places * (len(read.dimensions) + 1) for read in stage.reads)
+            for read in stage.reads:
+                inner = names.funcs.get(read.name)
+                if inner is None or inner not in found:
+                    continue
+                if is_sum(names.shapes[inner]) or is_trivial(names.shapes[inner], found[inner]):
+                    own += read.places * found[inner]
+            steps = math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction)
+            total += max(1, own) * steps
+        found[name] = total
+    return found
+
+
+def is_sum(shape: FuncShape) -> bool:
+    """Whether a Func has updates, so that its readers cannot take its place."""
+    return len(shape.stages) > 1
+
+
+def is_trivial(shape: FuncShape, weight: int) -> bool:
+    """Whether a Func is no more than another name of what it reads."""
+    return len(shape.stages) == 1 and not shape.is_output and weight <= TRIVIAL and shape.stages[0].operations <= 40
+
+
+def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool) -> bool:
+    """Whether a Func is better computed where it is read, now that all that read it are scheduled.
+
+    Args:
+        channels_share: loops of few iterations are unrolled: what does not depend on them is computed once.
+    """
+    shape = structure.names.shapes[name]
+    if len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
+        return False
+    if is_trivial(shape, weight):
+        return True
+    if hosts_scan(structure, name):
+        return False
+    places = math.prod(structure.region_at(name, None))
+    points = 0
+    for site in structure.users[name]:
+        reader = structure.shape(site.func)
+        if reader is not None:
+            ignored = CHANNELS if channels_share and min(structure.region_at(name, ROOT), default=9) > CHANNELS else 0
+            points += _points(reader, site.stage, ignored)
+    repeated = places * points / max(1, shape.points)
+    return repeated <= _ONCE or weight * repeated <= budget
+
+
+def hosts_scan(structure: DraftStructure, name: str) -> bool:
+    """Whether strips of a Func are the only way to take a large Func with updates in parts that fit a cache."""
+    readers = [structure.shape(site.func) for site in structure.users[name]]
+    if len(structure.draft.funcs[name].stages) != 1 or not any(reader and is_sum(reader) for reader in readers):
+        return False
+    for read in structure.reads[Site(name, 0)].values():
+        callee = structure.names.shape.by_name.get(read.name)
+        if callee is not None and _is_scan(callee) and read.is_of_one_point and _bytes(callee) > LARGE_BYTES:
+            return True
+    return False
+
+
+def _is_scan(shape: FuncShape) -> bool:
+    """Whether updates go along an argument, each step after the one before."""
+    for stage in shape.stages[1:]:
+        loops = {loop.name for loop in stage.loops}
+        is_along = any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))
+        if is_along and any(loop.is_reduction for loop in stage.loops) and not stage.is_associative:
+            return True
+    return False
+
+
+def _bytes(shape: FuncShape) -> int:
+    return shape.points * shape.value_bytes
+
+
+def _points(shape: FuncShape, stage: int, ignored: int) -> int:
+    """How many points a stage computes, the iterations of its reductions counted.
+
+    Args:
+        ignored: so short loops do not count.
+    """
+    loops = shape.stages[stage].loops
+    sizes = dict(zip(shape.args, shape.extents, strict=True))
+    extents = [(sizes.get(loop.name) if not loop.is_reduction else loop.extent) or 1 for loop in loops]
+    return math.prod(extent for extent in extents if extent > ignored)

@@ -1,0 +1,185 @@
+"""The loops of one stage, in the order and of the kinds that a sketch wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from autotune_loop.draft.edit import reorder, split
+from autotune_loop.draft.model import LoopKind, StageDraft
+from autotune_loop.sketches.roles import Roles
+from autotune_loop.sketches.style import Channels
+
+# So many copies of a loop's body at most, where small blocks are unrolled.
+_COPIES = 16
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How a Func at the root is cut into what cores do at once.
+
+    Attributes:
+        rows: of one task; 0 runs on one core.
+        columns: of a tile within it; 0 is all of the row.
+        block: how many vectors, and points of the next loop, are unrolled.
+        tasks: how many there should be at least, where rows cannot be cut.
+    """
+
+    rows: int
+    columns: int
+    block: tuple[int, int]
+    tasks: int
+
+
+class Nest:
+    """Makes the loops of a stage: `places` collects them from the inside out."""
+
+    def __init__(self, stage: StageDraft, roles: Roles, is_constant: Callable[[str], bool]) -> None:
+        self.stage = stage
+        self.roles = roles
+        self._is_constant = is_constant
+        self._original = stage.order
+
+    def has(self, loop: str | None) -> bool:
+        """Whether the stage has this loop, not split yet."""
+        return loop is not None and loop in self.stage.order
+
+    def cut(self, loop: str, factor: int, kind: LoopKind | None = None) -> tuple[str, str]:
+        """Split a loop; returns the inner and the outer one. The inner one gets the kind."""
+        self.stage, outer, inner = split(self.stage, loop, factor)
+        if kind is not None:
+            self.stage = self.stage.with_kind(inner, kind)
+        return inner, outer
+
+    def mark(self, loop: str, kind: LoopKind) -> None:
+        """Make a loop of that kind."""
+        self.stage = self.stage.with_kind(loop, kind)
+
+    def channels(self) -> tuple[list[str], list[str]]:
+        """Unroll the loops over channels; returns them, and what is left of those whose extent is not fixed."""
+        inner, outer = [], []
+        for loop in filter(self.has, self.roles.channels):
+            if self._is_constant(loop):
+                self.mark(loop, LoopKind.UNROLLED)
+                inner.append(loop)
+            else:
+                unrolled, rest = self.cut(loop, self.roles.extents[loop], LoopKind.UNROLLED)
+                inner.append(unrolled)
+                outer.append(rest)
+        return inner, outer
+
+    def in_order(self, *places: Iterable[str]) -> StageDraft:
+        """The stage with its loops in that order, those that are not named outside."""
+        named = [*dict.fromkeys(loop for place in places for loop in place if loop in self.stage.order)]
+        return reorder(self.stage, (*named, *(loop for loop in self.stage.order if loop not in named)))
+
+
+def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Sequence[str], is_scan: bool) -> StageDraft:
+    """The loops of a stage at the root: vectors inside, then rows, tasks outside."""
+    roles = nest.roles
+    vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
+    inner, left = nest.channels() if channels is Channels.INSIDE else ([], [])
+    around = [*filter(nest.has, roles.channels)] if channels is Channels.AROUND_ROWS else []
+    others = [*filter(nest.has, roles.others)]
+    rows: list[str] = []
+    outside: list[str] = []
+    if nest.has(roles.row):
+        assert roles.row is not None
+        rows, outside = _cut_rows(nest, roles.row, others, tasks, blocks)
+    elif columns and tasks.rows and reductions:
+        is_scan = True
+        # Nothing but columns can be done at once: each task has a few vectors of them.
+        extent = roles.extents[roles.vector or ""] // roles.lanes
+        within = max(1, min(16, extent // tasks.tasks))
+        if extent >= 2 * within:
+            inside, out = nest.cut(columns[0], within)
+            nest.mark(out, LoopKind.PARALLEL)
+            columns, outside = [inside], [out]
+    if is_scan:
+        return nest.in_order(vectors, inner, columns, reductions, around, others, rows, tiles, outside, left)
+    if blocks:
+        # What a block needs of one operand then serves all rows of the task.
+        return nest.in_order(vectors, inner, blocks, reductions, around, others, rows, columns, tiles, outside, left)
+    return nest.in_order(vectors, inner, reductions, columns, around, others, rows, tiles, outside, left)
+
+
+def _cut_columns(nest: Nest, tasks: Tasks) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The vectors, the loop of vectors, unrolled loops of blocks, the loop of tiles."""
+    roles = nest.roles
+    if not nest.has(roles.vector) or roles.lanes < 2:
+        return [], [roles.vector] if roles.vector and nest.has(roles.vector) else [], [], []
+    assert roles.vector is not None
+    extent = roles.extents[roles.vector]
+    inner, column = nest.cut(roles.vector, roles.lanes, LoopKind.VECTORIZED)
+    blocks, tiles = [], []
+    if tasks.block[0] > 1 and extent >= roles.lanes * tasks.block[0]:
+        block, column = nest.cut(column, tasks.block[0], LoopKind.UNROLLED)
+        blocks.append(block)
+    width = tasks.columns // (roles.lanes * tasks.block[0])
+    if width > 1 and extent >= 2 * tasks.columns:
+        column, tile = nest.cut(column, width)
+        tiles.append(tile)
+    return [inner], [column], blocks, tiles
+
+
+def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: list[str]) -> tuple[list[str], list[str]]:
+    """The loops of rows within a task, and of tasks; `others` and `blocks` get what a block is made of."""
+    extent = nest.roles.extents[row]
+    inside, outside = [row], []
+    if tasks.rows and extent >= 2 * tasks.rows:
+        inner, outer = nest.cut(row, tasks.rows)
+        nest.mark(outer, LoopKind.PARALLEL)
+        inside, outside = [inner], [outer]
+        extent = tasks.rows
+    points = tasks.block[1]
+    if points > 1:
+        loops = others if others and nest.roles.extents[others[0]] >= points else inside
+        if loops is others or extent >= points:
+            block, rest = nest.cut(loops[0], points, LoopKind.UNROLLED)
+            blocks.append(block)
+            loops[0] = rest
+    return inside, outside
+
+
+def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool) -> StageDraft:
+    """The loops of a stage inside others: vectors, unrolled blocks, then the rest."""
+    roles = nest.roles
+    vectors, columns, _, _ = _cut_columns(nest, Tasks(0, 0, (1, 1), 1))
+    inner, left = nest.channels()
+    copies = 1
+    for loop in inner:
+        copies *= roles.extents.get(loop, 3)
+    blocks = []
+    counts = {loop: -(-roles.extents[roles.vector or ""] // roles.lanes) for loop in columns if roles.lanes > 1}
+    rest = [loop for loop in (*roles.others, roles.row) if loop is not None and nest.has(loop)]
+    counts.update({loop: roles.extents[loop] for loop in rest})
+    is_block = _product(counts.values()) <= _COPIES
+    for loop, count in counts.items():
+        if is_block and count > 1 and copies * count <= _COPIES:
+            copies *= count
+            nest.mark(loop, LoopKind.UNROLLED)
+            blocks.append(loop)
+    if is_scan:
+        return nest.in_order(vectors, inner, blocks, columns, reductions, rest, left)
+    return nest.in_order(vectors, inner, blocks, reductions, columns, rest, left)
+
+
+def scatter_nest(nest: Nest, tasks: Tasks, *, reductions: Sequence[str]) -> StageDraft:
+    """The loops of an update that data send anywhere: one point after the other, tasks by rows."""
+    roles = nest.roles
+    inner, left = nest.channels()
+    rest = [loop for loop in (roles.vector, *roles.others) if loop is not None and nest.has(loop)]
+    rows: list[str] = []
+    outside: list[str] = []
+    if nest.has(roles.row):
+        assert roles.row is not None
+        rows, outside = _cut_rows(nest, roles.row, rest, Tasks(tasks.rows, 0, (1, 1), 1), [])
+    return nest.in_order(inner, reductions, rest, rows, outside, left)
+
+
+def _product(numbers: Iterable[int]) -> int:
+    """The product."""
+    product = 1
+    for number in numbers:
+        product *= number
+    return product

@@ -1,0 +1,144 @@
+"""Where a Func is computed and stored, given its readers' loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from autotune_loop.draft.model import LoopKind
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.schedule.values import ROOT, LoopLevel
+from autotune_loop.sketches.inlined import hosts_scan
+from autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
+from autotune_loop.sketches.style import Fusion, Style
+from targets.pipeline.shape import StageShape
+
+# Computed no more than once, but for the edges.
+_ONCE = 1.05
+# What a core's second cache holds.
+_CACHE_BYTES = 2**19
+# A row of fewer vectors is not worth a loop of its own.
+_VECTORS = 4
+
+
+def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> tuple[LoopLevel, LoopLevel | None]:
+    """Where a Func is computed, and where it is stored if that is further out."""
+    if hosts_scan(structure, name):
+        return ROOT, None
+    levels = [
+        level
+        for level in _within_tasks(structure, name)
+        if structure.kind(level) is not LoopKind.UNROLLED and _fills_vectors(structure, name, level, lanes, 1)
+    ]
+    is_sum = len(structure.draft.funcs[name].stages) > 1
+    if style.fusion is not Fusion.ROOT or is_sum:
+        for level in levels:
+            if _repeated(structure, name, level) <= _ONCE and _fits(structure, name, level):
+                return level, None
+    if style.fusion is Fusion.ROWS and not is_sum:
+        for level in levels:
+            store = _first_store(structure, name, level)
+            if (
+                store is not None
+                and _fills_vectors(structure, name, level, lanes, _VECTORS)
+                and _repeated(structure, name, store) <= style.redundancy
+            ):
+                return level, store
+    if style.fusion is not Fusion.ROOT:
+        for level in levels:
+            if _repeated(structure, name, level) <= style.redundancy and _fits(structure, name, level):
+                return level, None
+    return ROOT, None
+
+
+def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:
+    """The loops around all that reads a Func, from the inside to that of the tasks; all, if it is little work."""
+    levels = [level for level in structure.levels(name) if level != ROOT]
+    tasks = [place for place, level in enumerate(levels) if structure.kind(level) is LoopKind.PARALLEL]
+    if tasks:
+        return levels[: tasks[-1] + 1]
+    shape = structure.shape(name)
+    return levels if shape is not None and work_of(shape) < WORTH_TASKS else []
+
+
+def _first_store(structure: DraftStructure, name: str, level: LoopLevel) -> LoopLevel | None:
+    func = replace(structure.draft.funcs[name], compute=level)
+    stores = DraftStructure(structure.draft.with_func(name, func), structure.names).stores(name)
+    return stores[0] if stores and stores[0] != ROOT else None
+
+
+def _fills_vectors(structure: DraftStructure, name: str, level: LoopLevel, lanes: int, vectors: int) -> bool:
+    """Whether so much of the Func is needed in a loop that vectors of it are full."""
+    whole = structure.region_at(name, ROOT)
+    roles = roles_of(structure, name, whole, lanes)
+    if roles.vector is None:
+        return True
+    place = [*roles.extents].index(roles.vector)
+    return structure.region_at(name, level)[place] >= min(whole[place], roles.lanes * vectors)
+
+
+def _fits(structure: DraftStructure, name: str, level: LoopLevel) -> bool:
+    """Whether what is needed in a loop stays in a core's cache; what a scan goes over is needed as a whole."""
+    shape = structure.shape(name)
+    assert shape is not None
+    in_all = [arg for arg in shape.args if all(arg in _pure_loops(stage) for stage in shape.stages)]
+    needed, whole = structure.region_at(name, level), structure.region_at(name, ROOT)
+    sizes = [needed[place] if arg in in_all else whole[place] for place, arg in enumerate(shape.args)]
+    return math.prod(sizes) * shape.value_bytes <= _CACHE_BYTES
+
+
+def _pure_loops(stage: StageShape) -> set[str]:
+    return {loop.name for loop in stage.loops if not loop.is_reduction}
+
+
+def _repeated(structure: DraftStructure, name: str, level: LoopLevel) -> float:
+    """How often a point of a Func is computed if all that a loop's iteration needs is computed in it."""
+    shape = structure.shape(name)
+    assert shape is not None
+    needed = dict(zip(shape.args, structure.region_at(name, level), strict=True))
+    whole = dict(zip(shape.args, structure.region_at(name, ROOT), strict=True))
+    most = 0.0
+    for stage in shape.stages:
+        loops = _pure_loops(stage)
+        most = max(most, math.prod(needed[arg] for arg in loops) / math.prod(whole[arg] for arg in loops))
+    return most * _times(structure, _outside(structure, name, level))
+
+
+def _outside(structure: DraftStructure, name: str, level: LoopLevel) -> Sequence[LoopLevel]:
+    for site in structure.users[name]:
+        chain = structure.around(site)
+        if level in chain:
+            return chain[chain.index(level) :]
+    return ()
+
+
+def _times(structure: DraftStructure, levels: Sequence[LoopLevel]) -> float:
+    """How often what is inside these loops runs; what splits add at the end of a loop does not count."""
+    times = 1.0
+    while levels:
+        func = levels[0].func or ""
+        own = [level for level in levels if level.func == func]
+        times *= _times_of(structure, func, {level.variable or "" for level in own})
+        levels = levels[len(own) :]
+        store = structure.draft.funcs[func].store if func in structure.draft.funcs else None
+        if store is not None and store in levels:
+            # A window slides: within the loop where it is stored, no point is computed twice.
+            computed, needed = math.prod(structure.region_at(func, store)), math.prod(structure.region(func))
+            times *= computed / needed
+            levels = levels[levels.index(store) :]
+    return times
+
+
+def _times_of(structure: DraftStructure, func: str, outside: set[str]) -> float:
+    stages = structure.draft.funcs[func].stages if func in structure.draft.funcs else ()
+    index = next((index for index, stage in enumerate(stages) if outside <= {*stage.order}), None)
+    if index is None:
+        return 1.0
+    times = 1.0
+    extents = structure.loop_extents(Site(func, index))
+    for variable in loops_of(structure, func, index):
+        leaves = [leaf for leaf in stages[index].order if variable.identifier in stages[index].root_of(leaf)]
+        inside = math.prod(extents[leaf] for leaf in leaves if leaf not in outside)
+        times *= max(1.0, extents[variable.identifier] / inside)
+    return times

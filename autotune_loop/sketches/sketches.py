@@ -1,0 +1,61 @@
+"""The sketches of a pipeline, the most promising first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from autotune_loop.draft.model import Draft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.repair import repair
+from autotune_loop.sketches.builder import SketchBuilder
+from autotune_loop.sketches.inlined import weights
+from autotune_loop.sketches.style import Channels, Fusion, Style
+
+_MOST = 16
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A starting schedule."""
+
+    name: str
+    draft: Draft
+
+
+def sketches(names: PipelineNames, cores: int) -> list[Sketch]:
+    """Starting schedules of a pipeline, all different, the most promising first."""
+    weight = weights(names)
+    found: list[Sketch] = []
+    for style in _styles():
+        draft = repair(SketchBuilder(names, cores, style, weight).draft(), names)
+        if all(draft != other.draft for other in found):
+            found.append(Sketch(style.name, draft))
+    return found[:_MOST]
+
+
+def _styles() -> list[Style]:
+    rows = Style("rows", Fusion.ROWS)
+    strips = Style("strips", Fusion.STRIPS, rows=8, redundancy=2.0)
+    tiles = replace(strips, redundancy=2.5)
+    root = Style("root", Fusion.ROOT)
+    return [
+        rows,
+        replace(rows, name="rows-wide", is_wide=True),
+        replace(rows, name="rows-blocks-3x4", block=(3, 4)),
+        replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),
+        replace(rows, name="rows-long", rows=None),
+        replace(rows, name="rows-lavish", budget=160),
+        replace(rows, name="rows-thrifty", budget=12),
+        replace(tiles, name="tiles-256x32", rows=32, columns=256),
+        root,
+        replace(strips, name="strips-8-channels-outside", channels=Channels.OUTSIDE),
+        replace(tiles, name="tiles-32x16", rows=16, columns=32),
+        replace(rows, name="rows-blocks-4x3", block=(4, 3)),
+        replace(tiles, name="tiles-128x64", rows=64, columns=128),
+        replace(strips, name="strips-8"),
+        replace(rows, name="rows-64", rows=64),
+        replace(rows, name="tiles-of-rows", columns=256, rows=64),
+        replace(root, name="root-wide", is_wide=True),
+        replace(rows, name="rows-8", rows=8),
+        replace(root, name="root-thrifty", budget=12),
+    ]

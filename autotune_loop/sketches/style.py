@@ -1,0 +1,47 @@
+"""What sets one sketch of a pipeline apart from another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Fusion(Enum):
+    """Where a Func is computed that others need."""
+
+    ROOT = "root"
+    ROWS = "rows"
+    STRIPS = "strips"
+
+
+class Channels(Enum):
+    """Where loops of few iterations go: unrolled in the vectors' loop, around each row, or around all tasks."""
+
+    INSIDE = "inside"
+    AROUND_ROWS = "around rows"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a sketch is made.
+
+    Attributes:
+        fusion: at the root; per row of what is computed at the root, kept while the rows go on; or per task of it.
+        rows: how many rows a task has; None for as many as give every core two tasks.
+        columns: how wide a task's tiles are; None for all of the row.
+        budget: the operations that may be repeated for one point before a Func gets storage.
+        redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.
+        is_wide: vectors are filled with the narrowest type, else with the widest.
+        block: how many vectors, and points of the next loop, a reduction sums in registers.
+    """
+
+    name: str
+    fusion: Fusion
+    rows: int | None = 32
+    columns: int | None = None
+    budget: int = 40
+    redundancy: float = 1.5
+    channels: Channels = Channels.INSIDE
+    is_wide: bool = False
+    block: tuple[int, int] = (1, 1)
