@@ -293,7 +293,8 @@ class DraftStructure:
         if key not in self._constant_arguments:
             self._constant_arguments[key] = False  # for what reads itself
             self._constant_arguments[key] = self._is_bounded(name, argument) or (
-                not self._shapes[name].is_output and self._is_needed_constantly(name, argument)
+                not self._shapes[name].is_output
+                and self._is_needed_constantly(name, argument, self.draft.funcs[name].compute)
             )
         return self._constant_arguments[key]
 
@@ -313,8 +314,9 @@ class DraftStructure:
             for directive in self.draft.funcs[name].storage
         )
 
-    def _is_needed_constantly(self, name: str, argument: str) -> bool:
-        level, place = self.draft.funcs[name].compute, self._shapes[name].args.index(argument)
+    def _is_needed_constantly(self, name: str, argument: str, level: LoopLevel | None) -> bool:
+        """Whether an iteration of a loop needs always the same extent of an argument."""
+        place = self._shapes[name].args.index(argument)
         for site, called in self.reads.items():
             if name not in called or site.func not in self.draft.funcs:
                 continue
@@ -328,23 +330,19 @@ class DraftStructure:
     def _is_covered_constantly(self, site: Site, loop: str, level: LoopLevel | None) -> bool:
         if level is None:
             return True
-        if self.is_inlined(site.func):
-            shape, place = self._shapes[site.func], self._shapes[site.func].args.index(loop)
-            for other, called in self.reads.items():
-                if site.func not in called or other.func not in self.draft.funcs:
-                    continue
-                dimension = called[site.func].dimensions[place]
-                if dimension.slopes is None or dimension.width is None:
-                    return False
-                if not all(self._is_covered_constantly(other, each, level) for each in dimension.slopes):
-                    return False
-            return bool(shape.args)
         func = self.draft.funcs[site.func]
+        of_shape = {each.name: each for each in self._shapes[site.func].stages[site.stage].loops}
+        is_own = level.func == site.func
+        if self.is_inlined(site.func) or (not is_own and func.compute not in (None, ROOT, level)):
+            # All that an iteration of a loop further out needs of it, not what is computed at once.
+            if loop in of_shape and of_shape[loop].is_reduction:
+                return of_shape[loop].extent is not None
+            return self._is_needed_constantly(site.func, loop, level)
         if not func.stages:
             return False
         stage, identifier = func.stages[site.stage], self._original(site)[loop]
         inside = stage.order
-        if level.func == site.func and level.variable in stage.order:
+        if is_own and level.variable in stage.order:
             inside = stage.order[: stage.order.index(level.variable)]
         return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
 
