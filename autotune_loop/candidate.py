@@ -179,6 +179,11 @@ class Candidate:
         return isinstance(self.point, SearchPoint)
 
     @property
+    def is_parameter_set(self) -> bool:
+        """Whether it is the generator's own schedule with other parameters."""
+        return isinstance(self.point, ParameterPoint)
+
+    @property
     def parameters(self) -> Mapping[str, str]:
         """The values of the tuned parameters; empty where none are tuned."""
         return self.point.values

@@ -79,7 +79,7 @@ class TaskSamples:
     @property
     def noun(self) -> str:
         """What one of them is."""
-        return "schedule" if any(sample.candidate.has_features for sample in self.samples) else "parameter set"
+        return "parameter set" if all(sample.candidate.is_parameter_set for sample in self.samples) else "schedule"
 
     @property
     def default(self) -> Measured | None:

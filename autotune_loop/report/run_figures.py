@@ -63,6 +63,39 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
     return plot
 
 
+def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figure:
+    """The best so far of each way of finding schedules, against minutes since the start.
+
+    Args:
+        samples: of one argument set, in the order of timing.
+    """
+    plot = _figure(
+        "Best so far, by what found it",
+        "minutes since the start",
+        "time of a schedule (ms)",
+        y_axis_type="log",
+        tooltips=[("found by", "$name"), ("time", "@y{0.0000} ms")],
+    )
+    by_origin: dict[str, list[Measured]] = {}
+    for sample in samples:
+        by_origin.setdefault(sample.candidate.point.origin.value, []).append(sample)
+    end = (samples[-1].at_unix_s - start_unix_s) / 60
+    for (origin, found), colour in zip(by_origin.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+        best_ms = list(itertools.accumulate((s.median_ms for s in found), min))
+        xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
+        plot.step(
+            [*xs, end],
+            [*best_ms, best_ms[-1]],
+            mode="after",
+            line_width=2,
+            color=colour,
+            legend_label=origin,
+            name=origin,
+        )
+    plot.legend.click_policy = "hide"
+    return plot
+
+
 def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Figure:
     """The time of every set against its value of one parameter, and the fastest of each value.
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from autotune_loop.candidate import Measured
 from autotune_loop.parameters.space import set_text
+from autotune_loop.report.found_by import ancestors, techniques
 from autotune_loop.report.recorded_run import RecordedRun
 from autotune_loop.report.run_figures import (
+    best_by_technique,
     best_so_far,
     device_health,
     predicted_against_measured,
@@ -65,6 +67,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         figures = [
             best_so_far(task.samples, lines_ms, None),
             best_so_far(task.samples, lines_ms, run.start_unix_s),
+            *([best_by_technique(task.samples, run.start_unix_s)] if len(techniques(task.samples)) > 1 else []),
             predicted_against_measured(task.samples),
             rank_correlation(task.samples),
         ]
@@ -79,6 +82,8 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
                 "published": None if header is None else header.published,
                 "fastest_from": timings_text(task.fastest.processes),
                 "plots": names,
+                "ancestors": () if header is None else ancestors(task.samples, header.published.symbol),
+                "techniques": techniques(task.samples),
                 "published_loops": "" if header is None else _shown(header.text, header.published.parameters),
                 "default_loops": ""
                 if task.default is None

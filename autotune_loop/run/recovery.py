@@ -38,7 +38,7 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
         except WeightsError:
             lost += 1
     if measured:
-        what = "schedules" if any(one.candidate.has_features for one in measured) else "parameter sets"
+        what = "parameter sets" if all(one.candidate.is_parameter_set for one in measured) else "schedules"
         listen(Notice(f"Resumed with {len(measured)} timed {what}."))
     if lost:
         listen(

@@ -138,11 +138,11 @@ def timed_sets(database: RunDatabase, task_index: int, *, own_alone: bool) -> li
     return [
         TriedSet(one.candidate.parameters, one.median_ms)
         for one in database.measured()
-        if one.candidate.task_index == task_index and not (own_alone and one.candidate.has_features)
+        if one.candidate.task_index == task_index and (one.candidate.is_parameter_set or not own_alone)
     ]
 
 
 def failed_sets(database: RunDatabase, task_index: int) -> list[TriedSet]:
     """The parameter sets with which the generator's own schedule fails."""
     failed = [database.candidate(symbol) for symbol in database.failed_symbols(task_index)]
-    return [TriedSet(one.parameters, None) for one in failed if one is not None and not one.has_features]
+    return [TriedSet(one.parameters, None) for one in failed if one is not None and one.is_parameter_set]

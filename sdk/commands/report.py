@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,6 +93,7 @@ def _write(folder: Path, output: Path | None, options: PageOptions, as_json: boo
 
 
 def _as_dict(run: RecordedRun) -> dict[str, object]:
+    from autotune_loop.report.found_by import ancestors, techniques
     from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
 
@@ -110,6 +112,8 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
                 "timed": len(task.samples),
                 **_published(run, task.task_index).to_dict(),
                 "fastest_in_rounds": _fastest(task.fastest),
+                "ancestors": [asdict(one) for one in ancestors(task.samples, _published(run, task.task_index).symbol)],
+                "techniques": [asdict(one) for one in techniques(task.samples)],
                 "rank_correlation_by_round": {str(key): rho for key, rho in correlation_by_round(task.samples).items()},
             }
             for task in run.tasks

@@ -1,0 +1,162 @@
+"""How close tuned schedules come to those that people wrote, as in Halide's apps: any generators with schedules.
+
+    python -m benchmarks.against_humans FOLDER/apps/harris/harris_generator.cpp:harris ... --budget 10m --seeds 3 \
+        --runs "all=" "before=--technique sampling" "from own=+own"
+
+Each generator is tuned from scratch, its own schedule unseen (or started from it, with `+own` among a run's options),
+once for each seed and each kind of run, all with one budget. Then the winners, the generator's own schedule and those of
+Adams2019 and Mullapudi2016 are timed in turns. Printed for each generator: the own schedule's time over the winner's,
+the median of the seeds (1 is as fast as the person's), with the range over the seeds, and schedules timed a minute; at
+the end the geometric mean of each column. The sources are yours to give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+_OWN, _SCRATCH = "+own", "--ignore-own-schedule"
+_PEERS = ("adams2019", "mullapudi2016")
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What a run has found.
+
+    Attributes:
+        header: empty if nothing was found, or the own schedule stayed.
+        timed: schedules, and a minute.
+    """
+
+    kind: str
+    seed: int
+    header: str
+    timed: int
+    timed_a_minute: float
+
+
+@dataclass
+class Row:
+    """One generator.
+
+    Attributes:
+        ratios: kind of run, or a peer → the own schedule's time over each seed's winner's.
+    """
+
+    generator: str
+    own_ms: float = math.nan
+    winners: list[Winner] = field(default_factory=list)
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+
+
+def main() -> int:
+    """Print a row for each generator, as it is done, and the means."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("generators", nargs="+")
+    parser.add_argument("--target", default="x86-64")
+    parser.add_argument("--budget", default="10m")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--runs", nargs="+", default=["all="], metavar="NAME=OPTIONS")
+    parser.add_argument("--options", default="", help="of `sdk autotune` and `sdk bench`, such as --include FOLDER")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--output", type=Path, help="also write everything there, as JSON")
+    arguments = parser.parse_args()
+    kinds = {name: options.split() for name, _, options in (each.partition("=") for each in arguments.runs)}
+    rows: list[Row] = []
+    print(" | ".join(["generator", "own ms", *kinds, *_PEERS, "timed a minute"]), flush=True)
+    for generator in arguments.generators:
+        shared = [generator, "--target", arguments.target, *arguments.options.split()]
+        with tempfile.TemporaryDirectory(prefix="against-humans-") as folder:
+            row = _row(shared, kinds, arguments.budget, arguments.seeds, arguments.turns, Path(folder))
+        rows.append(row)
+        print(_text(row, kinds), flush=True)
+        if arguments.output is not None:
+            arguments.output.write_text(json.dumps([asdict(each) for each in rows], indent=1))
+    means = [_mean([_median(row.ratios.get(name, [])) for row in rows]) for name in (*kinds, *_PEERS)]
+    print(" | ".join(["geometric mean", "", *(f"{mean:.2f}" for mean in means)]))
+    return 0
+
+
+def _row(
+    shared: Sequence[str], kinds: Mapping[str, Sequence[str]], budget: str, seeds: int, turns: int, folder: Path
+) -> Row:
+    row = Row(shared[0])
+    for seed in range(seeds):
+        for kind, options in kinds.items():
+            row.winners.append(_tune(shared, kind, options, budget, seed, folder / f"{kind}-{seed}".replace(" ", "-")))
+    headers = [winner.header for winner in row.winners if winner.header]
+    choices = [word for schedule in ("own", *headers, *_PEERS) for word in ("--schedule", schedule)]
+    told = _json(["bench", *shared, *choices, "--turns", str(turns)])
+    times_ms = {
+        each["schedule"]: next(iter(each["times"].values()))["median_ms"]
+        for each in told.get("contenders", [])
+        if each.get("times")
+    }
+    row.own_ms = times_ms.get("own", math.nan)
+    for winner in row.winners:
+        # Where no winner was published, the own schedule has stayed.
+        time_ms = times_ms.get(winner.header, row.own_ms if _OWN in kinds[winner.kind] else math.nan)
+        row.ratios.setdefault(winner.kind, []).append(row.own_ms / time_ms)
+    for peer in _PEERS:
+        row.ratios[peer] = [row.own_ms / times_ms[peer]] if peer in times_ms else []
+    return row
+
+
+def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str, seed: int, folder: Path) -> Winner:
+    start = [] if _OWN in options else [_SCRATCH]
+    more = [option for option in options if option != _OWN]
+    run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet", "--device-patience", "1s"]
+    told = _json(["autotune", *shared, *start, *more, *run])
+    (tuned,) = told.get("tuned") or [{}]
+    totals = told.get("totals", {})
+    timed, duration_s = totals.get("samples_timed", 0), totals.get("duration_s") or math.nan
+    return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)
+
+
+def _json(arguments: Sequence[str]) -> dict[str, Any]:
+    """The last object that a command of the SDK prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sdk.main", *arguments, "--json"], capture_output=True, text=True, check=False
+    )
+    try:
+        return dict(json.loads(done.stdout))
+    except ValueError:
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        print(f"{' '.join(arguments[:2])}: {done.stderr.strip()[-400:]}", file=sys.stderr)
+        return {}
+    return dict(json.loads(lines[-1]))
+
+
+def _text(row: Row, kinds: Mapping[str, Sequence[str]]) -> str:
+    cells = [Path(row.generator.partition(":")[0]).stem.removesuffix("_generator"), f"{row.own_ms:.3g}"]
+    for name in (*kinds, *_PEERS):
+        ratios = [each for each in row.ratios.get(name, []) if math.isfinite(each)]
+        several = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+        cells.append(f"{_median(ratios):.2f}{several}")
+    a_minute = {name: [w.timed_a_minute for w in row.winners if w.kind == name] for name in kinds}
+    cells.append(", ".join(f"{_median(each):.0f}" for each in a_minute.values()))
+    return " | ".join(cells)
+
+
+def _median(values: Sequence[float]) -> float:
+    finite = [each for each in values if math.isfinite(each)]
+    return statistics.median(finite) if finite else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = [each for each in values if math.isfinite(each)]
+    return math.exp(statistics.fmean(map(math.log, finite))) if finite else math.nan
+
+
+if __name__ == "__main__":
+    sys.exit(main())
