@@ -4,10 +4,10 @@
         --runs "all=" "before=--technique sampling" "from own=+own"
 
 Each generator is tuned from scratch, its own schedule unseen (or started from it, with `+own` among a run's options),
-once for each seed and each kind of run, all with one budget. Then the winners, the generator's own schedule and those of
-Adams2019 and Mullapudi2016 are timed in turns. Printed for each generator: the own schedule's time over the winner's,
-the median of the seeds (1 is as fast as the person's), with the range over the seeds, and schedules timed a minute; at
-the end the geometric mean of each column. The sources are yours to give.
+once for each seed and each kind of run, all with one budget. Then the winners, the generator's own schedule and those
+of Adams2019 and Mullapudi2016 are timed in turns. Printed for each generator: the own schedule's time over the
+winner's, the median of the seeds (1 is as fast as the person's), with the range over the seeds, and schedules timed a
+minute; at the end the geometric mean of each column. The sources are yours to give.
 """
 
 from __future__ import annotations
@@ -96,11 +96,7 @@ def _row(
     headers = [winner.header for winner in row.winners if winner.header]
     choices = [word for schedule in ("own", *headers, *_PEERS) for word in ("--schedule", schedule)]
     told = _json(["bench", *shared, *choices, "--turns", str(turns)])
-    times_ms = {
-        each["schedule"]: next(iter(each["times"].values()))["median_ms"]
-        for each in told.get("contenders", [])
-        if each.get("times")
-    }
+    times_ms = {each["schedule"]: each["median_ms"] for each in told or [] if each["failure"] is None}
     row.own_ms = times_ms.get("own", math.nan)
     for winner in row.winners:
         # Where no winner was published, the own schedule has stayed.
@@ -115,26 +111,23 @@ def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str,
     start = [] if _OWN in options else [_SCRATCH]
     more = [option for option in options if option != _OWN]
     run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet", "--device-patience", "1s"]
-    told = _json(["autotune", *shared, *start, *more, *run])
+    told = _json(["autotune", *shared, *start, *more, *run]) or {}
     (tuned,) = told.get("tuned") or [{}]
     totals = told.get("totals", {})
     timed, duration_s = totals.get("samples_timed", 0), totals.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)
 
 
-def _json(arguments: Sequence[str]) -> dict[str, Any]:
-    """The last object that a command of the SDK prints."""
+def _json(arguments: Sequence[str]) -> Any:
+    """What a command of the SDK prints; None if it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "sdk.main", *arguments, "--json"], capture_output=True, text=True, check=False
     )
     try:
-        return dict(json.loads(done.stdout))
+        return json.loads(done.stdout)
     except ValueError:
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
         print(f"{' '.join(arguments[:2])}: {done.stderr.strip()[-400:]}", file=sys.stderr)
-        return {}
-    return dict(json.loads(lines[-1]))
+        return None
 
 
 def _text(row: Row, kinds: Mapping[str, Sequence[str]]) -> str:

@@ -118,9 +118,12 @@ def _is_in_frozen(draft: Draft, level: LoopLevel) -> bool:
 
 def _stage(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
     proven = [each.kinds for each in alike if each.transforms == stage.transforms]
+    has_vectors = structure.may_have_vectors(site.func)
     kinds = {}
     for loop in stage.order:
         kind = stage.kinds.get(loop)
+        if kind is LoopKind.VECTORIZED and not has_vectors:
+            continue
         is_proven = any(each.get(loop) is kind for each in proven)
         if kind is not None and (kind is LoopKind.PARALLEL or is_proven or structure.is_constant(site, loop)):
             kinds[loop] = kind

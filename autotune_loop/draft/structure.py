@@ -50,7 +50,7 @@ class DraftStructure:
                     loops = tuple(LoopShape(arg, "pure", n) for arg, n in zip(of.args, of.extents, strict=True))
                     dimensions = tuple(ReadDimension({arg: _STEP}, 1) for arg in of.args)
                     reads = (ReadShape(of.name, False, 1, dimensions),)
-                    found[name] = replace(found[name], stages=(StageShape(loops, reads, 1, False, False),))
+                    found[name] = replace(found[name], stages=(StageShape(loops, reads, 1, False, False, False),))
         return found
 
     @cached_property
@@ -119,6 +119,17 @@ class DraftStructure:
         original = self._original(site)
         loops = self._shapes[site.func].stages[site.stage].loops
         return frozenset(original[loop.name] for loop in loops if loop.kind == "ordered")
+
+    def may_have_vectors(self, name: str) -> bool:
+        """Whether the target can compute a Func, with what is inlined into it, in vectors."""
+        return self.names.shape.has_float_vectors or not self._has_floats(name)
+
+    def _has_floats(self, name: str, depth: int = 0) -> bool:
+        stages = self._shapes[name].stages if name in self._shapes else ()
+        if any(stage.has_floats for stage in stages) or depth > 50:
+            return True
+        called = {each for index in range(len(stages)) for each in self.reads.get(Site(name, index), {})}
+        return any(self.is_inlined(each) and self._has_floats(each, depth + 1) for each in called)
 
     def is_inlined(self, name: str) -> bool:
         """Whether a Func has no loops of its own."""

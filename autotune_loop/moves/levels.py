@@ -88,7 +88,7 @@ def with_own_loops(structure: DraftStructure, name: str, level: LoopLevel, conte
     changed = DraftStructure(draft, structure.names)
     site, stage = Site(name, 0), draft.funcs[name].stages[0]
     loops = [loop for loop in stage.order if may_be_vector(changed, site, loop)]
-    if loops and not stage.kinds and context.may_have_vectors(name):
+    if loops and not stage.kinds and changed.may_have_vectors(name):
         vector = vectorized(changed, site, stage, loops[0], lanes_of(changed, name))
         stage = vector or stage
     outer = stage.order[-1] if stage.order else None

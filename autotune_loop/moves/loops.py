@@ -66,7 +66,7 @@ def reorder_loops(context: MoveContext) -> Draft | None:
 def vectorize(context: MoveContext) -> Draft | None:
     """Vectorise another loop, or with another number of lanes; what was a vector is a serial loop then."""
     site = context.pick_site()
-    if site is None or not context.may_have_vectors(site.func):
+    if site is None or not context.structure.may_have_vectors(site.func):
         return None
     stage = context.draft.funcs[site.func].stages[site.stage]
     lanes = lanes_of(context.structure, site.func) * context.source.choice((1, 1, 2))

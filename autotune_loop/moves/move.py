@@ -21,13 +21,11 @@ class MoveContext:
         structure: of the draft that is changed.
         source: of all chance.
         busy: how much of the pipeline's work each Func does, in all 1: moves prefer Funcs with much.
-        has_float_vectors: the target can compute with vectors of floats.
     """
 
     structure: DraftStructure
     source: Random
     busy: Mapping[str, float]
-    has_float_vectors: bool = True
 
     @property
     def draft(self) -> Draft:
@@ -44,11 +42,6 @@ class MoveContext:
             return None
         weights = [0.2 / len(names) + self.busy.get(name, 0.0) for name in names]
         return self.source.choices(names, weights)[0]
-
-    def may_have_vectors(self, name: str) -> bool:
-        """Whether a Func may be vectorised at all."""
-        shape = self.structure.shape(name)
-        return shape is not None and (self.has_float_vectors or not shape.has_floats)
 
     def scheduled(self) -> list[str]:
         """The Funcs with loops of their own that moves may change."""

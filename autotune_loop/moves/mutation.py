@@ -67,7 +67,6 @@ class Mutation:
     """
 
     names: PipelineNames
-    has_float_vectors: bool = True
     busy: Mapping[str, float] | None = None
 
     def child(self, parent: Draft, source: Random, weights: Mapping[str, float], count: int) -> Child | None:
@@ -99,7 +98,7 @@ class Mutation:
         self, draft: Draft, source: Random, weights: Mapping[str, float], first: Draft
     ) -> tuple[Draft, str] | None:
         structure = DraftStructure(draft, self.names)
-        context = MoveContext(structure, source, self.busy or _shares(structure), self.has_float_vectors)
+        context = MoveContext(structure, source, self.busy or _shares(structure))
         for _ in range(_TRIES):
             (move,) = source.choices(MOVES, [weights.get(each.name, each.weight) for each in MOVES])
             made = move.apply(context)

@@ -134,7 +134,7 @@ class _Preparation:
         if features is None or self.stop.is_set():
             return None
         if uses_float(features):
-            check_hvx_floats(self.executor, self.store, self.context, self.index)
+            check_hvx_floats(self.executor, self.store, self.context, self.index, self.listen)
         reference = TaskReference(None, output_tolerance(features), pipeline_id(features, self._task.parameters))
         state = TaskState(self.index, self._task, reference, autoscheduler=self.context.network.value)
         if self._add_reference(state, built) and self._rival is not None:

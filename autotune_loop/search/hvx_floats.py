@@ -1,9 +1,11 @@
-"""Floating point on Hexagon's vector unit: most versions lack it, which is detected before the search crashes."""
+"""Floating point on Hexagon's vector unit, which most versions lack: Halide's own search does not know that."""
 
 from __future__ import annotations
 
 import re
 
+from autotune_loop.candidate import TechniqueName
+from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import HasHvxFloats
 from autotune_loop.search.plan import greedy_point
@@ -16,41 +18,46 @@ from targets.profile.halide_target import parse_halide_target
 _HVX_VERSION = re.compile(r"hvx_v([0-9]+)")
 _FIRST_VERSION_WITH_FLOATS = 68
 # Floats are not the cause of these: without vectors of floats, Halide's code generator fails at once.
-_NO_FAULT_OF_FLOATS = {GeneratorFailureReason.TIMED_OUT, GeneratorFailureReason.OUT_OF_MEMORY}
+_NO_FAULT_OF_FLOATS = {
+    GeneratorFailureReason.TIMED_OUT,
+    GeneratorFailureReason.OUT_OF_MEMORY,
+    GeneratorFailureReason.STOPPED,
+}
 
 
-def check_hvx_floats(executor: Executor, store: RunStore, context: RunContext, task_index: int) -> None:
-    """Check that HVX can run the schedules of a pipeline that computes with floats.
+def has_float_vectors(context: RunContext) -> bool:
+    """Whether kernels may have vectors of floats: HVX before v68 has none, and QEMU cannot run those of later ones."""
+    target = parse_halide_target(context.profile.halide_target)
+    if target.architecture != "hexagon":
+        return True
+    versions = [int(version[1]) for word in target.features if (version := _HVX_VERSION.fullmatch(word))]
+    in_emulator = any(device.kind == "qemu" for device in context.devices)
+    return max(versions, default=0) >= _FIRST_VERSION_WITH_FLOATS and not in_emulator
+
+
+def check_hvx_floats(
+    executor: Executor, store: RunStore, context: RunContext, task_index: int, listen: Listener
+) -> None:
+    """Tell, or refuse, a pipeline whose floats Halide's search would put into vectors that nothing can run.
 
     Compiles one cheap schedule, because floats outside the vectors are no problem. Does nothing for targets other than
     Hexagon.
 
     Raises:
-        GeneratorError: the schedules of this pipeline cannot be compiled, or the emulator cannot run them.
+        GeneratorError: only Halide's own search is to propose schedules.
     """
-    target = parse_halide_target(context.profile.halide_target)
-    if target.architecture != "hexagon":
+    if has_float_vectors(context):
         return
-    versions = [int(version[1]) for word in target.features if (version := _HVX_VERSION.fullmatch(word))]
-    has_floats = max(versions, default=0) >= _FIRST_VERSION_WITH_FLOATS
     folder = context.workspace.work_folder / "floats" / str(task_index)
-    point = greedy_point(0, store.updated_weights)
-    found = executor.submit(HasHvxFloats(folder, task_index, point)).result()
+    found = executor.submit(HasHvxFloats(folder, task_index, greedy_point(0, store.updated_weights))).result()
+    if isinstance(found, GeneratorFailure) and found.reason in _NO_FAULT_OF_FLOATS:
+        return
+    if not found:
+        return
     name = context.tasks[task_index].reference.name
-    if isinstance(found, GeneratorFailure):
-        if found.reason is GeneratorFailureReason.STOPPED:
-            return
-        if not has_floats:
-            if found.reason in _NO_FAULT_OF_FLOATS:
-                return
-            raise GeneratorError(
-                f"Generator {name} does not compile: it computes with floating point, which the vector unit of"
-                f" {context.profile.name} does not support.",
-                next_step="Use integers (fixed point), or tune for HVX v68 on a device that has it.",
-            )
-    # A schedule that takes too long to compile may also have vectors of floats.
-    if found and any(device.kind == "qemu" for device in context.devices):
+    text = f"Generator {name} computes with floats, and the vectors of {context.profile.name} cannot hold them here"
+    if set(context.spec.options.search.technique) == {TechniqueName.SAMPLING}:
         raise GeneratorError(
-            f"Generator {name} computes with vectors of floats, which QEMU's Hexagon emulator does not support.",
-            next_step="Use integers (fixed point), or tune on a device. `sdk build` works without an emulator.",
+            f"{text}.", next_step="Allow other techniques than sampling, or use integers (fixed point)."
         )
+    listen(Notice(f"{text}: its schedules have vectors only where no float is."))

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.candidate import BuiltObject, Candidate, SchedulePoint, TechniqueName, kernel_symbol
@@ -22,6 +22,7 @@ from autotune_loop.schedule.as_json import print_json
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
+from autotune_loop.search.hvx_floats import has_float_vectors
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.techniques.bandit import Outcome, divide
 from autotune_loop.search.techniques.evolution import Evolution
@@ -75,8 +76,12 @@ class ScheduleProposals:
         task = self.context.tasks[task_index]
         # A GPU's loops, and pipelines whose shape changes with tuned parameters, are left to Halide's search.
         is_left = self.context.profile.machine.gpu is not None or task.space is not None
-        if is_left or set(asked) == {TechniqueName.SAMPLING} or self._pipeline(task_index) is None:
+        names = None if is_left or set(asked) == {TechniqueName.SAMPLING} else self._pipeline(task_index)
+        if names is None:
             return (TechniqueName.SAMPLING,)
+        if not names.shape.has_float_vectors and any(s.has_floats for f in names.shape.funcs for s in f.stages):
+            # Halide's own search would put the floats into vectors.
+            return tuple(name for name in asked if name is not TechniqueName.SAMPLING)
         return asked
 
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[TechniqueName, int]:
@@ -139,6 +144,8 @@ class ScheduleProposals:
         if task_index not in self._names:
             folder = self.context.workspace.work_folder / "shape" / str(task_index)
             shape = self.executor.submit(DescribePipeline(folder, task_index)).result()
+            if isinstance(shape, PipelineShape):
+                shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
             self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
             if not isinstance(shape, PipelineShape):
                 text = f"Only Halide's own search proposes schedules, because the pipeline cannot be described: {shape}"
@@ -167,7 +174,6 @@ class ScheduleProposals:
             tried=sorted(tried, key=lambda one: one.time_ms),
             failed_moves=failed,
             cores=self.context.parallelism,
-            has_float_vectors="hvx" not in self.context.profile.halide_target,
             own=self._draft("own", self.store.samples / "own" / str(task_index), names),
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
@@ -12,25 +11,39 @@ from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.model import Clone
 from autotune_loop.schedule.values import ROOT, LoopLevel
-from autotune_loop.sketches.inlined import TRIVIAL, is_worth_inlining
+from autotune_loop.sketches.inlined import (
+    LARGE_BYTES,
+    TRIVIAL,
+    bytes_of,
+    is_sum,
+    is_trivial,
+    is_worth_inlining,
+    weights,
+)
 from autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
 from autotune_loop.sketches.places import place_of
 from autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
 from autotune_loop.sketches.style import Channels, Style
-from targets.pipeline.shape import FuncShape
+from targets.pipeline.shape import FuncShape, ReadShape
 
 # A reduction of fewer steps gains nothing from summing in registers.
 _LONG_REDUCTION = 8
+# A Func is computed so many times at most, once for each of its readers.
+_MOST_COPIES = 3
+# And only if a point is no more than so many operations.
+_CHEAP_COPY = 40
+# What stays in a cache whoever reads it.
+_TABLE_BYTES = 2**15
 
 
 class SketchBuilder:
     """Builds one draft in one style."""
 
-    def __init__(self, names: PipelineNames, cores: int, style: Style, weights: Mapping[str, int]) -> None:
+    def __init__(self, names: PipelineNames, cores: int, style: Style) -> None:
         self._names = names
         self._cores = cores
         self._style = style
-        self._weights = weights
+        self._weights = weights(names, style.budget)
         self._draft = Draft({name: self._plain(name) for name in names.shapes})
 
     def draft(self) -> Draft:
@@ -55,14 +68,51 @@ class SketchBuilder:
                     self._clone(name, reader)
                 elif {*readers} == {reader}:
                     is_inlined = False
-        if not is_inlined:
-            self._schedule(name, *place_of(structure, name, self._style, self._lanes(name)))
+        if is_inlined:
+            return
+        compute, store = place_of(structure, name, self._style, self._lanes(name))
+        if compute != ROOT or not self._style.clones or not self._cloned(structure, name):
+            self._schedule(name, compute, store)
 
-    def _clone(self, name: str, reader: str) -> None:
+    def _cloned(self, structure: DraftStructure, name: str) -> bool:
+        """Give each reader a copy of its own, computed beside it; False leaves all as it was."""
+        shape = self._names.shapes[name]
+        readers = [*dict.fromkeys(site.func for site, called in structure.reads.items() if name in called)]
+        is_right_size = bytes_of(shape) >= LARGE_BYTES and self._weights[name] <= _CHEAP_COPY
+        if is_sum(shape) or not is_right_size or not 2 <= len(readers) <= _MOST_COPIES:
+            return False
+        if any(self._draft.funcs[reader].origin is not None for reader in readers):
+            return False  # copies of copies
+        if not all(self._is_cheap_to_read(read) for read in structure.reads[Site(name, 0)].values()):
+            return False
+        before = self._draft
+        for reader in readers[:-1]:
+            clone = self._clone(name, reader)
+            if self._draft.funcs[clone].compute == ROOT:
+                self._draft = before
+                return False
+        structure = DraftStructure(self._draft, self._names)
+        if not self._is_inlined(structure, name):
+            compute, store = place_of(structure, name, self._style, self._lanes(name))
+            if compute == ROOT:
+                self._draft = before
+                return False
+            self._schedule(name, compute, store)
+        return True
+
+    def _is_cheap_to_read(self, read: ReadShape) -> bool:
+        """Whether a copy of what reads this needs no copy of it, too."""
+        name = self._names.funcs[read.name]
+        shape = self._names.shapes[name]
+        is_near = is_trivial(shape, self._weights[name]) or read.is_of_one_point
+        return is_near or bytes_of(shape) <= _TABLE_BYTES
+
+    def _clone(self, name: str, reader: str) -> str:
         clone = make_identifier(f"{name}_for_{reader}", {*self._draft.funcs})
         self._draft = self._draft.with_func(clone, replace(self._plain(name), origin=Clone(name, (reader,))))
         structure = DraftStructure(self._draft, self._names)
         self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
+        return clone
 
     def _plain(self, name: str) -> FuncDraft:
         stages = range(len(self._names.shapes[name].stages))

@@ -19,23 +19,49 @@ _ONCE = 1.3
 LARGE_BYTES = 2**22
 
 
-def weights(names: PipelineNames) -> Mapping[str, int]:
-    """How many operations a point of each Func is, with the trivial ones that it reads; reads do not count."""
+def weights(names: PipelineNames, budget: int) -> Mapping[str, int]:
+    """How many operations a point of each Func is, with what is likely inlined into it; reads do not count."""
     found: dict[str, int] = {}
+    places = _places_read(names)
     for name, shape in names.shapes.items():
         total = 0
         for stage in shape.stages:
             own = stage.operations - sum(read.places * (len(read.dimensions) + 1) for read in stage.reads)
+            if is_boundary(shape):
+                own = 1
             for read in stage.reads:
                 inner = names.funcs.get(read.name)
                 if inner is None or inner not in found:
                     continue
-                if is_sum(names.shapes[inner]) or is_trivial(names.shapes[inner], found[inner]):
+                callee = names.shapes[inner]
+                repeated = places[inner] / max(1, callee.points)
+                is_cheap = is_trivial(callee, found[inner]) or repeated * found[inner] <= budget or repeated <= _ONCE
+                if is_sum(callee) or is_cheap:
                     own += read.places * found[inner]
             steps = math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction)
             total += max(1, own) * steps
         found[name] = total
     return found
+
+
+def _places_read(names: PipelineNames) -> Mapping[str, int]:
+    """How many points of each Func are read, all in all."""
+    found = dict.fromkeys(names.shapes, 0)
+    for shape in names.shapes.values():
+        for index, stage in enumerate(shape.stages):
+            for read in stage.reads:
+                if read.name in names.funcs:
+                    found[names.funcs[read.name]] += read.places * _points(shape, index, 0)
+    return found
+
+
+def is_boundary(shape: FuncShape) -> bool:
+    """Whether a Func is another one beyond its edges: where there is no edge, that costs nothing."""
+    if len(shape.stages) != 1 or len(shape.stages[0].reads) != 1:
+        return False
+    read = shape.stages[0].reads[0]
+    is_fixed = all(dimension.width == 1 for dimension in read.dimensions)
+    return read.places == 1 and is_fixed and any(dimension.slopes is None for dimension in read.dimensions)
 
 
 def is_sum(shape: FuncShape) -> bool:
@@ -45,7 +71,7 @@ def is_sum(shape: FuncShape) -> bool:
 
 def is_trivial(shape: FuncShape, weight: int) -> bool:
     """Whether a Func is no more than another name of what it reads."""
-    return len(shape.stages) == 1 and not shape.is_output and weight <= TRIVIAL and shape.stages[0].operations <= 40
+    return len(shape.stages) == 1 and not shape.is_output and weight <= TRIVIAL
 
 
 def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool) -> bool:
@@ -79,7 +105,7 @@ def hosts_scan(structure: DraftStructure, name: str) -> bool:
         return False
     for read in structure.reads[Site(name, 0)].values():
         callee = structure.names.shape.by_name.get(read.name)
-        if callee is not None and _is_scan(callee) and read.is_of_one_point and _bytes(callee) > LARGE_BYTES:
+        if callee is not None and _is_scan(callee) and read.is_of_one_point and bytes_of(callee) > LARGE_BYTES:
             return True
     return False
 
@@ -94,7 +120,8 @@ def _is_scan(shape: FuncShape) -> bool:
     return False
 
 
-def _bytes(shape: FuncShape) -> int:
+def bytes_of(shape: FuncShape) -> int:
+    """What all of a Func takes."""
     return shape.points * shape.value_bytes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune_loop.draft.edit import reorder, split
 from autotune_loop.draft.model import LoopKind, StageDraft
@@ -12,6 +12,8 @@ from autotune_loop.sketches.style import Channels
 
 # So many copies of a loop's body at most, where small blocks are unrolled.
 _COPIES = 16
+# Where only columns can be done at once, a task has so many vectors of them at most.
+_VECTORS_OF_TASK = 16
 
 
 @dataclass(frozen=True)
@@ -77,24 +79,21 @@ class Nest:
 def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Sequence[str], is_scan: bool) -> StageDraft:
     """The loops of a stage at the root: vectors inside, then rows, tasks outside."""
     roles = nest.roles
+    chunks = []
+    if reductions and tasks.rows and not nest.has(roles.row) and nest.has(roles.vector):
+        # Nothing but columns can be done at once: each task has a few vectors of them.
+        is_scan = True
+        chunks = _cut_chunks(nest, tasks)
+        tasks = Tasks(tasks.rows, 0, (1, 1), tasks.tasks)
     vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
     inner, left = nest.channels() if channels is Channels.INSIDE else ([], [])
     around = [*filter(nest.has, roles.channels)] if channels is Channels.AROUND_ROWS else []
     others = [*filter(nest.has, roles.others)]
     rows: list[str] = []
-    outside: list[str] = []
+    outside = chunks
     if nest.has(roles.row):
         assert roles.row is not None
         rows, outside = _cut_rows(nest, roles.row, others, tasks, blocks)
-    elif columns and tasks.rows and reductions:
-        is_scan = True
-        # Nothing but columns can be done at once: each task has a few vectors of them.
-        extent = roles.extents[roles.vector or ""] // roles.lanes
-        within = max(1, min(16, extent // tasks.tasks))
-        if extent >= 2 * within:
-            inside, out = nest.cut(columns[0], within)
-            nest.mark(out, LoopKind.PARALLEL)
-            columns, outside = [inside], [out]
     if is_scan:
         return nest.in_order(vectors, inner, columns, reductions, around, others, rows, tiles, outside, left)
     if blocks:
@@ -104,37 +103,61 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
 
 
 def _cut_columns(nest: Nest, tasks: Tasks) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The vectors, the loop of vectors, unrolled loops of blocks, the loop of tiles."""
+    """The vectors, the loop of vectors, unrolled loops of blocks, the loop of tiles.
+
+    The outer cuts come first: the inner ones then divide evenly.
+    """
     roles = nest.roles
     if not nest.has(roles.vector) or roles.lanes < 2:
         return [], [roles.vector] if roles.vector and nest.has(roles.vector) else [], [], []
     assert roles.vector is not None
-    extent = roles.extents[roles.vector]
-    inner, column = nest.cut(roles.vector, roles.lanes, LoopKind.VECTORIZED)
-    blocks, tiles = [], []
-    if tasks.block[0] > 1 and extent >= roles.lanes * tasks.block[0]:
-        block, column = nest.cut(column, tasks.block[0], LoopKind.UNROLLED)
-        blocks.append(block)
-    width = tasks.columns // (roles.lanes * tasks.block[0])
-    if width > 1 and extent >= 2 * tasks.columns:
-        column, tile = nest.cut(column, width)
+    extent, column = roles.extents[roles.vector], roles.vector
+    vectors = tasks.block[0] if extent >= roles.lanes * tasks.block[0] else 1
+    width = roles.lanes * vectors
+    columns: list[str] = []
+    tiles: list[str] = []
+    if tasks.columns >= 2 * width and extent >= 2 * tasks.columns:
+        column, tile = nest.cut(column, tasks.columns - tasks.columns % width)
         tiles.append(tile)
-    return [inner], [column], blocks, tiles
+    if vectors > 1:
+        column, outer = nest.cut(column, width)
+        columns.append(outer)
+    inner, outer = nest.cut(column, roles.lanes, LoopKind.VECTORIZED)
+    if vectors > 1:
+        nest.mark(outer, LoopKind.UNROLLED)
+        return [inner], columns, [outer], tiles
+    return [inner], [outer], [], tiles
+
+
+def _cut_chunks(nest: Nest, tasks: Tasks) -> list[str]:
+    """The loop of tasks, each of a few vectors of columns; the vectors' loop is then within one."""
+    loop = nest.roles.vector
+    assert loop is not None
+    vectors = nest.roles.extents[loop] // nest.roles.lanes
+    within = max(1, min(_VECTORS_OF_TASK, vectors // tasks.tasks))
+    if vectors < 2 * within:
+        return []
+    inner, outer = nest.cut(loop, within * nest.roles.lanes)
+    nest.mark(outer, LoopKind.PARALLEL)
+    nest.roles = replace(nest.roles, vector=inner, extents={**nest.roles.extents, inner: within * nest.roles.lanes})
+    return [outer]
 
 
 def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: list[str]) -> tuple[list[str], list[str]]:
     """The loops of rows within a task, and of tasks; `others` and `blocks` get what a block is made of."""
     extent = nest.roles.extents[row]
     inside, outside = [row], []
-    if tasks.rows and extent >= 2 * tasks.rows:
-        inner, outer = nest.cut(row, tasks.rows)
+    in_rows = not (others and nest.roles.extents[others[0]] >= tasks.block[1])
+    count = tasks.rows - tasks.rows % tasks.block[1] if in_rows and tasks.rows > tasks.block[1] else tasks.rows
+    if tasks.rows and extent >= 2 * count:
+        inner, outer = nest.cut(row, count)
         nest.mark(outer, LoopKind.PARALLEL)
         inside, outside = [inner], [outer]
         extent = tasks.rows
     points = tasks.block[1]
     if points > 1:
-        loops = others if others and nest.roles.extents[others[0]] >= points else inside
-        if loops is others or extent >= points:
+        loops = inside if in_rows else others
+        if not in_rows or extent >= points:
             block, rest = nest.cut(loops[0], points, LoopKind.UNROLLED)
             blocks.append(block)
             loops[0] = rest

@@ -8,7 +8,6 @@ from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repair
 from autotune_loop.sketches.builder import SketchBuilder
-from autotune_loop.sketches.inlined import weights
 from autotune_loop.sketches.style import Channels, Fusion, Style
 
 _MOST = 16
@@ -24,10 +23,9 @@ class Sketch:
 
 def sketches(names: PipelineNames, cores: int) -> list[Sketch]:
     """Starting schedules of a pipeline, all different, the most promising first."""
-    weight = weights(names)
     found: list[Sketch] = []
     for style in _styles():
-        draft = repair(SketchBuilder(names, cores, style, weight).draft(), names)
+        draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
             found.append(Sketch(style.name, draft))
     return found[:_MOST]
@@ -40,6 +38,7 @@ def _styles() -> list[Style]:
     root = Style("root", Fusion.ROOT)
     return [
         rows,
+        replace(rows, name="rows-clones", clones=True),
         replace(rows, name="rows-wide", is_wide=True),
         replace(rows, name="rows-blocks-3x4", block=(3, 4)),
         replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),

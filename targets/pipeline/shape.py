@@ -89,12 +89,14 @@ class StageShape:
     Attributes:
         loops: the innermost first, as Halide has them before any scheduling.
         operations: how many nodes its expressions have.
+        has_floats: one of them is a float.
         is_associative: its reduction's iterations may be computed apart and merged.
     """
 
     loops: tuple[LoopShape, ...]
     reads: tuple[ReadShape, ...]
     operations: int
+    has_floats: bool
     reads_itself: bool
     is_associative: bool
 
@@ -118,7 +120,6 @@ class FuncShape:
     is_extern: bool
     value_bytes: int
     narrowest_bytes: int
-    has_floats: bool
     bounded: tuple[str, ...]
     stages: tuple[StageShape, ...]
 
@@ -138,10 +139,12 @@ class PipelineShape:
     Attributes:
         vector_bytes: of the target's vectors.
         funcs: producers first; `Pipeline::get_func` counts in this order.
+        has_float_vectors: the target can compute with vectors of floats.
     """
 
     vector_bytes: int
     funcs: tuple[FuncShape, ...]
+    has_float_vectors: bool = True
 
     @cached_property
     def by_name(self) -> Mapping[str, FuncShape]:

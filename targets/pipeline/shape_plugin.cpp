@@ -164,6 +164,7 @@ class ReadsOf : public IRGraphVisitor {
 public:
     std::map<std::string, Reads> reads;
     int operations = 0;
+    bool has_floats = false;
 
     void of(const Definition &definition) {
         // What a definition repeats is in lets: an index is then a name that says nothing.
@@ -176,6 +177,7 @@ private:
 
     void include(const Expr &expr) override {
         operations++;
+        has_floats = has_floats || expr.type().is_float();
         IRGraphVisitor::include(expr);
     }
 
@@ -229,6 +231,7 @@ std::string json_of_stage(const Function &function, const Definition &definition
     return object({{"loops", listed(described)},
                    {"reads", json_of_reads(of_stage.reads, loops)},
                    {"operations", std::to_string(of_stage.operations)},
+                   {"has_floats", truth(of_stage.has_floats)},
                    {"reads_itself", truth(reads_itself)},
                    {"is_associative", truth(is_update && is_associative(function, definition))}});
 }
@@ -253,11 +256,7 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
     int bytes = 0;
     for (const Halide::Type &type : function.output_types()) bytes += type.bytes();
     int narrowest = 8;
-    bool has_floats = false;
-    for (const Halide::Type &type : function.output_types()) {
-        narrowest = std::min(narrowest, type.bytes());
-        has_floats = has_floats || type.is_float();
-    }
+    for (const Halide::Type &type : function.output_types()) narrowest = std::min(narrowest, type.bytes());
     std::vector<std::string> bounded;
     for (const Bound &bound : function.schedule().bounds()) bounded.push_back(quoted(bound.var));
     return object({{"name", quoted(function.name())},
@@ -267,7 +266,6 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
                    {"is_extern", truth(is_extern)},
                    {"value_bytes", std::to_string(bytes)},
                    {"narrowest_bytes", std::to_string(narrowest)},
-                   {"has_floats", truth(has_floats)},
                    {"bounded", listed(bounded)},
                    {"stages", listed(stages)}});
 }

@@ -39,7 +39,7 @@ class Evolution:
         parents = parents_of(population.tried)
         if not parents:
             return []
-        mutation = Mutation(population.names, population.has_float_vectors)
+        mutation = Mutation(population.names)
         weights = move_weights(population)
         chances = _chances(parents)
         proposals: list[Proposal] = []

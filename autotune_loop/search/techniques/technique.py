@@ -37,7 +37,6 @@ class Population:
         tried: the fastest first.
         failed_moves: moves → how many schedules that they made failed.
         cores: that parallel loops run on.
-        has_float_vectors: the target can compute with vectors of floats.
         own: the generator's own schedule, where it has one that can be read.
     """
 
@@ -45,7 +44,6 @@ class Population:
     tried: Sequence[Tried]
     failed_moves: Mapping[str, int]
     cores: int
-    has_float_vectors: bool = True
     own: Draft | None = None
 
 

@@ -134,7 +134,7 @@ def test_the_page_works_in_a_browser(folder: Path, tmp_path: Path) -> None:
             "[...document.querySelectorAll('.plot')].map(p => p.getBoundingClientRect().height > 100"
             " && p.children.length > 0)"
         )
-        assert len(drawn) == 6 and all(drawn)
+        assert len(drawn) == 7 and all(drawn)
         assert browser.evaluate(f"{rows}.length") == SAMPLES
         times = browser.evaluate(f"[...{rows}].map(r => +r.cells[2].textContent)")
         assert times == sorted(times)

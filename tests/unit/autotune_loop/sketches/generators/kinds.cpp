@@ -1,0 +1,118 @@
+// Pipelines of several kinds, small enough to compile in every sketch.
+
+#include "Halide.h"
+
+using namespace Halide;
+
+namespace {
+
+class Stencils : public Generator<Stencils> {
+public:
+    Input<Buffer<uint8_t, 3>> input{"input"};
+    Output<Buffer<uint8_t, 3>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), c("c");
+        Func edges = BoundaryConditions::repeat_edge(input);
+        Func wide("wide"), columns("columns"), rows("rows");
+        wide(x, y, c) = cast<uint16_t>(edges(x, y, c));
+        columns(x, y, c) = wide(x, y - 2, c) + 4 * wide(x, y - 1, c) + 6 * wide(x, y, c) + 4 * wide(x, y + 1, c) +
+                           wide(x, y + 2, c);
+        rows(x, y, c) = columns(x - 2, y, c) + 4 * columns(x - 1, y, c) + 6 * columns(x, y, c) +
+                        4 * columns(x + 1, y, c) + columns(x + 2, y, c);
+        output(x, y, c) = cast<uint8_t>(rows(x, y, c) >> 8);
+        input.set_estimates({{0, 512}, {0, 256}, {0, 3}});
+        output.set_estimates({{0, 512}, {0, 256}, {0, 3}});
+    }
+};
+
+class Bins : public Generator<Bins> {
+public:
+    Input<Buffer<uint8_t, 2>> input{"input"};
+    Output<Buffer<uint8_t, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        RDom columns(0, 512), rows(0, 256), bins(1, 255);
+        Func bright("bright"), of_row("of_row"), all("all"), sums("sums");
+        bright(x, y) = cast<uint8_t>(cast<int>(input(x, y)) * input(x, y) / 255 ^ 7);
+        of_row(x, y) = 0;
+        of_row(cast<int>(bright(columns, y)), y) += 1;
+        all(x) = 0;
+        all(x) += of_row(x, rows);
+        sums(x) = all(0);
+        sums(bins) = sums(bins - 1) + all(bins);
+        output(x, y) = cast<uint8_t>(sums(clamp(cast<int>(bright(x, y)), 0, 255)) * 255 / (512 * 256));
+        input.set_estimates({{0, 512}, {0, 256}});
+        output.set_estimates({{0, 512}, {0, 256}});
+    }
+};
+
+class Product : public Generator<Product> {
+public:
+    Input<Buffer<int32_t, 2>> left{"left"}, right{"right"};
+    Output<Buffer<int32_t, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        RDom steps(0, 96);
+        Func total("total");
+        total(x, y) += left(steps, y) * right(x, steps);
+        output(x, y) = total(x, y) + 1;
+        left.set_estimates({{0, 96}, {0, 128}});
+        right.set_estimates({{0, 128}, {0, 96}});
+        output.set_estimates({{0, 128}, {0, 128}});
+    }
+};
+
+class Pyramid : public Generator<Pyramid> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        Func level = BoundaryConditions::repeat_edge(input);
+        std::vector<Func> down{level};
+        for (int i = 0; i < 3; i++) {
+            Func half("down_" + std::to_string(i));
+            half(x, y) = (down[i](2 * x, 2 * y) + down[i](2 * x + 1, 2 * y) + down[i](2 * x, 2 * y + 1) +
+                          down[i](2 * x + 1, 2 * y + 1) + down[i](2 * x - 1, 2 * y)) / 5;
+            down.push_back(half);
+        }
+        Func up = down[3];
+        for (int i = 2; i >= 0; i--) {
+            Func twice("up_" + std::to_string(i));
+            twice(x, y) = (up(x / 2, y / 2) + up((x + 1) / 2, (y + 1) / 2)) / 2 + down[i](x, y);
+            up = twice;
+        }
+        output(x, y) = up(x, y);
+        input.set_estimates({{0, 512}, {0, 256}});
+        output.set_estimates({{0, 512}, {0, 256}});
+    }
+};
+
+class Scan : public Generator<Scan> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        RDom rows(1, 255);
+        Func along("along");
+        along(x, y) = input(x, y);
+        along(x, rows) = along(x, rows - 1) / 2 + input(x, rows);
+        output(x, y) = along(y, x);
+        input.set_estimates({{0, 256}, {0, 256}});
+        output.set_estimates({{0, 256}, {0, 256}});
+    }
+};
+
+}  // namespace
+
+HALIDE_REGISTER_GENERATOR(Stencils, stencils)
+HALIDE_REGISTER_GENERATOR(Bins, bins)
+HALIDE_REGISTER_GENERATOR(Product, product)
+HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
+HALIDE_REGISTER_GENERATOR(Scan, scan)

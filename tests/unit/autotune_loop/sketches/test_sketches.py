@@ -1,0 +1,139 @@
+"""Sketches of pipelines of several kinds are schedules that Halide takes, and have what each kind asks for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.draft.model import Draft, LoopKind
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.repair import repair
+from autotune_loop.draft.to_schedule import schedule_of
+from autotune_loop.schedule.apply import apply_schedule
+from autotune_loop.schedule.model import Clone
+from autotune_loop.schedule.values import ROOT
+from autotune_loop.sketches.sketches import sketches
+from sdk.settings import Settings
+from targets.generator.program import GeneratorProgram, open_generator
+from targets.generator.reference import parse_generator
+from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
+from targets.halide_install import HalideInstall
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from targets.pipeline.shape import describe_pipeline
+from targets.process.content_cache import ContentCache
+from targets.process.limited_process import ProcessLimits
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+pytestmark = pytest.mark.toolchain
+
+TARGET = "x86-64-linux-sse41-avx-avx2-fma-no_runtime"
+KINDS = Path(__file__).parent / "generators" / "kinds.cpp"
+LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
+Named = Callable[[str], PipelineNames]
+
+
+@pytest.fixture(scope="module")
+def program(halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings) -> Iterator[GeneratorProgram]:
+    opened = open_generator(parse_generator(f"{KINDS}:stencils"), halide, cpp_compiler, settings.environment)
+    with contextlib.closing(opened):
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def named(program: GeneratorProgram, cpp_compiler: HostCppCompiler) -> Named:
+    """The names of a generator's pipeline."""
+
+    def get(generator: str) -> PipelineNames:
+        preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
+        shape = describe_pipeline(Inspected(program, generator, {}, TARGET), preparation, cpp_compiler)
+        assert not isinstance(shape, GeneratorFailure), shape.message
+        return PipelineNames(shape)
+
+    return get
+
+
+def by_name(names: PipelineNames) -> dict[str, Draft]:
+    return {sketch.name: sketch.draft for sketch in sketches(names, cores=2)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generator", ["stencils", "bins", "product", "pyramid", "scan"])
+def test_every_sketch_is_taken(
+    generator: str,
+    program: GeneratorProgram,
+    named: Named,
+    cpp_compiler: HostCppCompiler,
+    cache: ContentCache,
+    tmp_path: Path,
+) -> None:
+    names = named(generator)
+    found = sketches(names, cores=2)
+    assert 4 <= len(found) <= 16
+    for sketch in found:
+        schedule = schedule_of(sketch.draft, names, generator)
+        request = GeneratorRequest(
+            generator_name=generator,
+            function_name=generator,
+            base_name=generator,
+            output_folder=tmp_path,
+            emit=("object",),
+            halide_target=TARGET,
+            parameters={},
+            autoscheduler=PipelinePreparation(build_preparation_plugin(cpp_compiler)).before(
+                apply_schedule(schedule, cpp_compiler, cache)
+            ),
+        )
+        result = run_generator(program, request, LIMITS)
+        assert not isinstance(result, GeneratorFailure), f"{sketch.name}: {result.message}"
+
+
+def test_sketches_differ_and_are_whole(named: Named) -> None:
+    names = named("stencils")
+    found = sketches(names, cores=2)
+    assert len({sketch.name for sketch in found}) == len(found)
+    assert all(one.draft != other.draft for one in found for other in found if one is not other)
+    assert all(repair(sketch.draft, names) == sketch.draft for sketch in found)
+
+
+def test_windows_slide_in_strips(named: Named) -> None:
+    columns = by_name(named("stencils"))["rows"].funcs["columns"]
+    assert columns.compute is not None
+    assert columns.store is not None
+    assert columns.compute.func == columns.store.func == "output"
+    assert columns.stages[0].kinds[columns.stages[0].order[0]] is LoopKind.VECTORIZED
+
+
+def test_what_is_cheap_has_no_storage(named: Named) -> None:
+    rows = by_name(named("stencils"))["rows"]
+    assert rows.funcs["wide"].is_inlined
+    assert rows.funcs["rows"].is_inlined
+
+
+def test_bins_are_filled_by_rows_with_a_copy_of_what_they_count(named: Named) -> None:
+    rows = by_name(named("bins"))["rows"]
+    of_row = rows.funcs["of_row"]
+    assert of_row.compute == ROOT
+    assert LoopKind.PARALLEL in of_row.stages[1].kinds.values()
+    assert LoopKind.VECTORIZED not in of_row.stages[1].kinds.values()
+    assert [func.origin for func in rows.funcs.values() if func.origin] == [Clone("bright", ("of_row",))]
+    assert rows.funcs["all"].compute == ROOT
+
+
+def test_a_product_is_summed_in_registers(named: Named) -> None:
+    total = by_name(named("product"))["rows-blocks-3x4"].funcs["total"]
+    assert total.compute is not None
+    assert total.compute.func == "output"
+    vector, *others = total.stages[1].order
+    assert total.stages[1].kinds[vector] is LoopKind.VECTORIZED
+    assert [total.stages[1].kinds.get(loop) for loop in others[:2]] == [LoopKind.UNROLLED] * 2
+
+
+def test_a_scan_is_taken_in_strips_of_its_reader(named: Named) -> None:
+    along = by_name(named("scan"))["strips-8"].funcs["along"]
+    assert along.compute is not None
+    assert along.compute.func == "output"
+    assert along.stages[1].kinds[along.stages[1].order[0]] is LoopKind.VECTORIZED
