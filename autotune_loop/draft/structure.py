@@ -214,6 +214,7 @@ class DraftStructure:
         if level == ROOT or self._shapes[name].is_output:
             return whole
         needed = [1] * len(whole)
+        fixed = [0] * len(whole)
         for site, called in self.reads.items():
             if name not in called or site.func not in self.draft.funcs:
                 continue
@@ -221,6 +222,10 @@ class DraftStructure:
             for place, dimension in enumerate(called[name].dimensions):
                 if dimension.slopes is None or dimension.width is None:
                     extent = whole[place]
+                elif not dimension.slopes:
+                    # At fixed places, which may differ from those of other readers.
+                    fixed[place] += dimension.width
+                    extent = min(whole[place], fixed[place])
                 else:
                     moved = sum(abs(slope) * (covered.get(loop, 1) - 1) for loop, slope in dimension.slopes.items())
                     extent = moved // _STEP + dimension.width
