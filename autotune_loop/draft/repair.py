@@ -22,44 +22,34 @@ def repair(draft: Draft, names: PipelineNames, parents: Sequence[Draft] = ()) ->
         parents: drafts that Halide has taken: what they have in equal loops is right.
     """
     draft = _without_idle_wrappers(draft, names)
-    for _ in range(_PASSES):
-        before = draft
-        for name in _consumers_first(draft, names):
-            func = draft.funcs[name]
-            if not func.frozen:
-                draft = draft.with_func(name, _repaired(DraftStructure(draft, names), name, func, parents))
-        if draft == before:
-            break
-    return draft
-
-
-def _consumers_first(draft: Draft, names: PipelineNames) -> list[str]:
     structure = DraftStructure(draft, names)
-    order: dict[str, None] = {}
+    order = _consumers_first(structure)
+    for _ in range(_PASSES):
+        before = structure.draft
+        for name in order:
+            func = structure.draft.funcs[name]
+            repaired = func if func.frozen else _repaired(structure, name, func, parents)
+            if repaired != func:
+                structure = DraftStructure(structure.draft.with_func(name, repaired), names)
+        if structure.draft is before:
+            break
+    return structure.draft
 
-    def add(name: str) -> None:
-        if name not in order:
-            order[name] = None
-            for index in range(len(draft.funcs[name].stages)):
-                for called in structure.reads.get(Site(name, index), {}):
-                    add(called)
 
-    for name in draft.funcs:
-        shape = structure.shape(name)
-        if shape is not None and shape.is_output:
-            add(name)
-    found = [*order, *(name for name in draft.funcs if name not in order)]
-    # A Func after all that read it: the depth-first order reversed would put producers of several too early.
+def _consumers_first(structure: DraftStructure) -> list[str]:
+    callers: dict[str, set[str]] = {}
+    for site, called in structure.reads.items():
+        for name in called:
+            callers.setdefault(name, set()).add(site.func)
     ranks: dict[str, int] = {}
 
     def rank(name: str) -> int:
         if name not in ranks:
             ranks[name] = 0
-            users = {site.func for site, called in structure.reads.items() if name in called}
-            ranks[name] = 1 + max((rank(user) for user in users), default=0)
+            ranks[name] = 1 + max((rank(caller) for caller in callers.get(name, ())), default=0)
         return ranks[name]
 
-    return sorted(found, key=rank)
+    return sorted(structure.draft.funcs, key=rank)
 
 
 def _without_idle_wrappers(draft: Draft, names: PipelineNames) -> Draft:

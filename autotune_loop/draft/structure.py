@@ -210,6 +210,16 @@ class DraftStructure:
 
     def region_at(self, name: str, level: LoopLevel | None) -> Extents:
         """How much of a Func one iteration of a loop needs, by argument; None is one point of its consumers."""
+        key = (name, level)
+        if key not in self._regions_at:
+            self._regions_at[key] = self._region_at(name, level)
+        return self._regions_at[key]
+
+    @cached_property
+    def _regions_at(self) -> dict[tuple[str, LoopLevel | None], Extents]:
+        return {}
+
+    def _region_at(self, name: str, level: LoopLevel | None) -> Extents:
         whole = tuple(extent or _UNKNOWN_EXTENT for extent in self._shapes[name].extents)
         if level == ROOT or self._shapes[name].is_output:
             return whole

@@ -17,7 +17,9 @@ struct EverythingAtRoot {
         const std::vector<std::string> order = halide_sdk_1::order_of(pipeline, functions);
         for (size_t i = 0; i < order.size(); i++) {
             Halide::Func(functions.at(order[i])).compute_root();
-            results->schedule_source += "    pipeline.get_func(" + std::to_string(i) + ").compute_root();\n";
+            const std::string index = std::to_string(i), name = "func_" + index;
+            results->schedule_source += "    Func " + name + " = pipeline.get_func(" + index + ");\n";
+            results->schedule_source += "    " + name + ".compute_root();\n";
         }
     }
 };

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from autotune_loop.candidate import Origin
 from autotune_loop.moves.mutation import MOVES, Child, Mutation
+from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
 # The parents: so many of the fastest, of which one family has at most a share; the faster the sooner.
@@ -34,15 +35,17 @@ class Evolution:
 
     origin: Origin = Origin.EVOLUTION
 
-    def propose(self, population: Population, count: int, source: Random) -> Sequence[Proposal]:
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
         parents = parents_of(population.tried)
         if not parents:
-            return []
+            # Before anything is timed, children of what is about to be.
+            parents = [Tried("", start.draft, math.inf) for start in Starts().propose(population, count, source)]
+        if not parents:
+            return
         mutation = Mutation(population.names)
         weights = move_weights(population)
         chances = _chances(parents)
-        proposals: list[Proposal] = []
         for _ in range(count * _PROPOSALS_PER_WANTED):
             (parent,) = source.choices(parents, chances)
             (other,) = source.choices(parents, chances)
@@ -52,13 +55,12 @@ class Evolution:
             else:
                 child = mutation.child(parent.draft, source, weights, _move_count(source))
             if child is not None:
-                proposals.append(_proposal(child, parent, other if is_crossed else None))
-        return proposals
+                yield _proposal(child, parent, other if is_crossed else None)
 
 
 def _proposal(child: Child, parent: Tried, other: Tried | None) -> Proposal:
-    parents = (parent.symbol,) if other is None else (parent.symbol, other.symbol)
-    return Proposal(child.draft, parents, child.moves)
+    parents = [one.symbol for one in (parent, other) if one is not None and one.symbol]
+    return Proposal(child.draft, tuple(parents), child.moves)
 
 
 def _move_count(source: Random) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -17,8 +17,9 @@ class Starts:
 
     origin: Origin = Origin.SKETCH
 
-    def propose(self, population: Population, count: int, source: Random) -> Sequence[Proposal]:
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
-        own = [] if population.own is None else [Proposal(population.own, moves=(Origin.OWN_SCHEDULE.value,))]
-        made = sketches(population.names, population.cores)
-        return [*own, *(Proposal(sketch.draft, moves=(sketch.name,)) for sketch in made)]
+        if population.own is not None:
+            yield Proposal(population.own, moves=(Origin.OWN_SCHEDULE.value,))
+        for sketch in sketches(population.names, population.cores):
+            yield Proposal(sketch.draft, moves=(sketch.name,))

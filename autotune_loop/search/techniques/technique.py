@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -67,8 +67,8 @@ class Technique(Protocol):
     def origin(self) -> Origin:
         """What its proposals are recorded as."""
 
-    def propose(self, population: Population, count: int, source: Random) -> Sequence[Proposal]:
-        """Return proposals, the most promising first; more than `count` leaves a choice where some are known already.
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        """Yield proposals, the most promising first; more than `count`, because some may be known already.
 
         Args:
             source: of all chance, so that equal runs propose alike.
