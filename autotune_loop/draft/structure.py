@@ -114,11 +114,11 @@ class DraftStructure:
     def _needs(self) -> dict[str, frozenset[str]]:
         return {}
 
-    def ordered_loops(self, site: Site) -> frozenset[str]:
-        """The loops of a stage, before any scheduling, whose iterations have an order."""
+    def ordered_loops(self, site: Site) -> tuple[str, ...]:
+        """The loops of a stage, before any scheduling, whose iterations have an order; the innermost first."""
         original = self._original(site)
         loops = self._shapes[site.func].stages[site.stage].loops
-        return frozenset(original[loop.name] for loop in loops if loop.kind == "ordered")
+        return tuple(original[loop.name] for loop in loops if loop.kind == "ordered")
 
     def may_have_vectors(self, name: str) -> bool:
         """Whether the target can compute a Func, with what is inlined into it, in vectors."""

@@ -8,7 +8,7 @@ from autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, 
 from autotune_loop.draft.model import Draft, LoopKind, StageDraft
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.directives import Atomic, ComputeWith
+from autotune_loop.schedule.directives import Atomic, ComputeWith, Fuse, Split
 from autotune_loop.schedule.values import Stage
 
 _FACTORS = (2, 4, 8, 16, 32, 64, 128)
@@ -251,10 +251,12 @@ def is_legal_order(structure: DraftStructure, site: Site, stage: StageDraft) -> 
     assert shape is not None
     if shape.stages[site.stage].is_associative:
         return True
-    before = structure.draft.funcs[site.func].stages[site.stage]
-    ordered = structure.ordered_loops(site)
-
-    def roots(each: StageDraft) -> list[tuple[str, ...]]:
-        return [each.root_of(loop) for loop in each.order if any(root in ordered for root in each.root_of(loop))]
-
-    return list(dict.fromkeys(roots(before))) == list(dict.fromkeys(roots(stage)))
+    wanted = list(structure.ordered_loops(site))
+    for made in stage.transforms:
+        if isinstance(made, Split) and made.old in wanted:
+            place = wanted.index(made.old)
+            wanted[place : place + 1] = [made.inner, made.outer]
+        elif isinstance(made, Fuse):
+            kept = [name for name in (made.inner, made.outer) if name in wanted]
+            wanted = [made.fused if name in kept[:1] else name for name in wanted if name not in kept[1:]]
+    return [loop for loop in stage.order if loop in wanted] == wanted
