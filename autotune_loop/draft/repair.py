@@ -22,13 +22,14 @@ def repair(draft: Draft, names: PipelineNames, parents: Sequence[Draft] = ()) ->
         parents: drafts that Halide has taken: what they have in equal loops is right.
     """
     draft = _without_idle_wrappers(draft, names)
+    taken = [DraftStructure(parent, names) for parent in parents]
     structure = DraftStructure(draft, names)
     order = _consumers_first(structure)
     for _ in range(_PASSES):
         before = structure.draft
         for name in order:
             func = structure.draft.funcs[name]
-            repaired = func if func.frozen else _repaired(structure, name, func, parents)
+            repaired = func if func.frozen else _repaired(structure, name, func, taken)
             if repaired != func:
                 structure = DraftStructure(structure.draft.with_func(name, repaired), names)
         if structure.draft is before:
@@ -73,10 +74,13 @@ def _is_called_by_all(structure: DraftStructure, name: str, origin: Wrapper | Cl
     return all(consumer in users for consumer in origin.consumers)
 
 
-def _repaired(structure: DraftStructure, name: str, func: FuncDraft, parents: Sequence[Draft]) -> FuncDraft:
+def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequence[DraftStructure]) -> FuncDraft:
     shape = structure.shape(name)
-    alike = [parent.funcs[name] for parent in parents if name in parent.funcs]
-    alike = [each for each in alike if each.compute == func.compute]
+    alike = [
+        parent.draft.funcs[name]
+        for parent in taken
+        if name in parent.draft.funcs and _what_needs(parent, name) == _what_needs(structure, name)
+    ]
     stages = tuple(
         _stage(structure, Site(name, index), stage, [each.stages[index] for each in alike if index < len(each.stages)])
         for index, stage in enumerate(func.stages)
@@ -99,6 +103,20 @@ def _repaired(structure: DraftStructure, name: str, func: FuncDraft, parents: Se
         if func.store not in changed.stores(name):
             func = replace(func, store=None)
     return func
+
+
+def _what_needs(structure: DraftStructure, name: str) -> object:
+    """What decides how much of a Func is computed at once: its place, and the loops that are around it and its uses."""
+    sites = structure.users.get(name, ())
+    needing = {name: None, **dict.fromkeys(site.func for site in sites)}
+    for level in structure.outside(name):
+        needing[level.func or name] = None
+
+    def loops(of: str) -> object:
+        func = structure.draft.funcs[of]
+        return func.compute, of != name and [(stage.transforms, stage.order) for stage in func.stages]
+
+    return sites, {of: loops(of) for of in needing}
 
 
 def _is_in_frozen(draft: Draft, level: LoopLevel) -> bool:
