@@ -79,10 +79,11 @@ class ScheduleProposals:
         names = None if is_left or set(asked) == {TechniqueName.SAMPLING} else self._pipeline(task_index)
         if names is None:
             return (TechniqueName.SAMPLING,)
-        if not names.shape.has_float_vectors and any(s.has_floats for f in names.shape.funcs for s in f.stages):
-            # Halide's own search would put the floats into vectors.
-            return tuple(name for name in asked if name is not TechniqueName.SAMPLING)
-        return asked
+        has_floats = any(stage.has_floats for func in names.shape.funcs for stage in func.stages)
+        # Halide's own search would put floats into vectors that cannot hold them.
+        refused = {TechniqueName.SAMPLING} if has_floats and not names.shape.has_float_vectors else set()
+        # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
+        return tuple(technique for technique in TechniqueName if technique in {*asked} - refused)
 
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[TechniqueName, int]:
         """How many schedules of a batch each technique proposes."""
@@ -91,7 +92,8 @@ class ScheduleProposals:
             return {techniques[0]: count}
         if work.round_index == 0 or not tried:
             sampled = round(_FIRST_SHARE * count) if TechniqueName.SAMPLING in techniques else 0
-            return {TechniqueName.SAMPLING: sampled, TechniqueName.SKETCHES: count - sampled}
+            second = next(each for each in techniques if each is not TechniqueName.SAMPLING)
+            return {TechniqueName.SAMPLING: sampled, second: count - sampled}
         shares = divide(self._outcomes(work.task_index), [each.value for each in techniques], count)
         return {TechniqueName(name): share for name, share in shares.items()}
 
@@ -148,7 +150,7 @@ class ScheduleProposals:
                 shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
             self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
             if not isinstance(shape, PipelineShape):
-                text = f"Only Halide's own search proposes schedules, because the pipeline cannot be described: {shape}"
+                text = f"Only Halide's own search proposes schedules, as the pipeline cannot be described: {shape.message}"
                 self.listen(Notice(text, warning=True))
         return self._names[task_index]
 
