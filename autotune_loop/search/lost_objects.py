@@ -26,6 +26,8 @@ def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built 
         applied = executor.submit(BuildWithHeader(folder, task_index, symbol, text, candidate.parameters)).result()
         if isinstance(applied, BuiltObject):
             return Built(candidate, KernelObject(symbol, applied.object_path))
+        if isinstance(applied, GeneratorFailure) and not isinstance(candidate.point, SearchPoint):
+            return applied
     if not isinstance(candidate.point, SearchPoint):
         lost = f"The schedule of {candidate.sample} is missing or damaged."
         return GeneratorFailure(GeneratorFailureReason.FAILED, lost, "", 0.0)
