@@ -150,8 +150,8 @@ class ScheduleProposals:
                 shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
             self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
             if not isinstance(shape, PipelineShape):
-                text = f"Only Halide's own search proposes schedules, as the pipeline cannot be described: {shape.message}"
-                self.listen(Notice(text, warning=True))
+                told = "Only Halide's own search proposes schedules, because the pipeline cannot be described:"
+                self.listen(Notice(f"{told} {shape.message}", warning=True))
         return self._names[task_index]
 
     def _population(self, task_index: int, timed: Sequence[TimedSchedule]) -> Population | None:
