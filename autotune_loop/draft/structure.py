@@ -305,9 +305,7 @@ class DraftStructure:
         original = self._original(site)
         for each in self._shapes[site.func].stages[site.stage].loops:
             if original[each.name] == loop:
-                return (
-                    each.extent is not None if each.is_reduction else self._is_constant_argument(site.func, each.name)
-                )
+                return each.is_constant or (not each.is_reduction and self._is_constant_argument(site.func, each.name))
         return False
 
     def has_constant_region(self, name: str) -> bool:
@@ -362,7 +360,7 @@ class DraftStructure:
         if self.is_inlined(site.func) or (not is_own and func.compute not in (None, ROOT, level)):
             # All that an iteration of a loop further out needs of it, not what is computed at once.
             if loop in of_shape and of_shape[loop].is_reduction:
-                return of_shape[loop].extent is not None
+                return of_shape[loop].is_constant
             return self._is_needed_constantly(site.func, loop, level)
         if not func.stages:
             return False

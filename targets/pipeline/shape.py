@@ -30,11 +30,13 @@ class LoopShape:
         name: Halide's.
         kind: 'pure', or of a reduction: 'free' if its iterations may come in any order, else 'ordered'.
         extent: at the estimates; None if that depends on data.
+        is_constant: the extent is the same whatever the estimates are; never that of a pure loop.
     """
 
     name: str
     kind: Literal["pure", "free", "ordered"]
     extent: int | None
+    is_constant: bool = False
 
     @property
     def is_reduction(self) -> bool:

@@ -213,8 +213,10 @@ bool is_associative(const Function &function, const Definition &definition) {
 std::string json_of_stage(const Function &function, const Definition &definition, bool is_update,
                           const std::map<std::string, Expr> &extents, const Values &values) {
     std::map<std::string, Expr> of_loops = extents;
+    std::set<std::string> constant;
     for (const ReductionVariable &rvar : definition.schedule().rvars()) {
         of_loops[rvar.var] = halide_sdk_1::known(rvar.extent, values);
+        if (as_const_int(simplify(rvar.extent))) constant.insert(rvar.var);
     }
     std::set<std::string> loops;
     std::vector<std::string> described;
@@ -223,7 +225,8 @@ std::string json_of_stage(const Function &function, const Definition &definition
         loops.insert(dim.var);
         described.push_back(object({{"name", quoted(dim.var)},
                                     {"kind", quoted(kind_of(dim))},
-                                    {"extent", number_or_null(of_loops[dim.var])}}));
+                                    {"extent", number_or_null(of_loops[dim.var])},
+                                    {"is_constant", truth(constant.count(dim.var) > 0)}}));
     }
     ReadsOf of_stage;
     of_stage.of(definition);
