@@ -3,6 +3,7 @@
 //
 // Parameter: `describe_to`, the file.
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -97,6 +98,15 @@ struct Reads {
     bool is_input = false;
     std::vector<std::vector<Expr>> places;
 
+    // A place that is read again, as of another element of a tuple, is no other one.
+    void add(const std::vector<Expr> &place) {
+        const auto is_same = [](const Expr &one, const Expr &other) { return graph_equal(one, other); };
+        for (const auto &known : places) {
+            if (std::equal(place.begin(), place.end(), known.begin(), known.end(), is_same)) return;
+        }
+        places.push_back(place);
+    }
+
     // By dimension: how far a loop's step moves it, and how far apart the places are.
     std::string dimensions(const std::set<std::string> &loops) const {
         std::vector<std::string> found;
@@ -185,7 +195,7 @@ private:
         if (op->call_type == Call::Halide || op->call_type == Call::Image) {
             Reads &of_callee = reads[op->name];
             of_callee.is_input = op->call_type == Call::Image;
-            of_callee.places.push_back(op->args);
+            of_callee.add(op->args);
         }
         IRGraphVisitor::visit(op);
     }
