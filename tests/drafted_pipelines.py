@@ -1,0 +1,136 @@
+"""Pipelines for tests of drafts, without a generator: small ones by hand, and the examples as they were described.
+
+`tests/unit/autotune_loop/draft/test_same_code.py` holds the examples' descriptions to what the plug-in writes today.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+from autotune_loop.draft.from_schedule import draft_of
+from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from autotune_loop.draft.names import PipelineNames
+from autotune_loop.schedule.directives import Split
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.values import ROOT
+from autotune_loop.sketches.sketches import sketches
+from targets.pipeline.shape import (
+    FuncShape,
+    LoopShape,
+    PipelineShape,
+    ReadDimension,
+    ReadShape,
+    StageShape,
+    read_shape,
+)
+
+UNIT = Path(__file__).parent / "unit" / "autotune_loop"
+SHAPES = UNIT / "draft" / "shapes"
+HEADERS = UNIT / "schedule" / "headers"
+EXAMPLES = tuple(sorted(path.stem for path in SHAPES.glob("*.json") if path.stem != "scan"))
+# With a reduction that cannot be merged, see generators/scan.py beside them.
+RECORDED = (*EXAMPLES, "scan")
+STEP = 192
+
+
+@cache
+def recorded(name: str) -> PipelineNames:
+    """An example's pipeline at its own size, for AVX2."""
+    return PipelineNames(read_shape(SHAPES / f"{name}.json"))
+
+
+@cache
+def header_drafts(name: str) -> tuple[Draft, ...]:
+    """What Halide's autoschedulers found for an example, on several targets."""
+    texts = [path.read_text() for path in sorted(HEADERS.glob(f"{name}_*.schedule.h")) if "_cuda_" not in path.name]
+    return tuple(draft_of(parse_schedule(text), recorded(name)) for text in texts)
+
+
+@cache
+def starting_drafts(name: str) -> tuple[Draft, ...]:
+    """Schedules of an example that evolution may start from."""
+    return (*header_drafts(name), *(sketch.draft for sketch in sketches(recorded(name), 4)))
+
+
+def loop(name: str, extent: int | None, kind: str = "pure", *, is_constant: bool | None = None) -> LoopShape:
+    """A loop; a reduction's is of a constant extent unless that is said."""
+    constant = kind != "pure" if is_constant is None else is_constant
+    return LoopShape(name, kind, extent, constant)  # type: ignore[arg-type]
+
+
+def read(
+    name: str, *dimensions: tuple[str | None, int] | tuple[str | None, int, int], is_input: bool = False
+) -> ReadShape:
+    """A read; each dimension follows a loop (none: data decide), has a width and, if not one, a slope."""
+    described = []
+    for follows, width, *slope in dimensions:
+        known = follows is not None
+        described.append(
+            ReadDimension({follows: (slope or [STEP])[0]} if known else None, width if known else None)  # type: ignore[dict-item]
+        )
+    return ReadShape(name, is_input, math.prod(one[1] for one in dimensions), tuple(described))
+
+
+def stage(
+    *reads: ReadShape, loops: tuple[LoopShape, ...], operations: int = 5, is_associative: bool = False
+) -> StageShape:
+    """A definition; it reads itself where it is a reduction."""
+    reads_itself = any(each.kind == "ordered" for each in loops)
+    return StageShape(loops, reads, operations, reads_itself, is_associative)
+
+
+def func(
+    name: str, extents: tuple[int | None, ...], *reads: ReadShape, updates: tuple[StageShape, ...] = (), **more: object
+) -> FuncShape:
+    """A Func of x, y, z as far as it has extents."""
+    args = tuple("xyz"[: len(extents)])
+    pure = stage(*reads, loops=tuple(loop(arg, extent) for arg, extent in zip(args, extents, strict=True)))
+    about: dict[str, object] = {
+        "is_output": name == "output",
+        "is_extern": False,
+        "value_bytes": 4,
+        "narrowest_bytes": 4,
+        "has_floats": True,
+        "bounded": (),
+        **more,
+    }
+    return FuncShape(name, args, extents, stages=(pure, *updates), **about)  # type: ignore[arg-type]
+
+
+def pipeline(*funcs: FuncShape) -> PipelineNames:
+    """The names of a pipeline whose producers come first."""
+    return PipelineNames(PipelineShape(32, funcs))
+
+
+def plain_draft(names: PipelineNames, **computed: object) -> Draft:
+    """Every Func with its loops as they are, at the root unless `computed` has its level; None is inlined."""
+    funcs = {}
+    for name, shape in names.shapes.items():
+        stages = tuple(
+            StageDraft((), tuple(each.identifier for each in names.loops(name, index)))
+            for index in range(len(shape.stages))
+        )
+        funcs[name] = FuncDraft(computed.get(name, ROOT), stages)  # type: ignore[arg-type]
+    return Draft(funcs)
+
+
+def chain() -> PipelineNames:
+    """`first` is read three rows high by `second`, which is read three columns wide by the output (64 x 32)."""
+    return pipeline(
+        func("first", (66, 34)),
+        func("second", (66, 32), read("first", ("x", 1), ("y", 3))),
+        func("output", (64, 32), read("second", ("x", 3), ("y", 1))),
+    )
+
+
+def with_split(stage: StageDraft, old: str, factor: int, *kinds: LoopKind) -> StageDraft:
+    """The stage with a loop split into `<old>o` and `<old>i` at its place; `kinds` are the inner one's."""
+    place = stage.order.index(old)
+    outer, inner = f"{old}o", f"{old}i"
+    order = (*stage.order[:place], inner, outer, *stage.order[place + 1 :])
+    made = StageDraft((*stage.transforms, Split(old, outer, inner, factor)), order, dict(stage.kinds), stage.also)
+    for kind in kinds:
+        made = made.with_kind(inner, kind)
+    return made
