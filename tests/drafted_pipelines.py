@@ -78,7 +78,7 @@ def stage(
 ) -> StageShape:
     """A definition; it reads itself where it is a reduction."""
     reads_itself = any(each.kind == "ordered" for each in loops)
-    return StageShape(loops, reads, operations, reads_itself, is_associative)
+    return StageShape(loops, reads, operations, False, reads_itself, is_associative)
 
 
 def func(
@@ -92,7 +92,6 @@ def func(
         "is_extern": False,
         "value_bytes": 4,
         "narrowest_bytes": 4,
-        "has_floats": True,
         "bounded": (),
         **more,
     }

@@ -76,12 +76,14 @@ def test_the_targets_vectors_and_the_funcs_values_have_their_sizes(
     stages: PipelineShape, updates: PipelineShape
 ) -> None:
     assert stages.vector_bytes == 32
-    sizes = {func.name: (func.value_bytes, func.narrowest_bytes, func.has_floats) for func in stages.funcs}
+    sizes = {func.name: (func.value_bytes, func.narrowest_bytes, func.stages[0].has_floats) for func in stages.funcs}
     assert sizes["input_im"] == (1, 1, False)
     assert sizes["blur"] == (2, 2, False)
     assert sizes["output"] == (4, 4, True)
     pair = updates.by_name["pair"]
-    assert (pair.value_bytes, pair.narrowest_bytes, pair.has_floats) == (5, 1, True), "a tuple's elements together"
+    assert (pair.value_bytes, pair.narrowest_bytes, pair.stages[0].has_floats) == (5, 1, True), (
+        "a tuple's elements together"
+    )
 
 
 def test_a_stencil_is_as_wide_as_its_furthest_points(stages: PipelineShape) -> None:
