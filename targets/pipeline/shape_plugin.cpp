@@ -178,7 +178,10 @@ public:
 
     void of(const Definition &definition) {
         // What a definition repeats is in lets: an index is then a name that says nothing.
-        for (const Expr &value : definition.values()) substitute_in_all_lets(value).accept(this);
+        for (const Expr &value : definition.values()) {
+            has_floats = has_floats || value.type().is_float();
+            substitute_in_all_lets(value).accept(this);
+        }
         for (const Expr &arg : definition.args()) substitute_in_all_lets(arg).accept(this);
     }
 

@@ -14,13 +14,13 @@ public:
     void generate() {
         Var x("x"), y("y"), c("c");
         Func edges = BoundaryConditions::repeat_edge(input);
-        Func wide("wide"), columns("columns"), rows("rows");
+        Func wide("wide"), across("across"), down("down");
         wide(x, y, c) = cast<uint16_t>(edges(x, y, c));
-        columns(x, y, c) = wide(x, y - 2, c) + 4 * wide(x, y - 1, c) + 6 * wide(x, y, c) + 4 * wide(x, y + 1, c) +
-                           wide(x, y + 2, c);
-        rows(x, y, c) = columns(x - 2, y, c) + 4 * columns(x - 1, y, c) + 6 * columns(x, y, c) +
-                        4 * columns(x + 1, y, c) + columns(x + 2, y, c);
-        output(x, y, c) = cast<uint8_t>(rows(x, y, c) >> 8);
+        across(x, y, c) = wide(x - 2, y, c) + 4 * wide(x - 1, y, c) + 6 * wide(x, y, c) + 4 * wide(x + 1, y, c) +
+                          wide(x + 2, y, c);
+        down(x, y, c) = across(x, y - 2, c) + 4 * across(x, y - 1, c) + 6 * across(x, y, c) +
+                        4 * across(x, y + 1, c) + across(x, y + 2, c);
+        output(x, y, c) = cast<uint8_t>(down(x, y, c) >> 8);
         input.set_estimates({{0, 512}, {0, 256}, {0, 3}});
         output.set_estimates({{0, 512}, {0, 256}, {0, 3}});
     }
