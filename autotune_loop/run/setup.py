@@ -29,6 +29,7 @@ from targets.profile.host_probe import probe_host, usable_memory_bytes
 from targets.profile.profile import BASELINE_WEIGHTS
 from targets.toolchain.c_toolchain import fallback_notice, open_toolchain
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from targets.values.raw_file import file_of
 from targets.values.records import plain
 from weights.baseline import baseline_weights
 from weights.network import Network
@@ -106,7 +107,7 @@ def run_record(run: PreparedRun, workspace: Workspace, weights: Weights) -> RunR
             for task, name in zip(tasks, published_names(tasks), strict=True)
             if task.incumbent is not None
         },
-        input_sha256={name: file_sha256(path) for name, path in run.spec.options.inputs.files.items()},
+        input_sha256={name: file_sha256(file_of(path)) for name, path in run.spec.options.inputs.files.items()},
     )
     return RunRecord(run.spec, facts)
 

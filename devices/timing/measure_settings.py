@@ -56,7 +56,8 @@ class KernelInputs:
         sizes: argument → extents such as '1920x1080', in place of the estimates; with the least coordinates
             '1920x1080@-2x3'.
         scalars: argument → value, in place of the estimates.
-        files: argument → `.npy` file, picture, or runner input file, in place of random data.
+        files: argument → `.npy` file, picture, runner input file, or a raw file as `RawFile.of` reads it, in place of
+            random data.
         exact_outputs: do not enlarge outputs for a schedule that wants them larger.
     """
 
@@ -100,7 +101,7 @@ class KernelInputs:
             "--input",
             metavar="NAME=FILE.npy",
             help="An input's data, in place of random data: a .npy file, whose last axis is Halide's first dimension,"
-            " or a picture (.png, .jpg, .tiff, .bmp).",
+            " a picture (.png, .jpg, .tiff, .bmp), or a .raw file with its extents: photo.raw:1920x1080x3.",
             panel=_PANEL,
             name="input_files",
             parse=parse_input_files,

@@ -106,17 +106,17 @@ def _opened_plan(
     toolchain = chosen.open_toolchain(settings)
     tools = open_workbench(settings, progress)
     progress("opening the generator")
-    with (
-        prepared_inputs(asked.inputs) as inputs,
-        open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build) as (reference, program),
-    ):
+    with contextlib.ExitStack() as exits:
+        opened = open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build)
+        reference, program = exits.enter_context(opened)
         assert reference.name is not None
         choices = [resolve_schedule(s, profile, threads, tools.halide, tools.apply_header) for s in schedules]
         own = ScheduleChoice(OWN_SCHEDULE, None)
         ptxas = find_ptxas(settings.environment)
         name, parameters = reference.name, reference.parameters
         inspected = Inspected(program, name, parameters, profile.halide_target)
-        preparation, inputs = prepare_pipeline(inspected, spec.estimates, inputs, tools.compiler, tell=progress)
+        preparation, inputs = prepare_pipeline(inspected, spec.estimates, asked.inputs, tools.compiler, tell=progress)
+        inputs = exits.enter_context(prepared_inputs(inputs))
         recipe = KernelRecipe(program, name, name, parameters, profile, own, ptxas, preparation)
         yield BenchPlan(
             recipe=recipe,

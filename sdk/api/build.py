@@ -59,20 +59,18 @@ def build(
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken
     bench = open_workbench(settings, progress)
-    with (
-        prepared_inputs(asked.inputs) as inputs,
-        open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program),
-    ):
+    with open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program):
         assert reference.name is not None
         threads = asked.devices.parallelism or profile.machine.parallelism
         choice = resolve_schedule(schedule, profile, threads, bench.halide, bench.apply_header)
         name = check_function_name(spec.function_name or reference.name)
         ptxas = find_ptxas(settings.environment)
         inspected = Inspected(program, reference.name, reference.parameters, profile.halide_target)
-        preparation, inputs = prepare_pipeline(
-            inspected, spec.estimates, inputs, bench.compiler, must_be_whole=choice.searches
+        preparation, known_inputs = prepare_pipeline(
+            inspected, spec.estimates, asked.inputs, bench.compiler, must_be_whole=choice.searches
         )
         recipe = KernelRecipe(program, reference.name, name, reference.parameters, profile, choice, ptxas, preparation)
-        called_with = BenchmarkArguments(inputs.seed, inputs.sizes, inputs.scalars, inputs.files)
         tools = BuildTools(bench.halide, bench.cache, toolchain, KernelSources.of(reference.build))
-        return build_artifacts(recipe, output, tools, called_with)
+        with prepared_inputs(known_inputs) as inputs:
+            called_with = BenchmarkArguments(inputs.seed, inputs.sizes, inputs.scalars, inputs.files)
+            return build_artifacts(recipe, output, tools, called_with)

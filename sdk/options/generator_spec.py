@@ -140,6 +140,7 @@ def tuning_tasks(
                 known = know_pipeline(inspected, spec.estimates, options.inputs, workbench.compiler)
                 for notice in known.notices(reference.name):
                     tell(notice)
+                inputs = known.typed(inputs)
                 if is_alone:
                     inputs = known.called_with(inputs)
                 space = declared_space(spec.tune, spec.restrict, parameters, declared, reference.name)

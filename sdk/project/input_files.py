@@ -13,18 +13,20 @@ from devices.timing.measure_settings import KernelInputs
 
 @contextmanager
 def prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
-    """Yield the inputs with their `.npy` files and pictures as the runner reads them.
+    """Yield the inputs with their files as the runner reads them.
 
     Raises:
         UsageError: such a file cannot be read.
     """
-    from targets.build.array_source import ARRAY_SUFFIXES
-    from targets.build.runner_input_file import convert_array_file
+    from targets.build.array_source import is_array_file
+    from targets.build.runner_input_file import array_shape, convert_array_file
 
     with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
         files = dict(inputs.files)
         for name, file in inputs.files.items():
-            if file.suffix.lower() in ARRAY_SUFFIXES:
+            if is_array_file(file):
                 files[name] = Path(folder) / f"{name}.raw"
                 convert_array_file(file, files[name])
+            else:
+                array_shape(file)  # fails here, and not on a device, if it is no file of the runner
         yield replace(inputs, files=files)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from devices.timing.measure_settings import KernelInputs
+from targets.build.array_source import check_raw_file
 from targets.build.runner_input_file import array_shape
 from targets.errors import GeneratorError, ToolchainError, UsageError
 from targets.generator.run import GeneratorFailure
@@ -22,6 +23,7 @@ from targets.pipeline.inspection import Inspected, inspect_pipeline, schedules_i
 from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from targets.values.checks import nearest_hint
+from targets.values.raw_file import RawFile
 
 _FUNCS_SHOWN = 4
 
@@ -51,6 +53,22 @@ class KnownPipeline:
         if self.facts is None or (self.estimates and not can_tell_sizes):
             return False
         return bool(self.facts.scheduled) or schedules_itself(inspected, compiler)
+
+    def typed(self, inputs: KernelInputs) -> KernelInputs:
+        """The inputs with the types of their raw files, which are those of the arguments.
+
+        Raises:
+            UsageError: such a file has another size.
+        """
+        types = {} if self.facts is None else {argument.name: argument.type for argument in self.facts.arguments}
+        files = dict(inputs.files)
+        for name, path in inputs.files.items():
+            raw = RawFile.of(path)
+            if raw is not None and name in types:
+                raw = replace(raw, type=raw.type or types[name])
+                check_raw_file(raw)
+                files[name] = raw.path
+        return replace(inputs, files=files)
 
     def called_with(self, inputs: KernelInputs) -> KernelInputs:
         """The inputs with the sizes and values that the kernel itself does not tell."""
@@ -146,7 +164,8 @@ def prepare_pipeline(
         return None, inputs
     for notice in known.notices(inspected.generator_name):
         tell(notice)
-    return PipelinePreparation(build_preparation_plugin(compiler), known.estimates), known.called_with(inputs)
+    called_with = known.called_with(known.typed(inputs))
+    return PipelinePreparation(build_preparation_plugin(compiler), known.estimates), called_with
 
 
 def _all_from_generator(facts: PipelineFacts) -> bool:

@@ -20,9 +20,10 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from targets.build.array_source import ARRAY_SUFFIXES, read_array
+from targets.build.array_source import is_array_file, read_array
 from targets.errors import UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
+from targets.values.raw_file import RawFile
 
 if TYPE_CHECKING:
     import numpy
@@ -68,27 +69,36 @@ def write_input_file(values: numpy.ndarray[Any, Any], path: Path) -> None:
 
 
 def convert_array_file(array_path: Path, path: Path) -> None:
-    """Convert a `.npy` file or a picture into an input file of the runner.
+    """Convert a `.npy` file, a picture or a raw file with its shape into an input file of the runner.
 
     Raises:
-        UsageError: the file is missing, is neither, or has objects or a type that Halide lacks.
+        UsageError: the file is missing, is none of these, or has objects or a type that Halide lacks.
     """
     write_input_file(read_array(array_path), path)
 
 
 def array_shape(path: Path) -> tuple[int, ...]:
-    """The extents of an array in a `.npy` file, a picture or an input file of the runner, Halide's dimension 0 first.
+    """The extents of an array in any of the files that are inputs, Halide's dimension 0 first.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is none of them.
     """
-    if path.suffix.lower() in ARRAY_SUFFIXES:
+    raw = RawFile.of(path)
+    if raw is not None:
+        return raw.extents
+    if is_array_file(path):
         return tuple(int(extent) for extent in read_array(path).shape[::-1])
     try:
         with open(path, "rb") as file:
-            magic, _, _, _, dimensions = FILE_START.unpack(file.read(FILE_START.size))
-            if magic != MAGIC or dimensions > MAXIMUM_DIMENSIONS:
-                raise ValueError("it is not an input file")
+            start = file.read(FILE_START.size)
+            if len(start) < FILE_START.size or not start.startswith(MAGIC):
+                raise ValueError("it says nothing of its shape")
+            *_, dimensions = FILE_START.unpack(start)
+            if dimensions > MAXIMUM_DIMENSIONS:
+                raise ValueError(f"it has {dimensions} dimensions")
             return struct.unpack(f"<{2 * dimensions}i", file.read(8 * dimensions))[1::2]
     except (OSError, ValueError, struct.error) as error:
-        raise UsageError(f"{path} cannot be read as an array: {error}.") from error
+        raise UsageError(
+            f"{path} cannot be read as an array: {error}.",
+            next_step=f"Give a .npy file, a picture, or the extents of a raw file, such as {path.name}:1920x1080x3.",
+        ) from error

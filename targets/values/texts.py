@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from targets.errors import UsageError
+from targets.values.raw_file import file_of
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -75,14 +76,14 @@ def parse_scalars(items: Iterable[str]) -> dict[str, str]:
 
 
 def parse_input_files(items: Iterable[str]) -> dict[str, Path]:
-    """Argument → a file that exists, a `.npy` file or a picture.
+    """Argument → a file that exists: a `.npy` file, a picture, or `photo.raw:1920x1080` as `RawFile.of` reads it.
 
     Raises:
         UsageError: an item is not `NAME=FILE.npy`, names an argument again, or there is no such file.
     """
     files = {name: Path(file) for name, file in _named("--input", items, "input=photo.npy").items()}
     for name, file in files.items():
-        if not file.is_file():
+        if not file_of(file).is_file():
             raise UsageError(f"--input {name}={file}: there is no such file.")
     return files
 

@@ -190,6 +190,20 @@ def test_bench_calls_kernels_as_it_is_told(run: Run, tmp_path: Path) -> None:
     assert done.code == 2 and "holds float64 in 2 dimensions; the input 'image' is uint8" in done.err
 
 
+def test_raw_inputs_have_the_type_of_their_argument(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "particular.py").write_text(_PARTICULAR)
+    (tmp_path / "image.raw").write_bytes(bytes([7] * 800))
+    told = ("--scalar", "gain=3", "--size", "output=40x20")
+    assert run("bench", "particular.py", "--turns", "1", *told, "--input", "image=image.raw:40x20").code == 0
+    done = run("build", "particular.py", *told, "--input", "image=image.raw:40x20", "-o", "made", "--json")
+    assert done.code == 0, done.err
+    assert read_arrays(tmp_path / "made/particular_image.raw")[0].values.tolist() == [[7] * 40] * 20
+    done = run("bench", "particular.py", *told, "--input", "image=image.raw:40x21")
+    assert done.code == 2 and "image.raw has 800 bytes, but 40x21 elements of uint8 take 840." in done.err
+    done = run("bench", "particular.py", *told, "--input", "image=image.raw")
+    assert done.code == 2 and "such as image.raw:1920x1080x3" in done.err.replace("\n", " ")
+
+
 def test_a_benchmark_is_built_for_what_it_is_called_with(run: Run, tmp_path: Path) -> None:
     """Its folder may be moved; what it is called with wins."""
     (tmp_path / "particular.py").write_text(_PARTICULAR)

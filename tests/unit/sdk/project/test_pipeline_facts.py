@@ -89,6 +89,24 @@ def test_what_a_kernel_is_timed_with_says_what_to_expect(knows: Knows, tmp_path:
     assert known.called_with(KernelInputs(files={"input": tmp_path / "photo.npy"})).sizes == {"output": "61x47"}
 
 
+def test_a_raw_file_gives_estimates_and_has_the_type_of_its_argument(knows: Knows, tmp_path: Path) -> None:
+    (tmp_path / "photo.raw").write_bytes(bytes(64 * 48 * 4))
+    inputs = KernelInputs(files={"input": tmp_path / "photo.raw:64x48"}, scalars={"gain": "2"})
+    known = knows({}, inputs)
+    assert known.estimates["#0"] == "61x47"
+    assert known.typed(inputs).files == {"input": tmp_path / "photo.raw:64x48:float32"}
+
+
+def test_a_raw_file_of_another_size_is_one_sentence(knows: Knows, tmp_path: Path) -> None:
+    (tmp_path / "photo.raw").write_bytes(bytes(64 * 48))
+    inputs = KernelInputs(files={"input": tmp_path / "photo.raw:64x48"}, scalars={"gain": "2"})
+    with pytest.raises(UsageError) as caught:
+        knows({}, inputs).typed(inputs)
+    assert caught.value.message == (
+        f"{tmp_path / 'photo.raw'} has 3072 bytes, but 64x48 elements of float32 take 12288."
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -150,3 +150,39 @@ def test_what_is_no_picture_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"not a picture")
     with pytest.raises(UsageError, match=r"photo\.png cannot be read as a picture"):
         array_shape(tmp_path / "photo.png")
+
+
+@pytest.mark.parametrize("kind", ["uint1", "uint8", "int16", "uint32", "int64", "float16", "float32", "float64"])
+def test_a_raw_file_has_dimension_0_fastest(kind: str, tmp_path: Path) -> None:
+    values = (numpy.arange(24) % 2).reshape(2, 3, 4).astype("bool" if kind == "uint1" else kind)
+    (tmp_path / "photo.raw").write_bytes(values.astype(values.dtype.newbyteorder("<")).tobytes())
+    convert_array_file(tmp_path / f"photo.raw:4x3x2:{kind}", tmp_path / "in")
+    write_input_file(values, tmp_path / "expected")
+    assert (tmp_path / "in").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert array_shape(tmp_path / "photo.raw:4x3x2") == (4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("photo.raw:4x3:uint16", "photo.raw has 12 bytes, but 4x3 elements of uint16 take 24."),
+        ("photo.raw:4x2:uint8", "photo.raw has 12 bytes, but 4x2 elements of uint8 take 8."),
+        ("photo.raw:4x3", "The type of the elements in {}/photo.raw is not known: the generator could not be asked"),
+        ("photo.raw:4x3:bfloat16", "photo.raw:4x3:bfloat16: no raw file has elements of type 'bfloat16'."),
+        ("gone.raw:4x3:uint8", "gone.raw cannot be read: No such file"),
+    ],
+)
+def test_a_raw_file_that_does_not_fit_is_one_sentence(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "photo.raw").write_bytes(bytes(12))
+    with pytest.raises(UsageError) as caught:
+        convert_array_file(tmp_path / text, tmp_path / "in")
+    assert message.format(tmp_path) in caught.value.message and caught.value.next_step
+    assert not (tmp_path / "in").exists()
+
+
+def test_a_raw_file_without_extents_is_told_how_to_have_them(tmp_path: Path) -> None:
+    (tmp_path / "photo.raw").write_bytes(bytes(12))
+    with pytest.raises(UsageError) as caught:
+        array_shape(tmp_path / "photo.raw")
+    assert "says nothing of its shape" in caught.value.message
+    assert "photo.raw:1920x1080x3" in caught.value.next_step
