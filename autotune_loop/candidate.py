@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from autotune_loop.run_scale import RunScale, process_error
 from devices.timing.measurement import Measurement
+from devices.timing.measurement_at_sizes import medians_by_size_s
 from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
 
@@ -254,9 +255,9 @@ class Yardstick:
 
     def place(self, measurement: Measurement) -> Placement | None:
         """What a measurement beside this yardstick says; None for one of a kernel that was timed alone."""
-        if measurement.ratio is None or measurement.beside is None:
+        if measurement.ratio is None or measurement.beside_median_s is None:
             return None
-        return Placement(self.relative * measurement.ratio, measurement.beside.median_s * 1e3 / self.relative)
+        return Placement(self.relative * measurement.ratio, measurement.beside_median_s * 1e3 / self.relative)
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,7 @@ class Measured:
         at_unix_s: when the time was recorded.
         processes: how many processes the time is the mean of.
         is_relative: it was timed beside a yardstick.
+        by_size_ms: size → what it took there; empty if there is one size.
     """
 
     candidate: Candidate
@@ -306,6 +308,7 @@ class Measured:
     at_unix_s: float = 0.0
     processes: int = 1
     is_relative: bool = False
+    by_size_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def log_error(self) -> float:
@@ -328,7 +331,15 @@ class Measured:
             device=measurement.device,
             canary_s=tuple(measurement.canary_s),
             is_relative=paired_ms is not None,
+            by_size_ms={
+                size: measurement.factor * time_s * 1e3 for size, time_s in medians_by_size_s(measurement).items()
+            },
         )
+
+
+def mean_by_size_ms(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Size → the time of a schedule there from several processes; there is at least one."""
+    return {size: mean_ms(by_size_ms[size] for by_size_ms in several) for size in several[0]}
 
 
 def mean_ms(times_ms: Iterable[float]) -> float:

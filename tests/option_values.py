@@ -45,4 +45,4 @@ def _values(hint: Any) -> SearchStrategy[Any]:
         return _LINES.map(lambda text: Path("/") / text.replace("/", ""))
     if hint is float:
         return st.floats(0, 2, allow_nan=False) | st.floats(allow_nan=False, allow_infinity=False)
-    return {int: st.integers(0, 1000), str: _LINES, bool: st.booleans()}[hint]
+    return {int: st.integers(0, 1000), str: _LINES | st.just("input=64x48 gain=2"), bool: st.booleans()}[hint]

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from devices.device import Clock, Device
@@ -14,10 +14,12 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
 from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
+from devices.timing.input_size import InputSize, sizes_of
 from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement_at_sizes import over_sizes
 from devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
 from devices.transport import Transport
 from targets.build.executable import Executable
@@ -28,6 +30,8 @@ _BASELINE_CANARIES = 3
 _REFERENCE_TURNS = 3
 _COOL_DOWN_POLL_S = 1.0
 _COOL_DOWN_LIMIT_S = 300.0
+# The largest that the runner takes.
+_LARGEST_LOST_OVER = 1e6
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class ReferenceRun:
     Attributes:
         executable: has the reference's kernel; kept for the whole run, since a device may need it again.
         symbol: that kernel.
-        file: the name that the outputs have on the device.
+        file: the name that the outputs have on the device, of several sizes those of the first.
         limit_s: how long one run of it may take.
         others: further kernels of the executable, which several boards are compared by.
     """
@@ -47,6 +51,10 @@ class ReferenceRun:
     file: str
     limit_s: float
     others: tuple[str, ...] = ()
+
+    def file_at(self, place: int) -> str:
+        """The name of the outputs at the size in that place."""
+        return f"{place}_{self.file}" if place else self.file
 
 
 @dataclass(frozen=True)
@@ -92,9 +100,14 @@ class DeviceSession:
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
-    _paired: PairedTiming = field(default_factory=PairedTiming)
+    # One for each size.
+    _paired: tuple[PairedTiming, ...] = field(init=False)
     _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
     _turn: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self._sizes = sizes_of(self.inputs)
+        self._paired = tuple(PairedTiming() for _ in self._sizes)
 
     @property
     def boot(self) -> str:
@@ -139,9 +152,9 @@ class DeviceSession:
         if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.TIMEOUT)):
             self._references.clear()
 
-    def _session(self, tolerance: Tolerance) -> Session:
+    def _session(self, tolerance: Tolerance, size: InputSize | None = None) -> Session:
         assert self._transport is not None, "the device_session is opened first"
-        return Session(self.device, self._transport, self.inputs, tolerance)
+        return Session(self.device, self._transport, (size or self._sizes[0]).inputs, tolerance)
 
     def sense(self) -> DeviceSense | None:
         """What its sensors say; None where there are none, or it does not answer."""
@@ -195,17 +208,21 @@ class DeviceSession:
         """
         if run.file in self._references:
             return self._references[run.file]
-        session = self._session(Tolerance())
         name = run.executable.path.name
-        session.transport.push(run.executable.path, name)
-        failure = write_reference(session, name, run.symbol, run.file, run.limit_s, stop)
-        if failure is not None:
-            return self._heeded(failure)
-        symbols = (run.symbol, *run.others)
-        timed = _time_well(session, name, symbols, settings, stop)
-        if isinstance(timed, MeasureFailure) and timed.reason in NOT_THE_KERNELS_FAULT:
-            return self._heeded(timed)
-        self._references[run.file] = () if isinstance(timed, MeasureFailure) else timed
+        self._session(Tolerance()).transport.push(run.executable.path, name)
+        at_sizes: dict[str, dict[str, Measurement]] = {}
+        has_times = True
+        for place, size in enumerate(self._sizes):
+            session = self._session(Tolerance(), size)
+            failure = write_reference(session, name, run.symbol, run.file_at(place), run.limit_s, stop)
+            if failure is not None:
+                return self._heeded(_told_at(size, failure))
+            timed = _time_well(session, name, (run.symbol, *run.others), settings, stop)
+            if isinstance(timed, MeasureFailure) and timed.reason in NOT_THE_KERNELS_FAULT:
+                return self._heeded(timed)
+            has_times &= not isinstance(timed, MeasureFailure)
+            at_sizes[size.label] = {} if isinstance(timed, MeasureFailure) else {one.kernel: one for one in timed}
+        self._references[run.file] = _over_sizes(at_sizes) if has_times else ()
         return self._references[run.file]
 
     def measure(
@@ -233,8 +250,7 @@ class DeviceSession:
         if isinstance(compared, MeasureFailure):
             return Timing(_no_reference(symbol, compared), 0.0)
         started = time.monotonic()
-        file = None if reference is None else reference.file
-        result = self._paired.measure(self._session(tolerance), executable.path.name, symbol, settings, file, stop)
+        result = self._measure_at_sizes(executable, symbol, settings, reference, tolerance, stop)
         held_s = time.monotonic() - started
         if isinstance(result, MeasureFailure):
             self._heeded(result)
@@ -242,6 +258,27 @@ class DeviceSession:
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
+
+    def _measure_at_sizes(
+        self,
+        executable: Executable,
+        symbol: str,
+        settings: MeasureSettings,
+        reference: ReferenceRun | None,
+        tolerance: Tolerance,
+        stop: StopSignal,
+    ) -> Measurement | MeasureFailure:
+        """Check and time one kernel at every size; a failure at one of them is the kernel's."""
+        at_sizes = {}
+        settings = _of_one_size(settings, len(self._sizes))
+        for place, (size, paired) in enumerate(zip(self._sizes, self._paired, strict=True)):
+            file = None if reference is None else reference.file_at(place)
+            session = self._session(tolerance, size)
+            result = paired.measure(session, executable.path.name, symbol, settings, file, stop)
+            if isinstance(result, MeasureFailure):
+                return _told_at(size, result)
+            at_sizes[size.label] = result
+        return over_sizes(at_sizes)
 
     def _heeded(self, failure: MeasureFailure) -> MeasureFailure:
         """The failure; after one of the device, what follows opens it anew."""
@@ -252,12 +289,12 @@ class DeviceSession:
     def _alone(self, settings: MeasureSettings) -> str:
         """Why a schedule is timed alone though these settings want a pair; empty if it is not."""
         other, name = settings.beside, self.device.name
-        if other is None or not settings.alone_without_it or other not in self._paired.failures:
+        if other is None or not settings.alone_without_it:
             return ""
-        return (
-            f"{name} times each schedule alone, because the one to time them beside, {other}, fails there:"
-            f" {self._paired.failures[other]}"
-        )
+        why = next((paired.failures[other] for paired in self._paired if other in paired.failures), None)
+        if why is None:
+            return ""
+        return f"{name} times each schedule alone, because the one to time them beside, {other}, fails there: {why}"
 
     def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
         """The result; or why it does not count: the device was not at its usual speed."""
@@ -295,6 +332,27 @@ class DeviceSession:
                     next_step="Check its temperature, and what else runs on it.",
                 )
         self._drifted = False
+
+
+def _of_one_size(settings: MeasureSettings, count: int) -> MeasureSettings:
+    """How a schedule is timed at one of several sizes: it may be slow there if it is fast at the others."""
+    if count == 1:
+        return settings
+    return replace(settings, give_up_over_s=None, lost_over=min(settings.lost_over**count, _LARGEST_LOST_OVER))
+
+
+def _told_at(size: InputSize, failure: MeasureFailure) -> MeasureFailure:
+    """The failure, with the size at which the kernel failed where there are several."""
+    if not size.label or failure.reason in NOT_THE_KERNELS_FAULT:
+        return failure
+    return replace(failure, message=f"At {size.label}: {failure.message}")
+
+
+def _over_sizes(at_sizes: Mapping[str, Mapping[str, Measurement]]) -> tuple[Measurement, ...]:
+    """The measurements of the kernels that were timed at every size, by size and kernel."""
+    first, *others = at_sizes.values()
+    kernels = [kernel for kernel in first if all(kernel in timed for timed in others)]
+    return tuple(over_sizes({size: timed[kernel] for size, timed in at_sizes.items()}) for kernel in kernels)
 
 
 def _is_usual(watch: CanaryWatch, canary_s: Sequence[float], *, is_paired: bool) -> bool:

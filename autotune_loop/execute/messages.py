@@ -21,6 +21,7 @@ from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.workspace import Workspace
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measurement import MeasureFailure, Measurement
+from devices.timing.measurement_at_sizes import by_size, over_sizes
 from targets.errors import FarmError, SdkError
 from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import find_halide_install
@@ -240,25 +241,29 @@ def output_folder(task: Task[Any]) -> Path | None:
 
 
 class _Timing(msgspec.Struct, frozen=True):
-    measurement: Measurement | None
+    """A timing; a measurement is told by size, as `by_size` has it."""
+
+    measurement: dict[str, Measurement]
     failure: MeasureFailure | None
     held_s: float
     epoch: str
-    references: tuple[Measurement, ...]
+    references: tuple[dict[str, Measurement], ...]
     alone: str
 
     @classmethod
     def of(cls, timing: Timing) -> _Timing:
         result = timing.result
-        measurement = result if isinstance(result, Measurement) else None
+        measurement = by_size(result) if isinstance(result, Measurement) else {}
         failure = result if isinstance(result, MeasureFailure) else None
-        return cls(measurement, failure, timing.held_s, timing.epoch, timing.references, timing.alone)
+        references = tuple(map(by_size, timing.references))
+        return cls(measurement, failure, timing.held_s, timing.epoch, references, timing.alone)
 
     def unwrapped(self) -> Timing:
-        result = self.measurement or self.failure
-        if result is None:
+        result = over_sizes(self.measurement) if self.measurement else self.failure
+        if result is None or not all(self.references):
             raise FarmError("A worker has sent a timing without a result.")
-        return Timing(result, self.held_s, self.epoch, self.references, self.alone)
+        references = tuple(map(over_sizes, self.references))
+        return Timing(result, self.held_s, self.epoch, references, self.alone)
 
 
 _ERROR = "SdkError"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import BuiltBatch, Candidate, Measured
+from autotune_loop.candidate import BuiltBatch, Candidate, Measured, mean_by_size_ms
 from autotune_loop.events import Listener, SampleMeasured
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.measure.dispatcher import Dispatcher
@@ -223,13 +223,21 @@ class BatchMeasurer:
         """Settle the times of those that may be the best, as long as there is time."""
         first_ms = {symbol: measured.median_ms for symbol, measured in work.leaders.items()}
         race = LeaderRace(first_ms, work.known_best_ms, work.batch.round_index)
+        by_size_ms: dict[str, list[Mapping[str, float]]] = {symbol: [] for symbol in first_ms}
         while time.monotonic() < until_s and (turn := race.next_turn()) and not self.enough(work.measured):
             timed = self._run(work, turn, "race")
             for symbol in turn:
                 race.add(symbol, timed[symbol].median_ms if symbol in timed else None)
+            for symbol, measured in timed.items():
+                by_size_ms[symbol].append(measured.by_size_ms)
         for symbol, (median_ms, processes) in race.settled().items():
             if symbol in work.leaders:
-                work.leaders[symbol] = replace(work.leaders[symbol], median_ms=median_ms, processes=processes)
+                work.leaders[symbol] = replace(
+                    work.leaders[symbol],
+                    median_ms=median_ms,
+                    processes=processes,
+                    by_size_ms=mean_by_size_ms(by_size_ms[symbol]),
+                )
 
     def _keep(self, work: _Batch, measured: Measured) -> None:
         if measured.candidate.has_features:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autotune_loop.store.published import ScheduleTime
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import Measurement
+from devices.timing.measurement_at_sizes import medians_by_size_s
 
 # The standard deviation of normal noise over its median absolute deviation.
 _NORMAL_SCALE = 1.4826
@@ -25,20 +26,21 @@ class ProcessTime:
         compared: what contenders are compared by: the time as a multiple of the baseline's in the same turn, and 1
             for the baseline itself. Without a baseline, or noise, the seconds that a quarter of the calls were below:
             other load only slows calls, so they are less disturbed than the median.
+        by_size_s: size → the median there; empty if there is one size.
     """
 
     median_s: float
     compared: float
+    by_size_s: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, measurement: Measurement, baseline: str | None) -> ProcessTime:
         """The time of a measurement, made with the settings of `turn_settings`."""
-        if measurement.ratio is not None:
-            return cls(measurement.median_s, measurement.ratio)
-        if measurement.kernel == baseline and measurement.clock.is_noisy:
-            return cls(measurement.median_s, 1.0)
-        calls_s = sorted(measurement.undisturbed_s)
-        return cls(measurement.median_s, calls_s[(len(calls_s) - 1) // 4])
+        compared = measurement.ratio
+        if compared is None:
+            is_baseline = measurement.kernel == baseline and measurement.clock.is_noisy
+            compared = 1.0 if is_baseline else measurement.quarter_s
+        return cls(measurement.median_s, compared, medians_by_size_s(measurement))
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,15 @@ class DeviceTimes:
     @property
     def schedule_time(self) -> ScheduleTime:
         """As a run tells it."""
-        return ScheduleTime(self.median_ms, self.spread_ms, self.range_ms, len(self.processes))
+        return ScheduleTime(
+            self.median_ms, self.spread_ms, self.range_ms, len(self.processes), by_size_ms=self.by_size_ms
+        )
+
+    @property
+    def by_size_ms(self) -> dict[str, float]:
+        """Size → the median over the turns there; empty if there is one size."""
+        sizes = self.processes[0].by_size_s
+        return {size: statistics.median(one.by_size_s[size] for one in self.processes) * 1e3 for size in sizes}
 
     @property
     def range_ms(self) -> tuple[float, float]:

@@ -22,7 +22,8 @@ from autotune_loop.measure.output_tolerance import check_reference_failure, outp
 from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
-from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.run.task_state import TaskState
+from autotune_loop.run.timed import Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.search.board_references import built_kernels, submit_board_references
 from autotune_loop.search.dead_end import search_elsewhere
@@ -33,6 +34,7 @@ from autotune_loop.store.featurization import Featurization, read_featurization,
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement_at_sizes import medians_by_size_s
 from targets.build.executable import Executable, KernelObject
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
@@ -135,7 +137,7 @@ class _Preparation:
             return None
         if uses_float(features):
             check_hvx_floats(self.executor, self.store, self.context, self.index, self.listen)
-        reference = TaskReference(None, output_tolerance(features), pipeline_id(features, self._task.parameters))
+        reference = TaskReference(None, output_tolerance(features), self._pipeline_id(features))
         state = TaskState(self.index, self._task, reference, autoscheduler=self.context.network.value)
         if self._add_reference(state, built) and self._rival is not None:
             self._add_rival(state, self._rival.result())
@@ -152,8 +154,7 @@ class _Preparation:
             state = TaskState(self.index, self._task, TaskReference(None, tolerance, 0), autoscheduler="own schedule")
             self._add_reference(state, built)
             if state.reference.run is not None and self._task.searches and (features := self._features()):
-                number = pipeline_id(features, self._task.parameters)
-                state.reference = replace(state.reference, pipeline_id=number)
+                state.reference = replace(state.reference, pipeline_id=self._pipeline_id(features))
             if state.reference.run is not None or self.stop.is_set():
                 return state
             trouble = f" when it runs: {self._trouble}"
@@ -163,6 +164,9 @@ class _Preparation:
             f"The own schedule of generator {name} fails with its default parameters{trouble}",
             next_step="Correct the schedule, or give parameters with which it works with -p.",
         )
+
+    def _pipeline_id(self, features: Featurization) -> int:
+        return pipeline_id(features, self._task.parameters, self.context.inputs.also_sizes)
 
     def _features(self) -> Featurization | None:
         """The pipeline's features; None if the run is stopped, or no schedules are searched."""
@@ -292,6 +296,7 @@ class _Preparation:
                 is_default=False,
                 device=measurement.device,
                 log_error=0.0 if kind == _REFERENCE or placement is None else process_error(1),
+                by_size_ms={size: time_s * 1e3 for size, time_s in medians_by_size_s(measurement).items()},
             )
         )
 
@@ -306,6 +311,6 @@ class _Preparation:
         return self.executor.submit(link).result()
 
 
-def pipeline_id(features: Featurization, argset: Mapping[str, str]) -> int:
-    """The number by which training groups samples: one for each pipeline and set of parameters."""
-    return joined_pipeline_id([features.pipeline_id, sorted(argset.items())])
+def pipeline_id(features: Featurization, argset: Mapping[str, str], also_sizes: Sequence[str] = ()) -> int:
+    """The number by which training groups samples: one for each pipeline, set of parameters and set of sizes."""
+    return joined_pipeline_id([features.pipeline_id, sorted(argset.items()), *also_sizes])

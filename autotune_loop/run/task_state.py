@@ -19,6 +19,7 @@ from autotune_loop.play_off.run_play_off import PlayOffEntries
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
+from autotune_loop.run.timed import Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
 from autotune_loop.store.published import (
@@ -41,40 +42,6 @@ LEARN_STAGE = "learn"
 _FASTER = 0.9
 _NOT_YET = "Unconfirmed: the run has not held its play-off."
 _NOT_HELD = "Unconfirmed: no play-off was held."
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A schedule that may win, with its time: a measured candidate, the reference or its rival.
-
-    Attributes:
-        sample: its folder below samples/.
-        median_ms, spread_ms: on the run's scale.
-        processes: how many processes the time is the mean of.
-        log_error: standard error of the logarithm of its ratio to the yardstick; 0 without one.
-        parameters: values of the tuned parameters; empty where none are tuned.
-    """
-
-    symbol: str
-    sample: str
-    origin: str
-    median_ms: float
-    spread_ms: float
-    is_default: bool
-    device: str
-    processes: int = 1
-    log_error: float = 0.0
-    parameters: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def cautious_ms(self) -> float:
-        """Its time if it was lucky: what schedules are ordered by, because the fastest of many single timings was."""
-        return self.median_ms * math.exp(self.log_error)
-
-    @property
-    def name(self) -> str:
-        """What a result calls it."""
-        return DEFAULT if self.is_default else self.sample
 
 
 @dataclass
@@ -164,6 +131,7 @@ class TaskState:
                 measured.processes,
                 measured.log_error,
                 candidate.parameters,
+                measured.by_size_ms,
             )
         )
 
@@ -367,11 +335,13 @@ class TaskState:
 
     def shown(self, timed: Timed) -> ScheduleTime:
         """A schedule's time as users see it."""
+        median_ms = self.shown_ms(timed.median_ms)
         return ScheduleTime(
-            median_ms=self.shown_ms(timed.median_ms),
+            median_ms=median_ms,
             spread_ms=self.shown_ms(timed.spread_ms),
             processes=timed.processes,
             expected_ms=self.shown_range_ms(timed),
+            by_size_ms=timed.by_size_around(median_ms),
         )
 
     def _tuned(self, path: Path | None, published: Published, verdict: Verdict | None) -> TunedSchedule:

@@ -35,7 +35,8 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Pr
     `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
     `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
     `no_default` is there only where the default has no time, `tuned_parameters` and `default_parameters` only where
-    parameters were tuned, and `weights_sha256` only where they were not.
+    parameters were tuned, and `weights_sha256` only where they were not. `sizes` is there only where there are several;
+    the other times are then geometric means of those that it has.
     """
     profile, made_with, recorded = run.record.spec.profile, run.record.made_with, run.facts
     tuned, default, speed_up = recorded.published.tuned, recorded.published.default, recorded.published.speed_up
@@ -73,6 +74,8 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Pr
     if run.task.space is not None:
         facts["tuned_parameters"] = set_text(recorded.published.parameters)
         facts["default_parameters"] = set_text(run.task.space.defaults)
+    if tuned.by_size_ms:
+        facts["sizes"] = "; ".join(f"{time_ms:.4g} ms at {size}" for size, time_ms in tuned.by_size_ms.items())
     if recorded.published.no_default is not None:
         facts["no_default"] = recorded.published.no_default.what
     return {name: _presentable(fact) for name, fact in facts.items()}
@@ -106,6 +109,7 @@ def provenance_comment(facts: Provenance) -> list[str]:
     if "tuned_parameters" in facts:
         words = f"{facts['tuned_parameters']}, the default {facts['default_parameters']}"
         tuned_parameters.append(f"tuned         {words}")
+    sizes = [f"sizes         {facts['sizes']}"] if "sizes" in facts else []
     weights = [f"weights       {facts['weights_sha256']}"] if "weights_sha256" in facts else []
     return [
         f"generator     {facts['generator']}, parameters: {facts['parameters'] or 'none'}",
@@ -115,6 +119,7 @@ def provenance_comment(facts: Provenance) -> list[str]:
         f"made with     Halide {facts['halide_version']}, {facts['autoscheduler']}, SDK {facts['sdk_version']}",
         f"device        {facts['device']}, {facts['device_fingerprint']}",
         f"time          {tuned}, {Clock.words_of(str(facts['clock']))}",
+        *sizes,
         f"default       {default}",
         f"play-off      {facts['verdict']}",
         f"samples       {facts['samples']} timed",

@@ -42,6 +42,7 @@ class ScheduleTime:
         processes: how many processes it was timed in.
         expected_ms: between which times it will be found at another moment, with 95 % confidence, unless it was timed
             in a play-off; None if nobody knows.
+        by_size_ms: size → its time there, of which the other times are geometric means; empty if there is one size.
     """
 
     median_ms: Annotated[float, above_zero()]
@@ -49,13 +50,13 @@ class ScheduleTime:
     range_ms: tuple[float, float] | None = None
     processes: int = 1
     expected_ms: tuple[float, float] | None = None
+    by_size_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
-        """'one timing', 'mean of 3 timings' or 'play-off median of 8'."""
-        if self.range_ms is not None:
-            return f"play-off median of {self.processes}"
-        return timings_text(self.processes)
+        """'one timing', 'mean of 3 timings' or 'play-off median of 8', with the sizes if there are several."""
+        words = f"play-off median of {self.processes}" if self.range_ms is not None else timings_text(self.processes)
+        return f"{words}, geometric mean of {len(self.by_size_ms)} sizes" if self.by_size_ms else words
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class Published:
         if self.tuned.expected_ms is not None:
             low_ms, high_ms = self.tuned.expected_ms
             lines.append(f"Expect {low_ms:.6g} to {high_ms:.6g} ms at another moment.")
+        lines += [f"{time_ms:.6g} ms at {size}" for size, time_ms in self.tuned.by_size_ms.items()]
         lines.append(self.message)
         if self.no_default is not None:
             lines.append(self.no_default.sentence)
@@ -205,6 +207,7 @@ def _figures(name: str, time: ScheduleTime | None) -> dict[str, object]:
         f"{name}_range_ms": time and time.range_ms and list(time.range_ms),
         f"{name}_processes": time and time.processes,
         f"{name}_expected_ms": time and time.expected_ms and list(time.expected_ms),
+        **({f"{name}_by_size_ms": dict(time.by_size_ms)} if time and time.by_size_ms else {}),
     }
 
 

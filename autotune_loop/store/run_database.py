@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ from autotune_loop.store.read_database import (
     scales_of,
     settled,
     timing_of,
+)
+from autotune_loop.store.size_times import (
+    HAS_SIZE_TIMES_SQL,
+    SIZE_TIMES_SCHEMA,
+    SIZE_TIMES_SQL,
+    TABLE,
+    settled_by_size,
+    size_rows,
 )
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import RunFolderError
@@ -152,10 +160,16 @@ class RunDatabase:
 
     def _add(self, table: str, *values: object) -> None:
         """Add a row; its last column is the time."""
-        marks = ",".join("?" * (len(values) + 1))
+        self._add_rows(table, [values])
+
+    def _add_rows(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        """Add at least one row, all or none of them."""
+        now_unix_s = time.time()
+        marks = ",".join([f"({','.join('?' * (len(rows[0]) + 1))})"] * len(rows))
         try:
             with self._lock:
-                self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, time.time()))
+                values = [value for row in rows for value in (*row, now_unix_s)]
+                self._connection.execute(f"INSERT INTO {table} VALUES {marks}", values)
         except _TROUBLE as error:
             raise self._trouble(error) from error
 
@@ -198,6 +212,9 @@ class RunDatabase:
         self, measurement: Measurement, purpose: str, device_held_s: float, placement: Placement | None = None
     ) -> None:
         """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), 'play-off' or 'reference'."""
+        if rows := size_rows(measurement, purpose):  # first, so that what has a time has those at the sizes
+            self._rows(SIZE_TIMES_SCHEMA)
+            self._add_rows(TABLE, rows)
         self._add(
             "measurements",
             measurement.kernel,
@@ -300,7 +317,13 @@ class RunDatabase:
     def measured(self) -> list[Measured]:
         """Every measured candidate, in the order of timing."""
         timings = self._rows(MEASURED_SQL, convert=partial(timing_of, self._path.parent / "samples"))
-        return settled(timings, self.scales())
+        measured, by_size_ms = settled(timings, self.scales()), self._by_size_ms()
+        return [replace(one, by_size_ms=by_size_ms.get(one.candidate.symbol, {})) for one in measured]
+
+    def _by_size_ms(self) -> dict[str, Mapping[str, float]]:
+        (count,) = self._rows(HAS_SIZE_TIMES_SQL, convert=int)
+        rows = self._rows(SIZE_TIMES_SQL, convert=lambda *row: (*map(str, row[:3]), positive(row[3]))) if count else []
+        return settled_by_size(rows)
 
     def candidates(self, task_index: int) -> list[Candidate]:
         """Every candidate of an argument set, in the order in which they were chosen."""

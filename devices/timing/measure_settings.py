@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Annotated
 
 from devices.device import Clock
-from targets.values.checks import whole_number
+from targets.values.checks import any_text, list_of, whole_number
 from targets.values.options import Option
-from targets.values.texts import parse_input_files, parse_scalars, parse_sizes
+from targets.values.texts import (
+    parse_input_files,
+    parse_scalars,
+    parse_size_set,
+    parse_size_sets,
+    parse_sizes,
+    size_set_text,
+)
 
 # Emulated calls are slow and their clock is coarse: fewer calls, over a longer time.
 _EMULATED_TIME_FACTOR = 2.0
@@ -21,6 +28,10 @@ _SIMULATED_RUN_LIMIT_S = 180.0
 _PANEL = "What kernels are called with"
 # The runner reads it into 64 bits.
 _HIGHEST_SEED = 2**63 - 1
+
+
+def _size_set(value: object) -> str:
+    return size_set_text(parse_size_set(any_text(value)))
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,8 @@ class KernelInputs:
         files: argument → `.npy` file, picture, runner input file, or a raw file as `RawFile.of` reads it, in place of
             random data.
         exact_outputs: do not enlarge outputs for a schedule that wants them larger.
+        also_sizes: further sizes that kernels are called with as well, each as `parse_size_set` reads it: what differs
+            from all that is above.
     """
 
     seed: Annotated[
@@ -109,6 +122,19 @@ class KernelInputs:
         ),
     ] = field(default_factory=dict)
     exact_outputs: bool = False
+    also_sizes: Annotated[
+        tuple[str, ...],
+        list_of(_size_set),
+        Option(
+            "--also-size",
+            metavar="SIZES",
+            help='A further size to tune for, such as "input=640x480"; repeat for more. What counts is the geometric'
+            " mean over the sizes.",
+            panel="What is tuned",
+            parse=parse_size_sets,
+            is_fixed=True,
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True)

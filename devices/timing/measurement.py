@@ -138,9 +138,20 @@ class Measurement:
         return math.exp(statistics.median(logs)) if logs else None
 
     @property
+    def beside_median_s(self) -> float | None:
+        """The other kernel's median; None if it was timed alone."""
+        return None if self.beside is None else self.beside.median_s
+
+    @property
     def minimum_s(self) -> float:
         """The fastest repetition."""
         return min(self.undisturbed_s)
+
+    @property
+    def quarter_s(self) -> float:
+        """What a quarter of the repetitions are below."""
+        repetitions_s = sorted(self.undisturbed_s)
+        return repetitions_s[(len(repetitions_s) - 1) // 4]
 
     @property
     def spread_s(self) -> float:

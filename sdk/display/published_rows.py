@@ -34,8 +34,18 @@ def published_rows(published: Published, clock_label: str, default_description: 
         if _within_spread(published):
             gain += ", within the spread of the times"
         yield "speed-up", f"{gain}{unconfirmed}", _GOOD if published.confirmed and published.speed_up else _DOUBTFUL
+    yield from _size_rows(published, clock_label)
     if published.message:
         yield "play-off", published.message, ""
+
+
+def _size_rows(published: Published, clock_label: str) -> Iterator[tuple[str, str, str]]:
+    """The winner's time at each size, and the default's, if there are several."""
+    tuned, default = published.tuned, published.default
+    for size, time_ms in {} if tuned is None else tuned.by_size_ms.items():
+        of_default = None if default is None else default.by_size_ms.get(size)
+        beside = "" if of_default is None else f", the default {time_text(of_default, clock_label)}"
+        yield "at a size", f"{time_text(time_ms, clock_label)}{beside}; {size}", ""
 
 
 def _timed(time: ScheduleTime, clock_label: str) -> str:

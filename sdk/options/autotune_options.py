@@ -31,7 +31,8 @@ ONE_GENERATOR = (
     "parameters",
     *(option.keyword for kind in (CppBuild, EstimateOptions) for option in options_of(kind)),
 )
-CALLED_WITH = tuple(option.keyword for option in options_of(KernelInputs))
+# Only a run has several sizes.
+CALLED_WITH = tuple(option.keyword for option in options_of(KernelInputs) if option.keyword != "also_sizes")
 _SETS_OPTION = "--generator-arg-sets"
 _SETS_EXAMPLE = 'Write sets with spaces between them and ; inside a set, such as "radius=1;tiles=2 radius=3".'
 

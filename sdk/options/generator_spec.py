@@ -11,6 +11,7 @@ from autotune_loop.parameters.declared_space import declared_space
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.tuning_task import TuningTask, published_names
 from devices.timing.measure_settings import KernelInputs
+from sdk.project.further_sizes import with_further_sizes
 from sdk.project.pipeline_facts import know_pipeline
 from sdk.project.preparation import Workbench, check_function_name, open_named_generator
 from targets.errors import UsageError
@@ -122,6 +123,11 @@ def tuning_tasks(
         options.limits.search_limit_s or _INSPECTION_S, options.limits.memory_limit_bytes or _INSPECTION_BYTES
     )
     is_alone = len(specs) == 1 and len(specs[0].argsets) == 1
+    if inputs.also_sizes and not is_alone:
+        raise UsageError(
+            "--also-size is for one generator with one set of parameters: others may have other arguments.",
+            next_step="Tune the others in runs of their own.",
+        )
     for spec in specs:
         build = with_whole_paths(spec.build)
         with open_named_generator(spec.generator, spec.parameters, workbench, settings, build) as (reference, program):
@@ -143,6 +149,8 @@ def tuning_tasks(
                 inputs = known.typed(inputs)
                 if is_alone:
                     inputs = known.called_with(inputs)
+                if inputs.also_sizes:
+                    inputs = with_further_sizes(inspected, known, inputs, workbench.compiler, tell)
                 space = declared_space(spec.tune, spec.restrict, parameters, declared, reference.name)
                 has_own = (
                     space is None

@@ -26,6 +26,7 @@ from targets.values.checks import nearest_hint
 from targets.values.raw_file import RawFile
 
 _FUNCS_SHOWN = 4
+ESTIMATE = "--estimate"
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class KnownPipeline:
         return replace(inputs, files=files)
 
     def called_with(self, inputs: KernelInputs) -> KernelInputs:
-        """The inputs with the sizes and values that the kernel itself does not tell."""
-        if self.facts is None or _all_from_generator(self.facts):
+        """The inputs with the sizes and values that the kernel itself does not tell; of several sizes with all."""
+        if self.facts is None or (_all_from_generator(self.facts) and not inputs.also_sizes):
             return inputs
         known = [argument for argument in self.facts.arguments if argument.text and argument.name not in inputs.files]
         sizes = {argument.name: argument.text for argument in known if not argument.is_scalar}
@@ -124,14 +125,14 @@ def know_pipeline(
         if asked.given:
             raise GeneratorError(facts.message)
         return KnownPipeline()  # the search has the same trouble, and tells it
-    _check_names(facts, asked.given)
+    check_names(facts, asked.given)
     given = dict(asked.given)
     if _missing(facts) and (of_inputs := _sizes_of(inputs, facts)):
         given = {**of_inputs, **given}
         again = inspect_pipeline(inspected, given, compiler)
         facts = facts if isinstance(again, GeneratorFailure) else again
-    facts = _placed(facts, given)
-    _check_sizes(facts, asked.given)
+    facts = placed(facts, given)
+    check_sizes(facts, asked.given)
     if (missing := _missing(facts)) and not asked.use_defaults:
         if not must_be_whole:
             return KnownPipeline(replace(facts, inputs=(), outputs=()))
@@ -154,7 +155,7 @@ def prepare_pipeline(
     must_be_whole: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> tuple[PipelinePreparation | None, KernelInputs]:
-    """What is done to the pipeline before a schedule is applied to it, and what its kernel is called with.
+    """What is done to the pipeline before a schedule is applied to it, and what its kernel is called with, at one size.
 
     Raises:
         UsageError, GeneratorError: as `know_pipeline`.
@@ -164,7 +165,7 @@ def prepare_pipeline(
         return None, inputs
     for notice in known.notices(inspected.generator_name):
         tell(notice)
-    called_with = known.called_with(known.typed(inputs))
+    called_with = replace(known.called_with(known.typed(inputs)), also_sizes=())
     return PipelinePreparation(build_preparation_plugin(compiler), known.estimates), called_with
 
 
@@ -180,13 +181,18 @@ def _missing(facts: PipelineFacts) -> tuple[ArgumentFacts, ...]:
     return facts.coming_from(SizeSource.DEFAULT)
 
 
-def _check_names(facts: PipelineFacts, given: Mapping[str, str]) -> None:
+def check_names(facts: PipelineFacts, given: Mapping[str, str], option: str = ESTIMATE) -> None:
+    """Check that sizes and values are of arguments, and of their kinds.
+
+    Raises:
+        UsageError: one is not; `option` is what gave it.
+    """
     arguments = {argument.name: argument for argument in facts.arguments}
     for name, text in given.items():
         argument = arguments.get(name)
         if argument is None:
             raise UsageError(
-                f"--estimate {name}={text}: the generator has no argument {name!r}{nearest_hint(name, arguments)}.",
+                f"{option} {name}={text}: the generator has no argument {name!r}{nearest_hint(name, arguments)}.",
                 next_step=f"Its arguments are {', '.join(arguments)}.",
             )
         count = len(argument.dimensions)
@@ -197,7 +203,7 @@ def _check_names(facts: PipelineFacts, given: Mapping[str, str]) -> None:
         kind = "a scalar" if argument.is_scalar else f"a buffer of {count} dimension{'' if count == 1 else 's'}"
         example = replace(argument, dimensions=tuple(replace(d, min=0) for d in argument.dimensions))
         raise UsageError(
-            f"--estimate {name}={text}: {name} is {kind}.", next_step=f"Write it as {estimate_flags([example])}."
+            f"{option} {name}={text}: {name} is {kind}.", next_step=f"Write it as {option} {name}={example.text}."
         )
 
 
@@ -209,7 +215,7 @@ def _sizes_of(inputs: KernelInputs, facts: PipelineFacts) -> dict[str, str]:
     return {name: text for name, text in sizes.items() if name in known and text}
 
 
-def _placed(facts: PipelineFacts, given: Mapping[str, str]) -> PipelineFacts:
+def placed(facts: PipelineFacts, given: Mapping[str, str]) -> PipelineFacts:
     """Inputs whose least coordinates nobody gave begin where the outputs need them to."""
 
     def place(argument: ArgumentFacts) -> ArgumentFacts:
@@ -226,7 +232,12 @@ def _moved(dimension: DimensionFacts) -> DimensionFacts:
     return dimension
 
 
-def _check_sizes(facts: PipelineFacts, given: Mapping[str, str]) -> None:
+def check_sizes(facts: PipelineFacts, given: Mapping[str, str], option: str = ESTIMATE) -> None:
+    """Check that the inputs are as large as the outputs need.
+
+    Raises:
+        UsageError: one that is given is not; `option` is what gave it.
+    """
     for argument in facts.inputs:
         if argument.name not in given or not any(dimension.is_too_small for dimension in argument.dimensions):
             continue
@@ -235,7 +246,7 @@ def _check_sizes(facts: PipelineFacts, given: Mapping[str, str]) -> None:
             for d in argument.dimensions
         )
         raise UsageError(
-            f"--estimate {argument.name}={given[argument.name]} is too small: the outputs need"
+            f"{option} {argument.name}={given[argument.name]} is too small: the outputs need"
             f" {replace(argument, dimensions=needed).text} of it.",
             next_step="Give a larger input, or a smaller output.",
         )

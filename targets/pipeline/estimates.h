@@ -1,11 +1,12 @@
 // Estimates as text: `input:0+1920,0+1080;gain:1.5` gives a buffer's minimum and extent by dimension, and a scalar's
-// value.
+// value; with nothing after the colon, those of the generator do not count.
 
 #ifndef HALIDE_SDK_ESTIMATES
 #define HALIDE_SDK_ESTIMATES
 
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct Range {
 struct Estimates {
     std::map<std::string, std::vector<Range>> buffers;
     std::map<std::string, std::string> scalars;
+    std::set<std::string> left_out;
 };
 
 inline Estimates parse_estimates(const std::string &text) {
@@ -30,6 +32,10 @@ inline Estimates parse_estimates(const std::string &text) {
     for (std::string entry; std::getline(entries, entry, ';');) {
         const size_t colon = entry.rfind(':');
         const std::string name = entry.substr(0, colon), value = entry.substr(colon + 1);
+        if (value.empty()) {
+            estimates.left_out.insert(name);
+            continue;
+        }
         if (value.find('+', 1) == std::string::npos) {
             // A scalar, or the only dimension of a buffer.
             estimates.scalars[name] = value;

@@ -46,7 +46,10 @@ class EstimateOptions:
 
 
 def plugin_text(sizes: Mapping[str, str]) -> str:
-    """`{"input": "1920x1080@0x-2", "gain": "1.5"}` as the plug-ins read it: `input:0+1920,-2+1080;gain:1.5`."""
+    """`{"input": "1920x1080@0x-2", "gain": "1.5"}` as the plug-ins read it: `input:0+1920,-2+1080;gain:1.5`.
+
+    An empty text leaves out the generator's own estimate.
+    """
     return ";".join(f"{name}:{_plugin_value(text)}" for name, text in sizes.items())
 
 

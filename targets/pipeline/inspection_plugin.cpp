@@ -58,6 +58,22 @@ struct Register {
     Register() { Halide::Pipeline::add_autoscheduler("SdkInspect", Inspect()); }
 } at_load;
 
+// Whether the generator's estimates of a buffer do not count.
+bool is_left_out(const std::string &name) {
+    return inspected().given.left_out.count(name) > 0;
+}
+
+// An input is read through a Func that has its estimates, too.
+void forget_what_is_left_out() {
+    for (auto &entry : functions_of(inspected().pipeline)) {
+        Halide::Internal::Function function = entry.second;
+        if (!function.has_pure_definition() || function.outputs() != 1) continue;
+        const auto *read = function.values().front().as<Halide::Internal::Call>();
+        if (read == nullptr || read->call_type != Halide::Internal::Call::Image || !is_left_out(read->name)) continue;
+        function.schedule().estimates().clear();
+    }
+}
+
 std::optional<int64_t> constant(const Halide::Expr &expr) {
     return expr.defined() ? Halide::Internal::as_const_int(Halide::Internal::simplify(expr)) : std::nullopt;
 }
@@ -129,7 +145,7 @@ std::vector<ArgumentFacts> inputs() {
         } else {
             facts.dimensions.resize(argument.dimensions);
             for (size_t i = 0; i < facts.dimensions.size(); i++) {
-                const bool has_estimate = i < estimates.buffer_estimates.size();
+                const bool has_estimate = i < estimates.buffer_estimates.size() && !is_left_out(argument.name);
                 set_known(facts, i, parameters[argument.name],
                           has_estimate ? estimates.buffer_estimates[i].min : Halide::Expr(),
                           has_estimate ? estimates.buffer_estimates[i].extent : Halide::Expr());
@@ -153,6 +169,7 @@ std::vector<std::vector<ArgumentFacts>> outputs(const Halide::MetadataNameMap &n
             for (size_t i = 0; i < facts.dimensions.size(); i++) {
                 Halide::Expr min, extent;
                 for (const auto *bounds : {&function.schedule().bounds(), &function.schedule().estimates()}) {
+                    if (bounds == &function.schedule().estimates() && is_left_out(facts.name)) continue;
                     for (const auto &bound : *bounds) {
                         if (bound.var == function.args()[i]) min = bound.min, extent = bound.extent;
                     }
@@ -167,6 +184,7 @@ std::vector<std::vector<ArgumentFacts>> outputs(const Halide::MetadataNameMap &n
 }
 
 std::string report(const Halide::MetadataNameMap &names) {
+    forget_what_is_left_out();
     std::vector<ArgumentFacts> all_inputs = inputs();
     std::vector<std::vector<ArgumentFacts>> all_outputs = outputs(names);
     SizeInference(inspected().pipeline, all_inputs, all_outputs).fill();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from targets.errors import UsageError
@@ -63,6 +63,32 @@ def parse_estimates(items: Iterable[str]) -> dict[str, str]:
     estimates = _named("--estimate", items, "input=1920x1080 or gain=1.5")
     next_step = "Write it as 1920x1080, 1920x1080@-2x3 or 1.5."
     return _checked("--estimate", estimates, _is_estimate, "a size or a value", next_step)
+
+
+def parse_size_set(text: str) -> dict[str, str]:
+    """Argument → its size or value, of one text such as 'input=640x480 gain=1.5'.
+
+    Raises:
+        UsageError: it is empty, an item is none of these, or it names an argument again.
+    """
+    example = '"input=640x480" or "input=640x480 mask=640x480"'
+    sizes = _named("--also-size", text.split() or [text], example)
+    next_step = "Write sizes as 640x480 or 640x480@-2x3, with spaces between the arguments."
+    return _checked("--also-size", sizes, _is_estimate, "a size or a value", next_step)
+
+
+def parse_size_sets(items: Iterable[str]) -> list[str]:
+    """Texts as `parse_size_set` reads them.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    return [size_set_text(parse_size_set(item)) for item in items]
+
+
+def size_set_text(sizes: Mapping[str, str]) -> str:
+    """What `parse_size_set` reads."""
+    return " ".join(f"{name}={text}" for name, text in sizes.items())
 
 
 def parse_scalars(items: Iterable[str]) -> dict[str, str]:

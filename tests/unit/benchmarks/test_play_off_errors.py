@@ -21,7 +21,8 @@ def verdict(stays_s: float, challenges_s: float) -> Verdict:
     times_s = {"stays": stays_s, "challenges": challenges_s}
 
     def time_turn(order: Sequence[str]) -> Turn:
-        return Turn({"local": {name: ProcessTime(*[times_s[name] * next(noise)] * 2) for name in order}})
+        taken_s = {name: times_s[name] * next(noise) for name in order}
+        return Turn({"local": {name: ProcessTime(time_s, time_s) for name, time_s in taken_s.items()}})
 
     contenders = {name: name for name in times_s}
     return PlayOffCourse(contenders, "stays", Objective(), 0, time_turn, lambda: math.inf, ["local"]).run().verdict

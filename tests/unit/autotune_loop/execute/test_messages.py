@@ -32,6 +32,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from devices.timing.measurement_at_sizes import over_sizes
 from targets.build.executable import Executable
 from targets.errors import FarmError, ToolchainError
 from tests.run_specs import make_task
@@ -65,7 +66,10 @@ MEASUREMENT = Measurement("f", "pi", Clock.WALL, (0.25, 0.5), "precision", True,
 FAILURE = MeasureFailure("f", "pi", MeasureFailureReason.DEVICE, "It is gone.", "", TroubleKind.LOST, True)
 
 
-@pytest.mark.parametrize("result", [MEASUREMENT, FAILURE])
+AT_SIZES = over_sizes({"input=4x4": MEASUREMENT, "input=2x2": replace(MEASUREMENT, repetitions_s=(0.1,))})
+
+
+@pytest.mark.parametrize("result", [MEASUREMENT, AT_SIZES, FAILURE])
 def test_a_timing_is_the_same_after_its_message(result: Measurement | MeasureFailure) -> None:
     executable = Executable(Path("/home/ann/batch"), ("f",), "0" * 64)
     run = ReferenceRun(executable, "f", "reference.raw", 60.0, ("g",))
@@ -74,7 +78,7 @@ def test_a_timing_is_the_same_after_its_message(result: Measurement | MeasureFai
     moved = decode(encode_task("run", task, task.inputs()), TaskMessage).read_task(files, None)
     assert isinstance(moved, Measure) and moved.reference is not None
     assert {moved.executable.path, moved.reference.executable.path} == {Path("/srv/batch")}
-    timing = Timing(result, 0.75, "boot/1", (MEASUREMENT, MEASUREMENT), "pi times alone.")
+    timing = Timing(result, 0.75, "boot/1", (MEASUREMENT, AT_SIZES), "pi times alone.")
     reply = read_reply(encode(task_result(timing, 1.0, {}, {}, None)))
     assert isinstance(reply, TaskResult)
     assert reply.read_result(task, task.inputs()) == timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,12 +16,13 @@ from autotune_loop.play_off.course import (
     PlayOffResult,
     Turn,
 )
-from autotune_loop.play_off.times import ProcessTime, turn_settings
+from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
 from autotune_loop.play_off.verdict import LEAST_GAIN, VerdictReason
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from devices.device import Clock
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import Beside, Measurement
+from devices.timing.measurement_at_sizes import over_sizes
 
 Board = Mapping[str, float]
 
@@ -253,6 +255,26 @@ def test_beside_the_baseline_it_is_compared_by_the_ratio() -> None:
     assert ProcessTime.of(measurement, "default") == ProcessTime(median_s=1.0, compared=0.5)
     default = Measurement("default", "pi", Clock.WALL, (3.0,), "time", True)
     assert ProcessTime.of(default, "default") == ProcessTime(median_s=3.0, compared=1.0)
+
+
+def test_over_several_sizes_the_mean_ratio_is_compared_and_each_size_is_told() -> None:
+    marks = (False,)
+
+    def at(own_s: float, other_s: float) -> Measurement:
+        beside = Beside("default", (other_s,), marks, marks)
+        return Measurement("k", "pi", Clock.WALL, (own_s,), "time", True, disturbed=marks, beside=beside)
+
+    turns = [
+        ProcessTime.of(over_sizes({"large": at(8.0, 8.0), "small": at(small_s, 2.0)}), "default")
+        for small_s in (0.5, 0.5, 2.0)
+    ]
+    assert (turns[0].median_s, turns[0].compared) == pytest.approx((2.0, 0.5))
+    assert turns[0].by_size_s == {"large": 8.0, "small": 0.5}
+    time = DeviceTimes(tuple(turns)).schedule_time
+    assert time.median_ms == pytest.approx(2e3) and time.by_size_ms == {"large": 8e3, "small": 500.0}
+    alone = Measurement("k", "pi", Clock.WALL, (1.0, 9.0, 4.0), "time", True)
+    both = ProcessTime.of(over_sizes({"large": replace(alone, repetitions_s=(4.0,)), "small": alone}), None)
+    assert (both.median_s, both.compared) == pytest.approx((4.0, 2.0))
 
 
 def test_on_a_clock_without_noise_each_is_timed_alone() -> None:

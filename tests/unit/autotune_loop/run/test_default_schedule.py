@@ -14,7 +14,8 @@ from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
 from autotune_loop.execute.tasks.task import Task
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
-from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.run.task_state import TaskState
+from autotune_loop.run.timed import Timed
 from autotune_loop.store.published import NoDefault
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import Tolerance

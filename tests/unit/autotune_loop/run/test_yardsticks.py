@@ -12,7 +12,8 @@ import pytest
 from autotune_loop.candidate import Placement, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
 from autotune_loop.run.recovery import recover_yardsticks, settle_samples
-from autotune_loop.run.task_state import TaskState, Timed
+from autotune_loop.run.task_state import TaskState
+from autotune_loop.run.timed import Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.store.featurization import Featurization, format_featurization
 from autotune_loop.store.run_store import RunStore

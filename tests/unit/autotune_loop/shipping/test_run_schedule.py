@@ -232,3 +232,14 @@ def test_a_torn_database_is_one_message(run: Path, seed: int) -> None:
     except RunFolderError as error:
         assert "tuning.db is damaged" in error.message
     assert sorted(run.iterdir()) == before
+
+
+def test_the_times_at_the_sizes_are_facts(run: Path) -> None:
+    (found,) = read_run_schedules(run)
+    assert "sizes" not in make_provenance(found, "0" * 16, "1.0")
+    tuned = ScheduleTime(4.0, 0.1, by_size_ms={"input=64x48": 16.0, "input=8x6": 1.0})
+    published = replace(found.facts.published, tuned=tuned)
+    facts = make_provenance(replace(found, facts=replace(found.facts, published=published)), "0" * 16, "1.0")
+    assert facts["sizes"] == "16 ms at input=64x48; 1 ms at input=8x6"
+    assert str(facts["tuned_from"]).endswith("geometric mean of 2 sizes")
+    assert "sizes         16 ms at input=64x48; 1 ms at input=8x6" in provenance_comment(facts)

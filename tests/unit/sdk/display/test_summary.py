@@ -67,6 +67,12 @@ def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
     assert "emulated" not in summary(of(TUNED), capsys)
 
 
+AT_SIZES = {
+    "default": ScheduleTime(8.0, 0.08, by_size_ms={"input=64x48": 32.0, "input=8x6": 2.0}),
+    "tuned": ScheduleTime(4.0, 0.02, by_size_ms={"input=64x48": 16.0, "input=8x6": 1.0}),
+    "speed_up": SpeedUp(2.0, "default"),
+    "confirmed": False,
+}
 ONCE = {
     "confirmed": False,
     "message": "Unconfirmed: the play-off was stopped.",
@@ -94,6 +100,12 @@ ONCE = {
         (ONCE, "  play-off   Unconfirmed: the play-off was stopped.\n"),
         ({**ONCE, "tuned": ScheduleTime(4.0, 0.02, processes=3)}, "default, mean of 3 timings; unconfirmed\n"),
         ({**ONCE, "tuned": ScheduleTime(4.0, 4.5)}, "one timing, within the spread of the times; unconfirmed\n"),
+        (AT_SIZES, "  tuned      4.000 ms, one timing, geometric mean of 2 sizes, spread 0.5 %; batch_0_0/1\n"),
+        (
+            AT_SIZES,
+            "  at a size  16.00 ms, the default 32.00 ms; input=64x48\n  at a size  1.000 ms, the default 2.000 ms; ",
+        ),
+        ({**AT_SIZES, "default": None}, "  at a size  16.00 ms; input=64x48\n"),
         ({"default": None, "speed_up": None}, "unknown: the default was not timed"),
         ({"default": None, "speed_up": None}, "  default    not timed\n"),
         (

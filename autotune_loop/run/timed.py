@@ -1,0 +1,53 @@
+"""A schedule that may win, with its time."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autotune_loop.store.published import DEFAULT
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A measured candidate, the reference or its rival.
+
+    Attributes:
+        sample: its folder below samples/.
+        median_ms, spread_ms: on the run's scale.
+        processes: how many processes the time is the mean of.
+        log_error: standard error of the logarithm of its ratio to the yardstick; 0 without one.
+        parameters: values of the tuned parameters; empty where none are tuned.
+        by_size_ms: size → what it took there; empty if there is one size.
+    """
+
+    symbol: str
+    sample: str
+    origin: str
+    median_ms: float
+    spread_ms: float
+    is_default: bool
+    device: str
+    processes: int = 1
+    log_error: float = 0.0
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    by_size_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def cautious_ms(self) -> float:
+        """Its time if it was lucky: what schedules are ordered by, because the fastest of many single timings was."""
+        return self.median_ms * math.exp(self.log_error)
+
+    @property
+    def name(self) -> str:
+        """What a result calls it."""
+        return DEFAULT if self.is_default else self.sample
+
+    def by_size_around(self, median_ms: float) -> dict[str, float]:
+        """Size → its time there, where its time over the sizes is settled; the geometric mean of them is that time."""
+        if not self.by_size_ms:
+            return {}
+        factor = median_ms / statistics.geometric_mean(self.by_size_ms.values())
+        return {size: time_ms * factor for size, time_ms in self.by_size_ms.items()}
