@@ -152,9 +152,9 @@ class DeviceSession:
         if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.TIMEOUT)):
             self._references.clear()
 
-    def _session(self, tolerance: Tolerance, size: InputSize | None = None) -> Session:
+    def _session(self, tolerance: Tolerance, inputs: KernelInputs | None = None) -> Session:
         assert self._transport is not None, "the device_session is opened first"
-        return Session(self.device, self._transport, (size or self._sizes[0]).inputs, tolerance)
+        return Session(self.device, self._transport, inputs or self._sizes[0].inputs, tolerance)
 
     def sense(self) -> DeviceSense | None:
         """What its sensors say; None where there are none, or it does not answer."""
@@ -213,7 +213,7 @@ class DeviceSession:
         at_sizes: dict[str, dict[str, Measurement]] = {}
         has_times = True
         for place, size in enumerate(self._sizes):
-            session = self._session(Tolerance(), size)
+            session = self._session(Tolerance(), size.inputs)
             failure = write_reference(session, name, run.symbol, run.file_at(place), run.limit_s, stop)
             if failure is not None:
                 return self._heeded(_told_at(size, failure))
@@ -273,7 +273,7 @@ class DeviceSession:
         settings = _of_one_size(settings, len(self._sizes))
         for place, (size, paired) in enumerate(zip(self._sizes, self._paired, strict=True)):
             file = None if reference is None else reference.file_at(place)
-            session = self._session(tolerance, size)
+            session = self._session(tolerance, size.exact)
             result = paired.measure(session, executable.path.name, symbol, settings, file, stop)
             if isinstance(result, MeasureFailure):
                 return _told_at(size, result)

@@ -17,10 +17,17 @@ class InputSize:
     Attributes:
         label: what differs from size to size, such as 'input=640x480'; empty for the only one.
         inputs: what a kernel is called with there.
+        is_further: it is not the size that schedules are made for.
     """
 
     label: str
     inputs: KernelInputs
+    is_further: bool = False
+
+    @property
+    def exact(self) -> KernelInputs:
+        """The same for a kernel that is to fit: at a further size it may not compute more than that."""
+        return replace(self.inputs, exact_outputs=True) if self.is_further else self.inputs
 
 
 def sizes_of(inputs: KernelInputs) -> tuple[InputSize, ...]:
@@ -35,7 +42,10 @@ def sizes_of(inputs: KernelInputs) -> tuple[InputSize, ...]:
     every = [known, *({**known, **one} for one in further)]
     labels = [" ".join(f"{name}={one[name]}" for name in differing if name in one) for one in every]
     called_with = [main, *(_at(main, one) for one in further)]
-    return tuple(InputSize(label or _ESTIMATES, each) for label, each in zip(labels, called_with, strict=True))
+    return tuple(
+        InputSize(label or _ESTIMATES, each, is_further=each is not main)
+        for label, each in zip(labels, called_with, strict=True)
+    )
 
 
 def _at(main: KernelInputs, given: dict[str, str]) -> KernelInputs:

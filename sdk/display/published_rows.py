@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autotune_loop.store.published import Published, ScheduleTime, words_for
+from autotune_loop.store.published import DEFAULT, Published, ScheduleTime, words_for
 from sdk.display.quantities import time_text
 
 LABEL_WIDTH = 11
@@ -41,7 +41,7 @@ def published_rows(published: Published, clock_label: str, default_description: 
 
 def _size_rows(published: Published, clock_label: str) -> Iterator[tuple[str, str, str]]:
     """The winner's time at each size, and the default's, if there are several."""
-    tuned, default = published.tuned, published.default
+    tuned, default = published.tuned, None if published.sample == DEFAULT else published.default
     for size, time_ms in {} if tuned is None else tuned.by_size_ms.items():
         of_default = None if default is None else default.by_size_ms.get(size)
         beside = "" if of_default is None else f", the default {time_text(of_default, clock_label)}"

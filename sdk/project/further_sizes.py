@@ -58,6 +58,11 @@ def with_further_sizes(
         follow = [a for a in facts.arguments if a.name not in named and a.text and a.text != main.get(a.name)]
         if follow:
             tell(f"Sizes that follow at {text}: {sizes_text(follow)}.")
+        if _is_smaller(facts, known.facts):
+            tell(
+                f"Schedules are made for the estimates and may not fit a smaller size: if many fail at {text}, give the"
+                " smallest size with --estimate and the others with --also-size."
+            )
         sizes.append(told)
     # An input from a file stays as it is where no other size is given for it.
     texts = (
@@ -65,6 +70,16 @@ def with_further_sizes(
         for one in sizes
     )
     return replace(inputs, also_sizes=tuple(texts))
+
+
+def _is_smaller(there: PipelineFacts, main: PipelineFacts) -> bool:
+    """Whether an output has a smaller extent there."""
+    pairs = zip(there.outputs, main.outputs, strict=True)
+    return any(
+        one.extent < other.extent
+        for of_there, of_main in pairs
+        for one, other in zip(of_there[0].dimensions, of_main[0].dimensions, strict=True)
+    )
 
 
 def _texts(facts: PipelineFacts) -> dict[str, str]:

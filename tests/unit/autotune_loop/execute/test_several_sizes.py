@@ -96,6 +96,14 @@ def test_each_size_is_compared_with_the_reference_there(clock: Clock) -> None:
     assert compared == written
 
 
+def test_at_a_further_size_a_schedule_may_not_compute_more_and_the_reference_may() -> None:
+    board = Board()
+    timed(board, MeasureSettings())
+    exact = [run["--size"] for run in board.runs if "--exact-outputs" in run]
+    assert exact == LABELS[1:]
+    assert all(run["--kernel"] == "k" for run in board.runs if "--exact-outputs" in run)
+
+
 def test_a_wrong_output_at_one_size_is_the_schedules_failure() -> None:
     board = Board(wrong_at={"32x24"})
     timing = timed(board, MeasureSettings())

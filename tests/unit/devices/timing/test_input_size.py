@@ -35,6 +35,12 @@ def test_a_size_is_called_by_what_differs() -> None:
     assert not any(size.inputs.also_sizes for size in (main, first, second))
 
 
+def test_a_schedule_must_fit_a_further_size() -> None:
+    main, small = sizes_of(KernelInputs(sizes={"input": "64x48"}, also_sizes=("input=32x24",)))
+    assert main.exact == main.inputs and not main.inputs.exact_outputs
+    assert small.exact.exact_outputs and not small.inputs.exact_outputs
+
+
 def test_an_input_of_another_size_is_not_read_from_its_file() -> None:
     files = {"input": Path("photo.raw"), "taps": Path("taps.raw")}
     _, size = sizes_of(KernelInputs(files=files, also_sizes=("input=32x24",)))

@@ -106,6 +106,7 @@ ONCE = {
             "  at a size  16.00 ms, the default 32.00 ms; input=64x48\n  at a size  1.000 ms, the default 2.000 ms; ",
         ),
         ({**AT_SIZES, "default": None}, "  at a size  16.00 ms; input=64x48\n"),
+        ({**AT_SIZES, "sample": "default"}, "  at a size  16.00 ms; input=64x48\n"),
         ({"default": None, "speed_up": None}, "unknown: the default was not timed"),
         ({"default": None, "speed_up": None}, "  default    not timed\n"),
         (

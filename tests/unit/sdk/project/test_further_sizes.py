@@ -58,7 +58,13 @@ def test_outputs_follow_from_inputs_and_the_rest_stays(sizes: Sizes) -> None:
     assert dict(main.inputs.sizes) == MAIN and dict(main.inputs.scalars) == {"shift": "2"}
     assert dict(small.inputs.sizes) == {"input": "64x32", "mask": "64x32", "taps": "3", "output": "64x32"}
     assert small.label == "input=64x32 mask=64x32 output=64x32"
-    assert sizes.told == ["Sizes that follow at input=64x32 mask=64x32: output 64x32."]
+    assert sizes.told[0] == "Sizes that follow at input=64x32 mask=64x32: output 64x32."
+    assert "may not fit a smaller size: if many fail at input=64x32 mask=64x32, give the smallest" in sizes.told[1]
+
+
+def test_a_larger_size_fits(sizes: Sizes) -> None:
+    sizes("input=512x128 mask=512x128")
+    assert sizes.told == ["Sizes that follow at input=512x128 mask=512x128: output 512x128."]
 
 
 def test_inputs_follow_from_an_output_alone(sizes: Sizes) -> None:
