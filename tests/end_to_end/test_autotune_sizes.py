@@ -26,6 +26,7 @@ def run(tune: Tune, examples: Path, tmp_path_factory: pytest.TempPathFactory) ->
         str(examples / "separable_filter.py"),
         parameters=SMALL,
         also_sizes=["input=384x192x3"],
+        technique=["sampling"],
         rounds=1,
         run_folder=folder,
     )
@@ -82,6 +83,7 @@ def test_an_unconfirmed_winner_has_its_times_too(tune: Tune, examples: Path, tmp
         str(examples / "separable_filter.py"),
         parameters=SMALL,
         also_sizes=["input=384x192x3"],
+        technique=["sampling"],
         rounds=1,
         budget_s=600,
         run_folder=tmp_path / "run",
@@ -109,6 +111,7 @@ def test_a_schedule_that_does_not_fit_a_further_size_has_failed(tune: Tune, exam
             str(examples / "separable_filter.py"),
             parameters=("width=1024", "height=256"),
             also_sizes=["output=24x16x3"],
+            technique=["sampling"],
             rounds=1,
             run_folder=tmp_path / "run",
             listen=events.append,
