@@ -212,12 +212,13 @@ class DeviceSession:
         self._session(Tolerance()).transport.push(run.executable.path, name)
         at_sizes: dict[str, dict[str, Measurement]] = {}
         has_times = True
+        alone = replace(settings, beside=None)  # what a schedule is timed beside need not be in this executable
         for place, size in enumerate(self._sizes):
             session = self._session(Tolerance(), size.inputs)
             failure = write_reference(session, name, run.symbol, run.file_at(place), run.limit_s, stop)
             if failure is not None:
                 return self._heeded(_told_at(size, failure))
-            timed = _time_well(session, name, (run.symbol, *run.others), settings, stop)
+            timed = _time_well(session, name, (run.symbol, *run.others), alone, stop)
             if isinstance(timed, MeasureFailure) and timed.reason in NOT_THE_KERNELS_FAULT:
                 return self._heeded(timed)
             has_times &= not isinstance(timed, MeasureFailure)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession, Timing
+from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
 from devices.device import Clock, Device
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -114,3 +114,12 @@ def test_on_a_clock_without_noise_nothing_is_timed_beside_another() -> None:
     timing = measure(session_on(board, Clock.CYCLES), "a")
     assert isinstance(timing.result, MeasureFailure)
     assert board.runs == [("a", "")]
+
+
+def test_the_reference_is_timed_alone_whatever_the_schedule_is_timed_beside() -> None:
+    """A board that joins, or comes back, when the run has another yardstick, which the reference's executable lacks."""
+    board = Board()
+    run = ReferenceRun(Executable(Path("reference"), (), "other"), "reference", "reference.raw", 60.0)
+    timing = session_on(board).measure(EXECUTABLE, "a", PAIRED, run, Tolerance(), StopSignal())
+    assert [reference.kernel for reference in timing.references] == ["reference"]
+    assert ("reference", "best") not in board.runs and board.runs[-1] == ("a", "best")
