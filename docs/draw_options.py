@@ -42,6 +42,8 @@ def _row(option: DeclaredOption, has_keyword: bool) -> str:
     facts = option.facts
     flags = " ".join((", ".join(facts.flags), facts.metavar)).strip()
     default = facts.shown or plain(option.default)
+    if isinstance(default, list):
+        default = ",".join(map(str, default)) or None
     cells = (
         (f"`{flags}`" if flags else "no flag") + (" *fixed*" if facts.is_fixed else ""),
         f"`{option.keyword}`" if has_keyword else "",

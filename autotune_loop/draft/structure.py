@@ -370,50 +370,6 @@ class DraftStructure:
             inside = stage.order[: stage.order.index(level.variable)]
         return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
 
-    def work(self) -> dict[str, float]:
-        """How many operations each Func with loops does, what is computed again included: an estimate."""
-        total: dict[str, float] = {}
-        for name, func in self.draft.funcs.items():
-            if name not in self._shapes or self.is_inlined(name) or not func.stages:
-                continue
-            outside, share = self.outside(name), 1.0
-            if func.store is not None and (func.store == ROOT or func.store in outside):
-                # A sliding window: each point is computed once within the loop where it is stored.
-                outside = () if func.store == ROOT else outside[outside.index(func.store) :]
-                share = math.prod(self.region_at(name, func.store)) / math.prod(self.region(name))
-            repeated = math.prod(self._iterations(level) for level in outside)
-            for index in range(len(func.stages)):
-                site = Site(name, index)
-                extents = self.loop_extents(site)
-                points = math.prod(extents[loop] for loop in func.stages[index].order)
-                total[name] = total.get(name, 0.0) + repeated * share * points * self._operations(site)
-        return total
-
-    def _iterations(self, level: LoopLevel) -> int:
-        func = self.draft.funcs.get(level.func or "")
-        for index, stage in enumerate(() if func is None else func.stages):
-            if level.variable in stage.order:
-                return self.loop_extents(Site(level.func or "", index))[level.variable]
-        return 1
-
-    def _operations(self, site: Site, depth: int = 0) -> int:
-        """Of one point, with what is inlined into it."""
-        operations = self._shapes[site.func].stages[site.stage].operations + 1
-        for name, read in self.reads[site].items():
-            if self.is_inlined(name) and depth < 50:
-                operations += read.places * self._operations_inlined(name)
-        return operations
-
-    @cached_property
-    def _inlined_operations(self) -> dict[str, int]:
-        return {}
-
-    def _operations_inlined(self, name: str) -> int:
-        if name not in self._inlined_operations:
-            self._inlined_operations[name] = 1
-            self._inlined_operations[name] = min(10**9, self._operations(Site(name, 0)))
-        return self._inlined_operations[name]
-
 
 def _is_rounded(dimension: ReadDimension) -> bool:
     """Whether an index is rounded, as `x / 2` and `(x + 1) / 2` are: how many are needed depends on where."""

@@ -10,6 +10,7 @@ from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repair
 from autotune_loop.draft.structure import DraftStructure
+from autotune_loop.draft.work import work_of
 from autotune_loop.moves import levels, loops, numbers, storage
 from autotune_loop.moves.crossover import crossover
 from autotune_loop.moves.move import Move, MoveContext
@@ -112,12 +113,12 @@ class Mutation:
         draft = repair(made, self.names, proven)
         if draft == parent:
             return None
-        before = sum(DraftStructure(parent, self.names).work().values())
-        after = sum(DraftStructure(draft, self.names).work().values())
+        before = sum(work_of(DraftStructure(parent, self.names)).values())
+        after = sum(work_of(DraftStructure(draft, self.names)).values())
         return draft if after <= _MOST_WORK * before else None
 
 
 def _shares(structure: DraftStructure) -> Mapping[str, float]:
-    work = structure.work()
+    work = work_of(structure)
     total = sum(work.values()) or 1.0
     return {name: each / total for name, each in work.items()}

@@ -276,7 +276,6 @@ class SearchOptions:
             " the time.",
             panel=_SAMPLING,
             parse=technique_names,
-            shown=",".join(name.value for name in TechniqueName),
         ),
     ] = tuple(TechniqueName)
 

@@ -97,7 +97,7 @@ def _typer_parameter(option: DeclaredOption) -> inspect.Parameter:
     return inspect.Parameter(
         option.keyword,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None if default in ([], {}) else [default] if option.takes_many and facts.shown else default,
+        default=None if default in ([], {}) else default,
         annotation=Annotated[_typer_type(option), info],
     )
 

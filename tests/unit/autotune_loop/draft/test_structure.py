@@ -9,6 +9,7 @@ import pytest
 from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.draft.work import work_of
 from autotune_loop.schedule.model import Clone, Wrapper
 from autotune_loop.schedule.values import ROOT, LoopLevel
 from tests.drafted_pipelines import chain, func, loop, pipeline, plain_draft, read, stage, with_split
@@ -200,7 +201,7 @@ def test_half_a_step_needs_half_as_much() -> None:
 
 def test_work_counts_what_is_computed_again() -> None:
     def work(**computed: object) -> float:
-        return of(chain(), **computed).work()["first"]
+        return work_of(of(chain(), **computed))["first"]
 
     once = work()
     assert once == 66 * 34 * 6, "operations and the store"
@@ -213,13 +214,13 @@ def test_a_sliding_window_computes_each_point_once() -> None:
     structure = of(chain(), first=at("second", "y"))
     stored = replace(structure.draft.funcs["first"], store=ROOT)
     sliding = DraftStructure(structure.draft.with_func("first", stored), structure.names)
-    again, once = structure.work()["first"], sliding.work()["first"]
+    again, once = work_of(structure)["first"], work_of(sliding)["first"]
     assert once < again / 2.5
-    assert once == pytest.approx(of(chain()).work()["first"], rel=0.15)
+    assert once == pytest.approx(work_of(of(chain()))["first"], rel=0.15)
 
 
 def test_inlined_work_is_its_consumers() -> None:
-    assert of(chain(), first=None).work().keys() == {"second", "output"}
-    inlined, alone = of(chain(), first=None).work()["second"], of(chain()).work()["second"]
+    assert work_of(of(chain(), first=None)).keys() == {"second", "output"}
+    inlined, alone = work_of(of(chain(), first=None))["second"], work_of(of(chain()))["second"]
     # Three calls, each of which is five operations and one more.
     assert inlined == alone / 6 * (6 + 3 * 6)
