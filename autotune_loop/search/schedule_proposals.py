@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import statistics
 from collections import Counter
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
@@ -44,6 +45,10 @@ _FIRST_SHARE = 0.5
 # Something that takes so many times as long to compile as others did is not worth waiting for.
 _PATIENCE = 4.0
 _LEAST_LIMIT_S = 5.0
+# A run's budget has time for at least so many batches, unless they are as small as they may be.
+_GENERATIONS = 20
+_SMALLEST_BATCH = 8
+_USUAL_TIMING_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,15 @@ class ScheduleProposals:
             return {TechniqueName.SAMPLING: sampled, second: count - sampled}
         shares = divide(self._outcomes(work.task_index), [each.value for each in techniques], count)
         return {TechniqueName(name): share for name, share in shares.items()}
+
+    def batch_size(self, task_index: int, most: int) -> int:
+        """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
+        budget_s = self.context.limits.budget_s
+        times_s = list(self.store.database.build_times_s().values())
+        if budget_s is None or not times_s or TechniqueName.EVOLUTION not in self.techniques(task_index):
+            return most
+        each_s = statistics.median(times_s) / self.executor.build_slots + _USUAL_TIMING_S
+        return min(most, max(_SMALLEST_BATCH, int(budget_s / len(self.context.tasks) / _GENERATIONS / each_s)))
 
     def propose(
         self,

@@ -9,7 +9,7 @@ from autotune_loop.specification.options import Limits
 # Step → share of its task's part of the budget, and the least that it is given: below that most generators would fail.
 _BUDGET_SHARES = {
     "search_s": (0.25, 10.0),
-    "full_search_s": (0.2, 2.0),
+    "full_search_s": (0.1, 2.0),
     "reference_s": (0.5, 10.0),
     "reference_run_s": (0.5, 10.0),
 }

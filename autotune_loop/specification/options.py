@@ -243,7 +243,7 @@ class Limits:
         Option(
             "--full-search-limit",
             metavar="TIME",
-            help="Time limit of the search for the default schedule. Default: 10m, or a fifth of --budget.",
+            help="Time limit of the search for the default schedule. Default: 10m, or a tenth of --budget.",
             panel=_LIMITS,
             parse=parse_duration_s,
         ),

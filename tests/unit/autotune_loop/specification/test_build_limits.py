@@ -21,11 +21,11 @@ def test_without_a_budget_nothing_is_implied() -> None:
 
 def test_a_budget_leaves_shares_and_says_so() -> None:
     given = limits(budget_s=60)
-    assert (given.search_s, given.full_search_s, given.reference_s, given.reference_run_s) == (15, 12, 30, 30)
+    assert (given.search_s, given.full_search_s, given.reference_s, given.reference_run_s) == (15, 6, 30, 30)
     assert given.advice("search_s") == (
         " The budget of 60 s leaves 15 s for one search; raise --budget or set --search-limit."
     )
-    assert "12 s for the full beam search; raise --budget or set --full-search-limit." in given.advice("full_search_s")
+    assert " 6 s for the full beam search; raise --budget or set --full-search-limit." in given.advice("full_search_s")
     assert "30 s for building the reference; raise --budget or set --search-limit." in given.advice("reference_s")
     assert given.advice("reference_run_s").endswith("30 s for one run of the reference; raise --budget.")
 
