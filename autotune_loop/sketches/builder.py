@@ -9,6 +9,7 @@ from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.check import make_identifier
+from autotune_loop.schedule.directives import AlignBounds
 from autotune_loop.schedule.model import Clone
 from autotune_loop.schedule.values import ROOT, LoopLevel
 from autotune_loop.sketches.inlined import (
@@ -24,7 +25,7 @@ from autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scat
 from autotune_loop.sketches.places import place_of
 from autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
 from autotune_loop.sketches.style import Channels, Style
-from targets.pipeline.shape import FuncShape, ReadShape
+from targets.pipeline.shape import STEP, FuncShape, ReadShape
 
 # A reduction of fewer steps gains nothing from summing in registers.
 _LONG_REDUCTION = 8
@@ -55,7 +56,17 @@ class SketchBuilder:
                 self._schedule(name, ROOT, None)
             elif structure.users.get(name):
                 self._place(structure, name)
+        if self._style.pairs:
+            self._pair_rows()
         return self._draft
+
+    def _pair_rows(self) -> None:
+        for name in self._consumers_first():
+            func = self._draft.funcs[name]
+            pairs = self._halved(name)
+            if pairs and func.compute is not None and func.compute != ROOT:
+                self._draft = self._draft.with_func(name, self._plain(name))
+                self._schedule(name, func.compute, func.store, pairs)
 
     def _place(self, structure: DraftStructure, name: str) -> None:
         is_inlined = self._is_inlined(structure, name)
@@ -149,18 +160,42 @@ class SketchBuilder:
                             todo.append(inner)
         return max(1, self._names.shape.vector_bytes // widest)
 
-    def _schedule(self, name: str, compute: LoopLevel, store: LoopLevel | None) -> None:
+    def _schedule(self, name: str, compute: LoopLevel, store: LoopLevel | None, pairs: tuple[str, ...] = ()) -> None:
         func = replace(self._draft.funcs[name], compute=compute, store=store)
+        if pairs:
+            # Halide then knows which of two points a vector starts with.
+            func = replace(func, storage=(*func.storage, *(AlignBounds(loop, 2, 0) for loop in pairs)))
         self._draft = self._draft.with_func(name, func)
         structure = DraftStructure(self._draft, self._names)
         roles = roles_of(structure, name, structure.region(name), self._lanes(name))
         stages = tuple(
-            self._stage(structure, Site(name, index), roles, is_root=compute == ROOT)
+            self._stage(structure, Site(name, index), roles, pairs, is_root=compute == ROOT)
             for index in range(len(func.stages))
         )
         self._draft = self._draft.with_func(name, replace(func, stages=stages))
 
-    def _stage(self, structure: DraftStructure, site: Site, roles: Roles, *, is_root: bool) -> StageDraft:
+    def _halved(self, name: str) -> tuple[str, ...]:
+        """The loops over a Func's arguments of which every second point reads the same points, or others' loops do."""
+        if len(self._draft.funcs[name].stages) != 1 or self._draft.funcs[name].origin is not None:
+            return ()
+        shape = self._names.shapes[name]
+        found = set()
+        for read in shape.stages[0].reads:
+            inner = self._names.funcs.get(read.name)
+            if inner is None:
+                continue
+            deeper: tuple[str, ...] = self._halved(inner) if self._draft.funcs[inner].is_inlined else ()
+            loops = [variable.identifier for variable in self._names.loops(inner, 0)]
+            for loop, dimension in zip(loops, read.dimensions, strict=False):
+                for argument, slope in (dimension.slopes or {}).items():
+                    if slope == STEP // 2 or (slope == STEP and loop in deeper):
+                        found.add(argument)
+        own = zip(shape.args, self._names.loops(name, 0), strict=True)
+        return tuple(variable.identifier for argument, variable in own if argument in found)
+
+    def _stage(
+        self, structure: DraftStructure, site: Site, roles: Roles, pairs: tuple[str, ...], *, is_root: bool
+    ) -> StageDraft:
         shape = structure.shape(site.func)
         assert shape is not None
         stage = structure.draft.funcs[site.func].stages[site.stage]
@@ -175,7 +210,7 @@ class SketchBuilder:
         is_scan = bool(reductions) and is_missing_long
         if is_root:
             return root_nest(nest, tasks, channels=self._style.channels, reductions=reductions, is_scan=is_scan)
-        return inner_nest(nest, reductions=reductions, is_scan=is_scan)
+        return inner_nest(nest, reductions=reductions, is_scan=is_scan, pairs=pairs)
 
     def _tasks(self, shape: FuncShape, roles: Roles) -> Tasks:
         work = work_of(shape)
@@ -189,7 +224,7 @@ class SketchBuilder:
         if work < WORTH_TASKS:
             rows = 0
         block = self._style.block if self._adds_up(shape) else (1, 1)
-        return Tasks(rows, self._style.columns or 0, block, least)
+        return Tasks(rows, self._style.columns or 0, block, least, self._style.pairs)
 
     def _adds_up(self, shape: FuncShape) -> bool:
         """Whether a Func reads, point by point, a sum that could be kept in registers."""

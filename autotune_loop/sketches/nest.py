@@ -14,6 +14,7 @@ from autotune_loop.sketches.style import Channels
 _COPIES = 16
 # Where only columns can be done at once, a task has so many vectors of them at most.
 _VECTORS_OF_TASK = 16
+_PAIR = 2
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Tasks:
     columns: int
     block: tuple[int, int]
     tasks: int
+    pairs: bool = False
 
 
 class Nest:
@@ -40,7 +42,6 @@ class Nest:
         self.stage = stage
         self.roles = roles
         self._is_constant = is_constant
-        self._original = stage.order
 
     def has(self, loop: str | None) -> bool:
         """Whether the stage has this loop, not split yet."""
@@ -84,7 +85,7 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
         # Nothing but columns can be done at once: each task has a few vectors of them.
         is_scan = True
         chunks = _cut_chunks(nest, tasks)
-        tasks = Tasks(tasks.rows, 0, (1, 1), tasks.tasks)
+        tasks = replace(tasks, columns=0, block=(1, 1))
     vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
     inner, left = nest.channels() if channels is Channels.INSIDE else ([], [])
     around = [*filter(nest.has, roles.channels)] if channels is Channels.AROUND_ROWS else []
@@ -154,6 +155,8 @@ def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: lis
         nest.mark(outer, LoopKind.PARALLEL)
         inside, outside = [inner], [outer]
         extent = tasks.rows
+    if tasks.pairs and count % 2 == 0 and extent >= 2 * _PAIR:
+        inside = [*nest.cut(inside[0], _PAIR)]
     points = tasks.block[1]
     if points > 1:
         loops = inside if in_rows else others
@@ -164,7 +167,7 @@ def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: lis
     return inside, outside
 
 
-def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool) -> StageDraft:
+def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool, pairs: Sequence[str] = ()) -> StageDraft:
     """The loops of a stage inside others: vectors, unrolled blocks, then the rest."""
     roles = nest.roles
     vectors, columns, _, _ = _cut_columns(nest, Tasks(0, 0, (1, 1), 1))
@@ -175,6 +178,11 @@ def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool) -> Stage
     blocks = []
     counts = {loop: -(-roles.extents[roles.vector or ""] // roles.lanes) for loop in columns if roles.lanes > 1}
     rest = [loop for loop in (*roles.others, roles.row) if loop is not None and nest.has(loop)]
+    for loop in filter(pairs.__contains__, [*rest]):
+        pair, outer = nest.cut(loop, _PAIR, LoopKind.UNROLLED)
+        blocks.append(pair)
+        rest[rest.index(loop)] = outer
+        roles.extents[outer] = max(1, roles.extents[loop] // _PAIR)
     counts.update({loop: roles.extents[loop] for loop in rest})
     is_block = _product(counts.values()) <= _COPIES
     for loop, count in counts.items():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from autotune_loop.draft.model import LoopKind
 from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.schedule.directives import Split
 from autotune_loop.schedule.values import ROOT, LoopLevel
 from autotune_loop.sketches.inlined import hosts_scan
 from autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
@@ -29,21 +30,20 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
     levels = [
         level
         for level in _within_tasks(structure, name)
-        if structure.kind(level) is not LoopKind.UNROLLED and _fills_vectors(structure, name, level, lanes, 1)
+        if structure.kind(level) is not LoopKind.UNROLLED
+        and not (style.pairs and _is_of_pairs(structure, level))
+        and _fills_vectors(structure, name, level, lanes, 1)
     ]
+    once = _ONCE * max(_readers_repeated(structure, site.func) for site in structure.users[name])
     is_sum = len(structure.draft.funcs[name].stages) > 1
     if style.fusion is not Fusion.ROOT or is_sum:
         for level in levels:
-            if _repeated(structure, name, level) <= _ONCE and _fits(structure, name, level):
+            if _repeated(structure, name, level) <= once and _fits(structure, name, level):
                 return level, None
-    if style.fusion is Fusion.ROWS and not is_sum:
-        for level in levels:
+            if style.fusion is not Fusion.ROWS or is_sum:
+                continue
             store = _first_store(structure, name, level)
-            if (
-                store is not None
-                and _fills_vectors(structure, name, level, lanes, _VECTORS)
-                and _repeated(structure, name, store) <= style.redundancy
-            ):
+            if store is not None and _slides(structure, name, level, store, lanes, style.redundancy):
                 return level, store
     if style.fusion is not Fusion.ROOT:
         for level in levels:
@@ -78,6 +78,29 @@ def _fills_vectors(structure: DraftStructure, name: str, level: LoopLevel, lanes
     return structure.region_at(name, level)[place] >= min(whole[place], roles.lanes * vectors)
 
 
+def _is_of_pairs(structure: DraftStructure, level: LoopLevel) -> bool:
+    """Whether a loop is over the two rows of a pair."""
+    return any(
+        isinstance(made, Split) and made.inner == level.variable and made.factor == 2
+        for stage in structure.draft.funcs[level.func or ""].stages
+        for made in stage.transforms
+    )
+
+
+def _slides(
+    structure: DraftStructure, name: str, level: LoopLevel, store: LoopLevel, lanes: int, redundancy: float
+) -> bool:
+    """Whether a window of rows may slide: what a loop needs is all that is stored along the vectors, and enough."""
+    roles = roles_of(structure, name, structure.region_at(name, ROOT), lanes)
+    if not _fills_vectors(structure, name, level, lanes, _VECTORS):
+        return False
+    if roles.vector is not None:
+        place = [*roles.extents].index(roles.vector)
+        if 2 * structure.region_at(name, level)[place] <= structure.region_at(name, store)[place]:
+            return False
+    return _repeated(structure, name, store) <= redundancy
+
+
 def _fits(structure: DraftStructure, name: str, level: LoopLevel) -> bool:
     """Whether what is needed in a loop stays in a core's cache; what a scan goes over is needed as a whole."""
     shape = structure.shape(name)
@@ -103,6 +126,14 @@ def _repeated(structure: DraftStructure, name: str, level: LoopLevel) -> float:
         loops = _pure_loops(stage)
         most = max(most, math.prod(needed[arg] for arg in loops) / math.prod(whole[arg] for arg in loops))
     return most * _times(structure, _outside(structure, name, level))
+
+
+def _readers_repeated(structure: DraftStructure, reader: str) -> float:
+    """How often a point of a reader is computed: what it reads cannot be computed less often in its loops."""
+    func = structure.draft.funcs[reader]
+    if func.compute is None or func.compute == ROOT:
+        return 1.0
+    return _repeated(structure, reader, func.compute if func.store in (None, ROOT) else func.store or ROOT)
 
 
 def _outside(structure: DraftStructure, name: str, level: LoopLevel) -> Sequence[LoopLevel]:

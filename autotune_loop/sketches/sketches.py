@@ -38,12 +38,14 @@ def _styles() -> list[Style]:
     root = Style("root", Fusion.ROOT)
     return [
         rows,
+        replace(rows, name="rows-pairs", pairs=True, is_wide=True, budget=24),
         replace(rows, name="rows-clones", clones=True),
         replace(rows, name="rows-wide", is_wide=True),
         replace(rows, name="rows-blocks-3x4", block=(3, 4)),
         replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),
         replace(rows, name="rows-long", rows=None),
         replace(rows, name="rows-lavish", budget=160),
+        replace(rows, name="rows-24", budget=24),
         replace(rows, name="rows-thrifty", budget=12),
         replace(tiles, name="tiles-256x32", rows=32, columns=256),
         root,

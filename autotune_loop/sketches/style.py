@@ -34,6 +34,7 @@ class Style:
         redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.
         is_wide: vectors are filled with the narrowest type, else with the widest.
         block: how many vectors, and points of the next loop, a reduction sums in registers.
+        pairs: rows come in twos, where a Func differs from one to the next, as those of an enlarged picture do.
         clones: a large Func whose readers have no loop in common is computed beside each of them.
     """
 
@@ -46,4 +47,5 @@ class Style:
     channels: Channels = Channels.INSIDE
     is_wide: bool = False
     block: tuple[int, int] = (1, 1)
+    pairs: bool = False
     clones: bool = False

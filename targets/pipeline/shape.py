@@ -19,7 +19,7 @@ from targets.values.records import Source, record
 _PLUGIN = Path(__file__).parent / "shape_plugin.cpp"
 _AUTOSCHEDULER = "SdkDescribe"
 # `step` of shape_plugin.cpp.
-_STEP = 192
+STEP = 192
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ReadDimension:
 
     def follows(self, loop: str) -> bool:
         """Whether the index moves with the loop, step by step."""
-        return self.slopes is not None and self.slopes.get(loop) == _STEP
+        return self.slopes is not None and self.slopes.get(loop) == STEP
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ReadShape:
     def is_of_one_point(self) -> bool:
         """Whether a point reads the same point and no other."""
         return self.places == 1 and all(
-            each.slopes is not None and len(each.slopes) <= 1 and set(each.slopes.values()) <= {_STEP}
+            each.slopes is not None and len(each.slopes) <= 1 and set(each.slopes.values()) <= {STEP}
             for each in self.dimensions
         )
 
