@@ -115,7 +115,7 @@ class SketchBuilder:
         """Whether a copy of what reads this needs no copy of it, too."""
         name = self._names.funcs[read.name]
         shape = self._names.shapes[name]
-        is_near = is_trivial(shape, self._weights[name]) or read.is_of_one_point
+        is_near = is_trivial(self._names, name) or read.is_of_one_point
         return is_near or bytes_of(shape) <= _TABLE_BYTES
 
     def _clone(self, name: str, reader: str) -> str:

@@ -9,12 +9,14 @@ from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.values import ROOT
 from autotune_loop.sketches.roles import CHANNELS
-from targets.pipeline.shape import FuncShape
+from targets.pipeline.shape import FuncShape, ReadDimension
 
 # A Func of fewer operations is no more than its reads: an input's name, a cast, a clamp.
 TRIVIAL = 6
 # A point that is computed hardly more often than it is stored.
 _ONCE = 1.3
+# What reading where data say costs, in operations.
+_LOOKUP = 12
 # What no cache of one core holds.
 LARGE_BYTES = 2**22
 
@@ -25,21 +27,19 @@ def weights(names: PipelineNames, budget: int) -> Mapping[str, int]:
     places = _places_read(names)
     for name, shape in names.shapes.items():
         total = 0
-        for stage in shape.stages:
-            own = stage.operations - sum(read.places * (len(read.dimensions) + 1) for read in stage.reads)
-            if is_boundary(shape):
-                own = 1
+        for index, stage in enumerate(shape.stages):
+            own = _own_operations(shape, index)
             for read in stage.reads:
                 inner = names.funcs.get(read.name)
                 if inner is None or inner not in found:
                     continue
                 callee = names.shapes[inner]
                 repeated = places[inner] / max(1, callee.points)
-                is_cheap = is_trivial(callee, found[inner]) or repeated * found[inner] <= budget or repeated <= _ONCE
+                is_cheap = is_trivial(names, inner) or repeated * found[inner] <= budget or repeated <= _ONCE
                 if is_sum(callee) or is_cheap:
                     own += read.places * found[inner]
             steps = math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction)
-            total += max(1, own) * steps
+            total += own * steps
         found[name] = total
     return found
 
@@ -47,11 +47,12 @@ def weights(names: PipelineNames, budget: int) -> Mapping[str, int]:
 def _places_read(names: PipelineNames) -> Mapping[str, int]:
     """How many points of each Func are read, all in all."""
     found = dict.fromkeys(names.shapes, 0)
-    for shape in names.shapes.values():
+    for name, shape in reversed([*names.shapes.items()]):
         for index, stage in enumerate(shape.stages):
+            points = found[name] if is_trivial(names, name) else _points(shape, index, 0)
             for read in stage.reads:
                 if read.name in names.funcs:
-                    found[names.funcs[read.name]] += read.places * _points(shape, index, 0)
+                    found[names.funcs[read.name]] += read.places * points
     return found
 
 
@@ -69,9 +70,28 @@ def is_sum(shape: FuncShape) -> bool:
     return len(shape.stages) > 1
 
 
-def is_trivial(shape: FuncShape, weight: int) -> bool:
-    """Whether a Func is no more than another name of what it reads."""
-    return len(shape.stages) == 1 and not shape.is_output and weight <= TRIVIAL
+def is_trivial(names: PipelineNames, name: str) -> bool:
+    """Whether a Func is no more than another name of what it reads, which has no updates."""
+    shape = names.shapes[name]
+    if len(shape.stages) != 1 or shape.is_output or _own_operations(shape, 0) > TRIVIAL:
+        return False
+    read = [names.funcs.get(read.name) for read in shape.stages[0].reads]
+    return not any(callee is not None and is_sum(names.shapes[callee]) for callee in read)
+
+
+def _own_operations(shape: FuncShape, stage: int) -> int:
+    """The operations of one point of a stage, without reads and their indices."""
+    if is_boundary(shape):
+        return 1
+    reads = shape.stages[stage].reads
+    operations = shape.stages[stage].operations - sum(read.places * (len(read.dimensions) + 1) for read in reads)
+    lookups = sum(read.places for read in reads if any(_is_of_data(dimension) for dimension in read.dimensions))
+    return max(1, operations) + _LOOKUP * lookups
+
+
+def _is_of_data(dimension: ReadDimension) -> bool:
+    """Whether data say what is read: each lane of a vector reads for itself."""
+    return dimension.slopes is None and dimension.width is None
 
 
 def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool) -> bool:
@@ -83,7 +103,7 @@ def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget:
     shape = structure.names.shapes[name]
     if len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
         return False
-    if is_trivial(shape, weight):
+    if is_trivial(structure.names, name):
         return True
     if hosts_scan(structure, name):
         return False
