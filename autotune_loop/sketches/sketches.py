@@ -64,6 +64,8 @@ def _styles() -> list[Style]:
         replace(strips, name="strips-8-channels-outside", channels=Channels.OUTSIDE),
         replace(tiles, name="tiles-256x32", rows=32, columns=256),
         replace(rows, name="rows-blocks-4x3", block=(4, 3)),
+        replace(rows, name="rows-blocks-2x6", block=(2, 6)),
+        replace(rows, name="rows-8-blocks-3x4", rows=8, block=(3, 4)),
         root,
         replace(strips, name="strips-8"),
         replace(rows, name="rows-24", budget=24),
