@@ -113,8 +113,7 @@ def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str,
     run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet", "--device-patience", "1s"]
     told = _json(["autotune", *shared, *start, *more, *run]) or {}
     (tuned,) = told.get("tuned") or [{}]
-    totals = told.get("totals", {})
-    timed, duration_s = totals.get("samples_timed", 0), totals.get("duration_s") or math.nan
+    timed, duration_s = told.get("samples_timed", 0), told.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)
 
 

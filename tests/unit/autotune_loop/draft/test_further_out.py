@@ -16,8 +16,8 @@ ROW, STRIP = LoopLevel("out", "yi"), LoopLevel("out", "yo")
 
 def func(name: str, extent: int, reads: tuple[ReadShape, ...]) -> FuncShape:
     loops = (LoopShape("x", "pure", extent), LoopShape("y", "pure", extent))
-    stage = StageShape(loops, reads, 9, reads_itself=False, is_associative=False)
-    return FuncShape(name, ("x", "y"), (extent, extent), name == "out", False, 4, 4, False, (), (stage,))
+    stage = StageShape(loops, reads, 9, has_floats=False, reads_itself=False, is_associative=False)
+    return FuncShape(name, ("x", "y"), (extent, extent), name == "out", False, 4, 4, (), (stage,))
 
 
 def window(name: str) -> ReadShape:
