@@ -256,6 +256,10 @@ class DraftStructure:
             inside: tuple[str, ...] = ()
         elif level.func == site.func and level.variable in stage.order:
             inside = stage.order[: stage.order.index(level.variable)]
+        elif func.compute not in (None, ROOT, level):
+            # All that an iteration of a loop further out needs of it, not what is computed at once.
+            region = dict(zip(self._shapes[site.func].args, self.region_at(site.func, level), strict=True))
+            return {loop.name: region.get(loop.name) or loop.extent or _UNKNOWN_EXTENT for loop in shape.loops}
         else:
             inside = stage.order
         identifiers = self._original(site)
