@@ -62,6 +62,7 @@ def _without_idle_wrappers(draft: Draft, names: PipelineNames) -> Draft:
             name
             for name, func in draft.funcs.items()
             if isinstance(func.origin, Wrapper | Clone)
+            and not func.is_factored
             and (name not in called or not _is_called_by_all(structure, name, func.origin))
         ]
         if not idle:
@@ -98,7 +99,7 @@ def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequ
     if func.compute not in levels and not _is_in_frozen(structure.draft, func.compute):
         near = [level for level in structure.levels(name) if level.func == func.compute.func]
         func = replace(func, compute=near[0] if near else ROOT)
-    if func.store is not None and not _is_in_frozen(structure.draft, func.store):
+    if func.store is not None and not any(_is_in_frozen(structure.draft, level) for level in func.levels()):
         changed = DraftStructure(structure.draft.with_func(name, func), structure.names)
         if func.store not in changed.stores(name):
             func = replace(func, store=None)
