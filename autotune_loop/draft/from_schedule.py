@@ -37,6 +37,7 @@ from autotune_loop.schedule.model import (
     ByName,
     Clone,
     Intermediate,
+    Origin,
     Schedule,
     StageSchedule,
     Variable,
@@ -52,6 +53,8 @@ _KINDS: Mapping[type[Directive], LoopKind | None] = {
     Serial: None,
 }
 _KEPT = (Atomic, AllowRaceConditions, PartitionLoop, Prefetch, ComputeWith)
+# What ends the names of what is kept.
+_AS_IS = "_as_is"
 _KNOWN = (Split, Tile, Fuse, Rename, Reorder, Unscheduled, *_KINDS, *_KEPT)
 
 
@@ -85,7 +88,7 @@ class _Drafter:
             of_func.setdefault(self._funcs[stage.func], []).append(stage)
         origins = {self._funcs[func.identifier]: func.origin for func in self._schedule.funcs}
         frozen = {name for name, stages in of_func.items() if not all(map(_can_be_drafted, stages))}
-        frozen |= {name for name, origin in origins.items() if isinstance(origin, Intermediate)}
+        frozen |= {name for name, origin in origins.items() if self._is_of_intermediate(origin, origins)}
         every = [*self._names.shapes, *(name for name in origins if name not in self._names.shapes)]
         stages = {name: self._stages(name, of_func.get(name, []), origins) for name in every if name not in frozen}
         funcs = {}
@@ -101,6 +104,12 @@ class _Drafter:
                     func = replace(func, compute=LoopLevel())
                 funcs[name] = replace(func, origin=kept)
         return Draft(funcs, self._schedule.parameters)
+
+    def _is_of_intermediate(self, origin: Origin, origins: Mapping[str, Origin]) -> bool:
+        """Whether a Func is what an rfactor makes, or a wrapper or clone of that: its loops are not the pipeline's."""
+        while isinstance(origin, Wrapper | Clone):
+            origin = origins[self._funcs[origin.of]]
+        return isinstance(origin, Intermediate)
 
     def _identifiers(self) -> dict[str, str]:
         """The schedule's identifiers of Funcs → the draft's."""
@@ -222,11 +231,12 @@ class _Drafter:
             for stage in stages
         )
         levels = [each.level for stage in kept for each in stage.directives if isinstance(each, ComputeAt)]
-        return FuncDraft(levels[-1] if levels else None, (), origin=origin, frozen=kept, variables=tuple(variables))
+        in_order = tuple(sorted(variables, key=lambda each: (each.is_reduction, each.identifier)))
+        return FuncDraft(levels[-1] if levels else None, (), origin=origin, frozen=kept, variables=in_order)
 
     def _kept_name(self, identifier: str) -> str:
-        """What a frozen Func's variable is called: nothing that a draft's loop is called."""
-        return f"{identifier}_as_is"
+        """What a frozen Func's variable is called: nothing that a draft's loop is called, and the same ever after."""
+        return identifier if identifier.endswith(_AS_IS) else identifier + _AS_IS
 
     def _renamed(self, directive: Directive) -> Directive:
         """A directive that is kept, with the draft's names of Funcs, and names of their own for loops."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
-from autotune_loop.schedule.directives import Directive, Fuse, Split
-from autotune_loop.schedule.model import Clone, Origin, Parameter, StageSchedule, Variable, Wrapper
+from autotune_loop.schedule.directives import Directive, Fuse, RFactor, Split
+from autotune_loop.schedule.model import Clone, Intermediate, Origin, Parameter, StageSchedule, Variable, Wrapper
 from autotune_loop.schedule.values import LoopLevel
 
 
@@ -102,6 +102,18 @@ class FuncDraft:
     def is_inlined(self) -> bool:
         """Whether it is computed wherever it is used."""
         return self.compute is None and not self.frozen
+
+    @property
+    def factoring(self) -> tuple[StageSchedule, ...]:
+        """The frozen stages up to the last that makes an rfactor's intermediate."""
+        makes = [any(isinstance(each, RFactor) for each in stage.directives) for stage in self.frozen]
+        return self.frozen[: len(makes) - makes[::-1].index(True)] if any(makes) else ()
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether it belongs to an rfactor: its parts only make sense together."""
+        is_copy = isinstance(self.origin, Wrapper | Clone) and bool(self.frozen)
+        return bool(self.factoring) or isinstance(self.origin, Intermediate) or is_copy
 
     def with_stage(self, index: int, stage: StageDraft) -> FuncDraft:
         """The same with another stage in that place."""

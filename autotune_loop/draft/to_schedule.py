@@ -46,6 +46,9 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
     The consumers come first, as in the schedules that Halide's autoschedulers print.
     """
     stages = [stage for name in reversed([*draft.funcs]) for stage in _stages(name, draft.funcs[name])]
+    # What makes other Funcs comes before what schedules those.
+    factoring = [stage for func in draft.funcs.values() for stage in func.factoring]
+    stages = [*factoring, *(stage for stage in stages if stage not in factoring)]
     made = {each.intermediate for stage in stages for each in stage.directives if isinstance(each, RFactor)}
     used = {stage.func for stage in stages} | {name for stage in stages for name in _funcs_in(stage)}
     variables = _variables(draft, stages, names)

@@ -16,13 +16,17 @@ def crossover(into: DraftStructure, other: Draft, source: Random) -> Draft | Non
     """
     if into.draft.parameters != other.parameters and other.parameters and into.draft.parameters:
         return None
-    differing = [name for name, func in other.funcs.items() if into.draft.funcs.get(name) != func]
+    factored = {name for draft in (into.draft, other) for name, func in draft.funcs.items() if func.is_factored}
+    differing = [
+        name for name, func in other.funcs.items() if into.draft.funcs.get(name) != func and name not in factored
+    ]
     if not differing:
         return None
     first = source.choice(differing)
     taken = _family(other, first) if source.random() < 0.6 else {first}
     if source.random() < 0.3:
         taken |= _family(other, source.choice(differing))
+    taken -= factored
     funcs: dict[str, FuncDraft] = {}
     for name, func in into.draft.funcs.items():
         is_gone = name in taken and name not in other.funcs and isinstance(func.origin, Wrapper | Clone)

@@ -111,7 +111,12 @@ def wrap(context: MoveContext) -> Draft | None:
 
 def drop_copy(context: MoveContext) -> Draft | None:
     """Without a wrapper or a clone."""
-    name = context.pick([n for n, func in context.draft.funcs.items() if isinstance(func.origin, Wrapper | Clone)])
+    copies = [
+        each
+        for each, func in context.draft.funcs.items()
+        if isinstance(func.origin, Wrapper | Clone) and not func.is_factored
+    ]
+    name = context.pick(copies)
     return None if name is None else context.draft.without_func(name)
 
 
