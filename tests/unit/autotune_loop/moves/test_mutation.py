@@ -1,0 +1,231 @@
+"""Children of schedules: consistent, legal as far as can be told without compiling, and the same for equal seeds."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+
+from autotune_loop.draft.from_schedule import draft_of
+from autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from autotune_loop.draft.structure import DraftStructure, Site
+from autotune_loop.draft.to_schedule import schedule_of
+from autotune_loop.moves.mutation import CROSSOVER, MOVES, Child, Mutation
+from autotune_loop.schedule.as_json import parse_json, print_json
+from autotune_loop.schedule.check import check_schedule
+from autotune_loop.schedule.directives import Atomic, Split
+from autotune_loop.schedule.model import Clone, Wrapper
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.print_header import print_header
+from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, starting_drafts
+
+COUNT = 200
+VECTOR, UNROLLED, PARALLEL = LoopKind.VECTORIZED, LoopKind.UNROLLED, LoopKind.PARALLEL
+
+
+@cache
+def children(name: str) -> tuple[tuple[Draft, Child], ...]:
+    """A few hundred parents and children, children of children among them, as in a run."""
+    return tuple(breed(name, COUNT, seed=11))
+
+
+@cache
+def structures(name: str) -> dict[int, DraftStructure]:
+    return {id(child): DraftStructure(child.draft, recorded(name)) for _, child in children(name)}
+
+
+def structure_of(name: str, child: Child) -> DraftStructure:
+    return structures(name)[id(child)]
+
+
+def breed(name: str, count: int, seed: int) -> list[tuple[Draft, Child]]:
+    mutation, source = Mutation(recorded(name)), Random(seed)
+    population = list(starting_drafts(name))
+    made = []
+    for _ in range(count):
+        parent = source.choice(population)
+        if source.random() < 0.2:
+            child = mutation.crossed(parent, source.choice(population), source)
+        else:
+            child = mutation.child(parent, source, {}, source.choice((1, 1, 2, 4)))
+        if child is not None:
+            made.append((parent, child))
+            population[source.randrange(len(population))] = child.draft
+    return made
+
+
+def order_of_calls(structure: DraftStructure, site: Site) -> list[str]:
+    """The loops that a stage's splits and fusions leave of the pipeline's, in the order in which those are."""
+    draft = structure.draft.funcs[site.func]
+    of = draft.origin.of if isinstance(draft.origin, Wrapper | Clone) else site.func
+    order = [each.identifier for each in structure.names.loops(of, site.stage)]
+    for made in draft.stages[site.stage].transforms:
+        if isinstance(made, Split):
+            place = order.index(made.old)
+            order[place : place + 1] = [made.inner, made.outer]
+        else:
+            order[order.index(made.inner)] = made.fused
+            order.remove(made.outer)
+    return order
+
+
+def stages_with_loops(structure: DraftStructure) -> list[tuple[Site, StageDraft]]:
+    return [
+        (Site(name, index), stage)
+        for name, func in structure.draft.funcs.items()
+        if not structure.is_inlined(name)
+        for index, stage in enumerate(func.stages)
+    ]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_nearly_every_try_gives_a_child_that_is_another_draft(name: str) -> None:
+    made = children(name)
+    assert len(made) > 0.9 * COUNT
+    assert all(child.draft != parent and child.moves for parent, child in made)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_child_is_a_consistent_schedule_that_prints_and_parses_back(name: str) -> None:
+    names = recorded(name)
+    for _, child in children(name):
+        made = schedule_of(child.draft, names, "f")
+        check_schedule(made)
+        assert parse_json(print_json(made)) == made
+        assert parse_schedule(print_header(made, "f")) == made
+        again = draft_of(made, names)
+        # Names may be simpler; from then on they stay.
+        assert draft_of(schedule_of(again, names, "f"), names) == again
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_loop_is_lost_and_none_is_made_up(name: str) -> None:
+    for _, child in children(name):
+        structure = structure_of(name, child)
+        for site, stage in stages_with_loops(structure):
+            assert sorted(stage.order) == sorted(order_of_calls(structure, site)), child.moves
+            assert set(stage.kinds) <= set(stage.order)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_iterations_that_have_an_order_keep_it(name: str) -> None:
+    for _, child in children(name):
+        structure = structure_of(name, child)
+        for site, stage in stages_with_loops(structure):
+            shape = structure.shape(site.func)
+            assert shape is not None
+            ordered = set(structure.ordered_loops(site))
+            is_ordered = {each: not ordered.isdisjoint(stage.root_of(each)) for each in stage.order}
+            assert not any(is_ordered[loop] for loop, kind in stage.kinds.items() if kind is PARALLEL), child.moves
+            merged = any(isinstance(each, Atomic) for each in stage.also)
+            vectors = [loop for loop, kind in stage.kinds.items() if kind is VECTOR and is_ordered[loop]]
+            assert not vectors or merged, child.moves
+            if not shape.stages[site.stage].is_associative:
+                wanted = [loop for loop in order_of_calls(structure, site) if is_ordered[loop]]
+                assert [loop for loop in stage.order if is_ordered[loop]] == wanted, child.moves
+                assert not vectors
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_only_loops_of_a_constant_extent_are_vectors_or_unrolled(name: str) -> None:
+    for _, child in children(name):
+        structure = structure_of(name, child)
+        for site, stage in stages_with_loops(structure):
+            marked = [loop for loop, kind in stage.kinds.items() if kind is not PARALLEL]
+            assert all(structure.is_constant(site, loop) for loop in marked), (site, child.moves)
+            factors = {made.inner for made in stage.transforms if isinstance(made, Split)}
+            if site == Site("output", 0):
+                # Nothing but a split by a number can make one of an output that promises nothing.
+                of_numbers = [any(each in loop for each in factors) for loop in marked]
+                assert all(of_numbers) or recorded(name).shapes["output"].bounded
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_func_is_computed_around_all_its_uses(name: str) -> None:
+    for _, child in children(name):
+        structure = structure_of(name, child)
+        for func, draft in child.draft.funcs.items():
+            if not structure.is_inlined(func):
+                assert draft.compute in structure.around_all_uses(func), (func, child.moves)
+            if draft.store is not None:
+                assert draft.store in structure.stores(func), (func, child.moves)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_child_does_far_more_work_than_its_parent(name: str) -> None:
+    def work(draft: Draft) -> float:
+        return sum(DraftStructure(draft, recorded(name)).work().values())
+
+    for parent, child in children(name):
+        moves = len(child.moves)
+        assert work(child.draft) <= 4.0**moves * work(parent) * (1 + 1e-9), child.moves
+
+
+def test_every_move_is_made() -> None:
+    done = {move for name in RECORDED for _, child in children(name) for move in child.moves}
+    assert done == {move.name for move in MOVES} | {CROSSOVER}
+
+
+@pytest.mark.parametrize("name", ["camera_pipeline", "scan"])
+def test_equal_seeds_give_equal_children(name: str) -> None:
+    def texts(seed: int) -> list[str]:
+        bred = breed(name, 40, seed)
+        return [f"{child.moves} {print_json(schedule_of(child.draft, recorded(name), 'f'))}" for _, child in bred]
+
+    assert texts(5) == texts(5) != texts(6)
+
+
+def test_a_child_is_of_as_many_moves_as_are_asked_for() -> None:
+    parent = starting_drafts("corner_detector")[0]
+    mutation, source = Mutation(recorded("corner_detector")), Random(2)
+    for count in (1, 3):
+        made = [mutation.child(parent, source, {}, count) for _ in range(30)]
+        assert {len(child.moves) for child in made if child is not None} == {count}
+
+
+def test_only_moves_with_a_weight_are_tried() -> None:
+    parent = starting_drafts("separable_filter")[0]
+    mutation, source = Mutation(recorded("separable_filter")), Random(2)
+    weights = {move.name: 0.0 for move in MOVES} | {"factor": 1.0, "reorder": 3.0}
+    moves = [
+        move for _ in range(60) for move in (mutation.child(parent, source, weights, 1) or Child(parent, ())).moves
+    ]
+    assert set(moves) == {"factor", "reorder"} and moves.count("reorder") > moves.count("factor")
+
+
+def test_a_draft_that_no_move_fits_has_no_child() -> None:
+    weights = {move.name: 0.0 for move in MOVES} | {"factor": 1.0}
+    assert Mutation(chain()).child(plain_draft(chain()), Random(1), weights, 3) is None, "it has no split"
+
+
+def test_busy_funcs_are_changed_more_often() -> None:
+    names, parent = recorded("camera_pipeline"), starting_drafts("camera_pipeline")[0]
+    busy = {"output": 0.9, "corrected": 0.1}
+
+    def changed(mutation: Mutation) -> int:
+        source = Random(4)
+        weights = {move.name: 0.0 for move in MOVES} | {"unroll": 1.0, "split": 1.0}
+        made = [mutation.child(parent, source, weights, 1) for _ in range(80)]
+        return sum(child is not None and child.draft.funcs["output"] != parent.funcs["output"] for child in made)
+
+    assert changed(Mutation(names, busy=busy)) > 2 * changed(Mutation(names, busy={"corrected": 1.0}))
+
+
+def test_without_vectors_of_floats_none_is_made() -> None:
+    names = recorded("scan")
+
+    def vectors(mutation: Mutation) -> int:
+        source, parent = Random(9), plain_draft(names)
+        weights = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0, "stop inlining": 1.0, "inline": 1.0}
+        made = [mutation.child(parent, source, weights, 3) for _ in range(30)]
+        return sum(
+            kind is VECTOR
+            for child in made
+            if child is not None
+            for func in child.draft.funcs.values()
+            for stage in func.stages
+            for kind in stage.kinds.values()
+        )
+
+    assert vectors(Mutation(names, has_float_vectors=False)) == 0 < vectors(Mutation(names))
