@@ -99,7 +99,7 @@ class ScheduleProposals:
             sampled = round(_FIRST_SHARE * count) if TechniqueName.SAMPLING in techniques else 0
             second = next(each for each in techniques if each is not TechniqueName.SAMPLING)
             return {TechniqueName.SAMPLING: sampled, second: count - sampled}
-        shares = divide(self._outcomes(work.task_index), [each.value for each in techniques], count)
+        shares = divide(self._outcomes(work.task_index, tried), [each.value for each in techniques], count)
         return {TechniqueName(name): share for name, share in shares.items()}
 
     def batch_size(self, task_index: int, most: int) -> int:
@@ -182,8 +182,8 @@ class ScheduleProposals:
             lineage = (point.parents, point.moves) if isinstance(point, SchedulePoint) else ((), ())
             tried.append(Tried(one.symbol, draft, one.time_ms, *lineage))
         failed: Counter[str] = Counter()
-        for symbol in self.store.database.failed_symbols(task_index):
-            point = candidates[symbol].point if symbol in candidates else None
+        for symbol in self._failed([*candidates.values()], task_index, timed):
+            point = candidates[symbol].point
             failed.update(set(point.moves) if isinstance(point, SchedulePoint) else ())
         return Population(
             names=names,
@@ -231,17 +231,27 @@ class ScheduleProposals:
         header = print_header(self._schedule(proposal.draft, work.task_index), self.context.sample_file_name)
         return self.store.keep_schedule(candidate, header)
 
-    def _outcomes(self, task_index: int) -> list[Outcome]:
-        database = self.store.database
-        times_ms = {one.candidate.symbol: one.median_ms for one in database.measured()}
-        failed = set(database.failed_symbols(task_index))
-        build_s = database.build_times_s()
+    def _outcomes(self, task_index: int, tried: Sequence[TimedSchedule]) -> list[Outcome]:
+        times_ms = {one.symbol: one.time_ms for one in tried}
+        candidates = self.store.database.candidates(task_index)
+        failed = self._failed(candidates, task_index, tried)
+        build_s = self.store.database.build_times_s()
         return [
             Outcome(
                 one.point.origin.technique.value,
                 times_ms.get(one.symbol),
                 one.search_s + build_s.get(one.symbol, 0.0),
             )
-            for one in database.candidates(task_index)
+            for one in candidates
             if one.symbol in times_ms or one.symbol in failed
         ]
+
+    def _failed(self, candidates: Sequence[Candidate], task_index: int, tried: Sequence[TimedSchedule]) -> set[str]:
+        """The symbols of those that failed in rounds whose times are known, too.
+
+        Later rounds are being timed now: how many have failed already differs between equal runs.
+        """
+        known = {one.symbol for one in tried}
+        newest = max((one.round_index for one in candidates if one.symbol in known), default=-1)
+        over = {one.symbol for one in candidates if one.round_index <= newest}
+        return over & set(self.store.database.failed_symbols(task_index))
