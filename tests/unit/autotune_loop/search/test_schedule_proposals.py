@@ -184,7 +184,7 @@ def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
 
 def test_later_all_have_their_share(make: Make) -> None:
     run = make()
-    shares = run.proposals.divide(WORK, sampled(run), 12)
+    shares = run.proposals.divide(WORK, sampled(run, 12), 12)
     assert list(shares) == list(TechniqueName) and sum(shares.values()) == 12
     assert all(shares.values())
 
@@ -198,13 +198,28 @@ def test_shares_follow_what_was_timed_and_what_failed(make: Make) -> None:
         symbol = kernel_symbol(NAME, 1, 0, index)
         run.store.database.add_candidate(Candidate(1, 0, index, symbol, SchedulePoint(origin), symbol, 0.0))
         if good:
-            measurement = Measurement(symbol, "board", Clock.WALL, (0.001 / (index + 1),), "time", True)
-            run.store.database.add_measurement(measurement, "sample", 0.1)
+            timed.append(TimedSchedule(symbol, f"batch_1_0/{index}", 1.0 / (index + 1)))
         else:
             failed = SampleFailed(1, 0, index, "build", "failed", "It does not compile.")
             run.store.database.add_failure(failed, symbol=symbol)
     shares = run.proposals.divide(WORK, timed, 12)
     assert shares[EVOLUTION] > 6 > shares[SKETCHES]
+
+
+def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:
+    run = make()
+    timed = sampled(run)
+    before = run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)
+    for index in range(8):
+        symbol = kernel_symbol(NAME, 1, 0, index)
+        point = SchedulePoint(Origin.EVOLUTION, (), ("tile",))
+        run.store.database.add_candidate(Candidate(1, 0, index, symbol, point, symbol, 0.0))
+        if index % 2:
+            measurement = Measurement(symbol, "board", Clock.WALL, (0.0001,), "time", True)
+            run.store.database.add_measurement(measurement, "sample", 0.1)
+        else:
+            run.store.database.add_failure(SampleFailed(1, 0, index, "measure", "crashed", "No."), symbol=symbol)
+    assert (run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)) == before
 
 
 # Which
@@ -308,7 +323,10 @@ def test_moves_of_candidates_that_failed_are_told(make: Make) -> None:
     symbol = kernel_symbol(NAME, 1, 0, 0)
     run.store.database.add_candidate(Candidate(1, 0, 0, symbol, point, "hash", 0.0))
     run.store.database.add_failure(SampleFailed(1, 0, 0, "build", "failed", "No."), symbol=symbol)
-    population = run.proposals._population(0, sampled(run))
+    beside = Candidate(1, 0, 1, kernel_symbol(NAME, 1, 0, 1), point, "other hash", 0.0)
+    run.store.database.add_candidate(beside)
+    timed = [*sampled(run), TimedSchedule(beside.symbol, beside.sample, 9.0)]
+    population = run.proposals._population(0, timed)
     assert population is not None
     assert dict(population.failed_moves) == {"tile": 1, "unroll": 1}
     assert [one.time_ms for one in population.tried] == [1.0, 2.0, 3.0] and population.cores == 4

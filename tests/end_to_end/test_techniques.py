@@ -1,0 +1,121 @@
+"""A run whose techniques propose schedules as data, with the simulated clock: equal runs have equal times."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autotune_loop.moves.mutation import CROSSOVER, MOVES
+from autotune_loop.run import rounds
+from autotune_loop.run.result import TuneResult
+from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.store.run_database import RunDatabase
+from tests.end_to_end.conftest import SMALL, Tune
+from tests.end_to_end.run_files import check_header, rows
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="qemu-x86_64 is not installed"),
+]
+
+ASKED: dict[str, Any] = {
+    "parameters": SMALL,
+    "target": "x86-64",
+    "device": "qemu",
+    "technique": ["evolution", "sketches"],
+    "batch_size": 6,
+}
+CHOSEN = "SELECT round, sample, origin, lineage, schedule_sha256 FROM candidates ORDER BY candidate"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_wall_time() -> Iterator[None]:
+    """Nothing that is chosen depends on how long this machine takes to build or to search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunDatabase, "build_times_s", lambda database: {})
+        patch.setattr(rounds, "_REPEAT_FULL_SEARCH_BELOW_S", 0.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tune: Tune, examples: Path, tmp_path_factory: pytest.TempPathFactory) -> TuneResult:
+    folder = tmp_path_factory.mktemp("techniques") / "run"
+    return tune(str(examples / "separable_filter.py"), rounds=3, run_folder=folder, **ASKED)
+
+
+def test_both_techniques_have_schedules_that_are_timed_and_right(run: TuneResult) -> None:
+    timed = rows(
+        run.run_folder,
+        "SELECT c.origin, m.output_checked, m.clock FROM candidates c JOIN measurements m ON m.symbol = c.symbol"
+        " WHERE m.purpose = 'sample'",
+    )
+    origins = [origin for origin, *_ in timed]
+    assert origins.count("sketch") >= 4 and origins.count("evolution") >= 3
+    assert set(origins) == {"full beam search", "sketch", "evolution"}, "and the default"
+    assert {(checked, clock) for _, checked, clock in timed} == {(1, "simulated")}
+
+
+def test_batches_have_no_more_schedules_than_were_asked_for(run: TuneResult) -> None:
+    counts = rows(run.run_folder, "SELECT round, count(*) FROM candidates GROUP BY round ORDER BY round")
+    assert [count for _, count in counts] == [6] * len(counts) and len(counts) == 3
+
+
+def test_what_they_were_made_from_is_recorded(run: TuneResult) -> None:
+    made = rows(run.run_folder, "SELECT symbol, origin, lineage, round FROM candidates ORDER BY candidate")
+    place = {symbol: index for index, (symbol, *_) in enumerate(made)}
+    moves = {move.name for move in MOVES} | {CROSSOVER}
+    for symbol, origin, text, round_index in made:
+        if origin == "full beam search":
+            assert text is None
+            continue
+        lineage = json.loads(text)
+        if origin == "sketch":
+            assert lineage["parents"] == [] and len(lineage["moves"]) == 1
+        else:
+            assert round_index > 0, "nothing was timed before"
+            assert 1 <= len(lineage["parents"]) <= 2 and lineage["moves"] and set(lineage["moves"]) <= moves
+            # Whose outputs all others are compared with is a schedule like any other.
+            parents = [each for each in lineage["parents"] if each != "separable_filter_reference_a0"]
+            assert all(place[parent] < place[symbol] for parent in parents)
+
+
+def test_every_candidate_has_a_header_of_its_own(run: TuneResult) -> None:
+    texts = []
+    for round_index, sample, origin, *_ in rows(run.run_folder, CHOSEN):
+        path = run.run_folder / "samples" / f"batch_{round_index}_0" / str(sample) / "separable_filter.schedule.h"
+        if origin != "full beam search":
+            check_header(path, "separable_filter")
+            schedule = parse_schedule(path.read_text())
+            texts.append(str(schedule.stages))
+    assert len(texts) == len(set(texts)) >= 12
+    hashes = [sha256 for *_, sha256 in rows(run.run_folder, CHOSEN)]
+    assert len(hashes) == len(set(hashes)), "a schedule was chosen twice"
+
+
+def test_what_wins_is_published_whoever_proposed_it(run: TuneResult) -> None:
+    best = run.best
+    assert best.header is not None and best.confirmed
+    check_header(best.header, "separable_filter")
+
+
+def test_an_equal_run_chooses_the_same_and_resuming_goes_on(
+    tune: Tune, run: TuneResult, examples: Path, tmp_path: Path
+) -> None:
+    again = tune(str(examples / "separable_filter.py"), rounds=2, run_folder=tmp_path / "run", **ASKED)
+    chosen = rows(again.run_folder, CHOSEN)
+    assert chosen == rows(run.run_folder, CHOSEN)[: len(chosen)] and len(chosen) == 12
+    resumed = tune("", resume=True, run_folder=again.run_folder, rounds=3)
+    assert resumed.totals.rounds == 3
+    later = rows(again.run_folder, CHOSEN)
+    assert later[:12] == chosen and len(later) > 12
+    proposed = [
+        (origin, json.loads(lineage)) for round_index, _, origin, lineage, _ in later if round_index == 2 and lineage
+    ]
+    assert any(origin == "evolution" and lineage["parents"] for origin, lineage in proposed)
+    hashes = [sha256 for *_, sha256 in later]
+    assert len(hashes) == len(set(hashes))
