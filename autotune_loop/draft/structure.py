@@ -320,8 +320,12 @@ class DraftStructure:
         key = (name, argument)
         if key not in self._constant_arguments:
             self._constant_arguments[key] = False  # for what reads itself
+            # What an update writes at an index of its own widens what is computed, whatever is needed.
+            updates = self._shapes[name].stages[1:]
+            is_pure = all(any(loop.name == argument for loop in stage.loops) for stage in updates)
             self._constant_arguments[key] = self._is_bounded(name, argument) or (
-                not self._shapes[name].is_output
+                is_pure
+                and not self._shapes[name].is_output
                 and self._is_needed_constantly(name, argument, self.draft.funcs[name].compute)
             )
         return self._constant_arguments[key]

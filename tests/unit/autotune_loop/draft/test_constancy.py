@@ -128,3 +128,19 @@ def test_an_extent_that_rounding_decides_is_not_constant(slope: int, width: int,
     output = with_split(StageDraft((), ("x", "y")), "x", 8)
     found = structure(names, output, first=LoopLevel("output", "xo"))
     assert found.is_constant(Site("first", 0), "x") is expected
+
+
+def test_what_an_update_writes_at_an_index_of_its_own_is_not_constant() -> None:
+    """As a histogram's bins: those that are written belong to what is computed, too."""
+
+    def bins(*loops: str) -> PipelineNames:
+        update = stage(loops=(loop("r", 8, "ordered"), *(loop(each, 64) for each in loops)))
+        reads = read("bins", ("x", 1), ("y", 1))
+        return pipeline(func("bins", (64, 32), updates=(update,)), func("output", (64, 32), reads))
+
+    output = with_split(StageDraft((), ("x", "y")), "x", 8)
+    at_tile = LoopLevel("output", "xo")
+    everywhere, scattered = (structure(names, output, bins=at_tile) for names in (bins("x", "y"), bins("y")))
+    assert everywhere.is_constant(Site("bins", 0), "x") and everywhere.has_constant_region("bins")
+    assert not scattered.is_constant(Site("bins", 0), "x") and not scattered.has_constant_region("bins")
+    assert scattered.is_constant(Site("bins", 0), "y")
