@@ -14,10 +14,10 @@ def named(name: str, *loops: str, updates: tuple[tuple[str, ...], ...] = ()) -> 
 
     def stage(row: tuple[str, ...]) -> StageShape:
         described = tuple(loop(each, 8, "ordered" if "$" in each else "pure") for each in row)
-        return StageShape(described, (), 1, False, False)
+        return StageShape(described, (), 1, False, False, False)
 
     stages = (stage(loops), *map(stage, updates))
-    return FuncShape(name, loops, (8,) * len(loops), False, False, 4, 4, True, (), stages)
+    return FuncShape(name, loops, (8,) * len(loops), False, False, 4, 4, (), stages)
 
 
 def test_identifiers_are_halides_names_as_far_as_they_can_be() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -9,8 +10,10 @@ import pytest
 
 from autotune_loop.draft.from_schedule import draft_of
 from autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.draft.to_schedule import schedule_of
+from autotune_loop.draft.work import work_of
 from autotune_loop.moves.mutation import CROSSOVER, MOVES, Child, Mutation
 from autotune_loop.schedule.as_json import parse_json, print_json
 from autotune_loop.schedule.check import check_schedule
@@ -155,7 +158,7 @@ def test_every_func_is_computed_around_all_its_uses(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_no_child_does_far_more_work_than_its_parent(name: str) -> None:
     def work(draft: Draft) -> float:
-        return sum(DraftStructure(draft, recorded(name)).work().values())
+        return sum(work_of(DraftStructure(draft, recorded(name))).values())
 
     for parent, child in children(name):
         moves = len(child.moves)
@@ -214,6 +217,7 @@ def test_busy_funcs_are_changed_more_often() -> None:
 
 def test_without_vectors_of_floats_none_is_made() -> None:
     names = recorded("scan")
+    without = PipelineNames(replace(names.shape, has_float_vectors=False))
 
     def vectors(mutation: Mutation) -> int:
         source, parent = Random(9), plain_draft(names)
@@ -228,4 +232,4 @@ def test_without_vectors_of_floats_none_is_made() -> None:
             for kind in stage.kinds.values()
         )
 
-    assert vectors(Mutation(names, has_float_vectors=False)) == 0 < vectors(Mutation(names))
+    assert vectors(Mutation(without)) == 0 < vectors(Mutation(names))

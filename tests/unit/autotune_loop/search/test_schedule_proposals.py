@@ -89,6 +89,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 limits=SimpleNamespace(search_s=20.0),
                 parallelism=4,
                 sample_file_name=NAME,
+                devices=(),
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []
@@ -178,7 +179,7 @@ def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
 
 
 def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
-    assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 8, SKETCHES: 0}
+    assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 4, EVOLUTION: 4}
     assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
 
 
@@ -335,7 +336,7 @@ def test_moves_of_candidates_that_failed_are_told(make: Make) -> None:
 def test_vectors_of_floats_are_for_targets_that_have_them(make: Make) -> None:
     for target, expected in (("x86-64-linux", True), ("hexagon-32-qurt-hvx_128", False)):
         population = make(halide_target=target).proposals._population(0, [])
-        assert population is not None and population.has_float_vectors is expected
+        assert population is not None and population.names.shape.has_float_vectors is expected
 
 
 # Building

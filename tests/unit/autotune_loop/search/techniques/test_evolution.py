@@ -123,7 +123,7 @@ def test_a_sketchs_name_is_no_move() -> None:
 
 def test_children_have_their_parents_and_moves() -> None:
     known = real()
-    proposals = Evolution().propose(known, 20, Random(5))
+    proposals = list(Evolution().propose(known, 20, Random(5)))
     assert len(proposals) > 20, "some may be known already"
     drafts = {one.symbol: one.draft for one in known.tried}
     for proposal in proposals:
@@ -145,13 +145,17 @@ def test_the_fastest_have_most_children() -> None:
 
 
 def test_equal_chances_give_equal_proposals() -> None:
-    one, again, other = (Evolution().propose(real(), 8, Random(seed)) for seed in (1, 1, 2))
+    one, again, other = (list(Evolution().propose(real(), 8, Random(seed))) for seed in (1, 1, 2))
     assert one == again != other
 
 
-def test_without_parents_there_are_no_children() -> None:
-    assert Evolution().propose(population(), 8, Random(1)) == []
-    alone = Evolution().propose(real(1), 8, Random(1))
+def test_before_anything_is_timed_children_are_those_of_sketches() -> None:
+    unborn = list(Evolution().propose(population(), 8, Random(1)))
+    assert unborn and not any(proposal.parents for proposal in unborn)
+
+
+def test_the_first_parent_may_be_alone() -> None:
+    alone = list(Evolution().propose(real(1), 8, Random(1)))
     assert alone and all(proposal.parents == ("s0",) for proposal in alone)
 
 
@@ -169,10 +173,10 @@ def test_failing_moves_are_made_less_often() -> None:
 
 def test_the_own_schedule_comes_before_the_sketches() -> None:
     own = header_drafts(NAME)[0]
-    proposals = Starts().propose(replace(population(), own=own), 1, Random(1))
+    proposals = list(Starts().propose(replace(population(), own=own), 1, Random(1)))
     assert proposals[0].draft == own and proposals[0].moves == (Origin.OWN_SCHEDULE.value,)
-    plain = Starts().propose(population(), 1, Random(2))
-    assert list(plain) == list(proposals[1:]) and len(plain) > 3
+    plain = list(Starts().propose(population(), 1, Random(2)))
+    assert plain == proposals[1:] and len(plain) > 3
     assert all(not proposal.parents and len(proposal.moves) == 1 for proposal in proposals)
     drafts = [proposal.draft for proposal in plain]
     assert all(draft not in drafts[:place] for place, draft in enumerate(drafts))
