@@ -91,7 +91,9 @@ def test_two_argument_sets_of_a_cpp_generator(tune: Tune, examples: Path, tmp_pa
     json.dumps([event_to_dict(event) for event in events])
 
 
-def test_a_pipeline_with_few_schedules_ends_when_they_are_used_up(tune: Tune, tmp_path: Path) -> None:
+def test_a_pipeline_of_which_halides_search_knows_few_schedules_ends_when_they_are_used_up(
+    tune: Tune, tmp_path: Path
+) -> None:
     source = tmp_path / "plain.py"
     source.write_text(
         "import halide as hl\n"
@@ -105,7 +107,7 @@ def test_a_pipeline_with_few_schedules_ends_when_they_are_used_up(tune: Tune, tm
         "        self.input.set_estimates([(0, 64)])\n"
         "        self.output.set_estimates([(0, 64)])\n"
     )
-    result = tune(str(source), rounds=20, run_folder=tmp_path / "run")
+    result = tune(str(source), rounds=20, technique=["sampling"], run_folder=tmp_path / "run")
     assert result.outcome is Outcome.EXHAUSTED
     check_run_folder(result, "plain", "wall")
 
