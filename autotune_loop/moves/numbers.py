@@ -58,7 +58,10 @@ def change_all_factors(context: MoveContext) -> Draft | None:
 
 
 def change_tail(context: MoveContext) -> Draft | None:
-    """Another way to treat the edge. Rounding up an output would demand sizes of its callers."""
+    """Another way to treat the edge.
+
+    Rounding up an output would demand sizes of its callers; rounding up a reduction would change what it computes.
+    """
     found = _pick_split(context)
     if found is None:
         return None
@@ -66,14 +69,16 @@ def change_tail(context: MoveContext) -> Draft | None:
     shape = context.structure.shape(site.func)
     assert shape is not None
     refused = {made.tail}
-    if shape.is_output:
+    stage = context.draft.funcs[site.func].stages[site.stage]
+    original = context.structure.names.original
+    is_reduction = any(original[root].is_reduction for root in stage.root_of(made.old))
+    if shape.is_output or is_reduction:
         refused.add(TailStrategy.ROUND_UP)
     if site.stage > 0:
         refused.add(TailStrategy.SHIFT_INWARDS)
     tail = context.pick([each for each in _TAILS if each not in refused])
     if tail is None:
         return None
-    stage = context.draft.funcs[site.func].stages[site.stage]
     transforms = tuple(replace(made, tail=tail) if each == made else each for each in stage.transforms)
     return with_stage(context.draft, site.func, site.stage, replace(stage, transforms=transforms))
 

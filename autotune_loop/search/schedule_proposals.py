@@ -150,7 +150,7 @@ class ScheduleProposals:
         return self.executor.submit(BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s))
 
     def _limit_s(self) -> float:
-        """For building one: a few times as long as the slowest that could be built usefully."""
+        """For building one: a few times as long as others usually took."""
         times_s = sorted(self.store.database.build_times_s().values())
         usual_s = times_s[len(times_s) // 2] if times_s else self.context.limits.search_s
         return max(_LEAST_LIMIT_S, _PATIENCE * usual_s)

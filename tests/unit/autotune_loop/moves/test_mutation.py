@@ -21,6 +21,7 @@ from autotune_loop.schedule.directives import Atomic, Split
 from autotune_loop.schedule.model import Clone, Wrapper
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
+from autotune_loop.schedule.values import TailStrategy
 from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, starting_drafts
 
 COUNT = 200
@@ -153,6 +154,23 @@ def test_every_func_is_computed_around_all_its_uses(name: str) -> None:
                 assert draft.compute in structure.around_all_uses(func), (func, child.moves)
             if draft.store is not None:
                 assert draft.store in structure.stores(func), (func, child.moves)
+
+
+def test_reductions_are_never_rounded_up() -> None:
+    names, parent = recorded("matrix_product"), starting_drafts("matrix_product")[0]
+    source = Random(3)
+    weights = {move.name: 0.0 for move in MOVES} | {"split": 1.0, "tail": 3.0}
+    made = [Mutation(names).child(parent, source, weights, 4) for _ in range(300)]
+    rounded = [
+        any(names.original[root].is_reduction for root in stage.root_of(each.old))
+        for child in made
+        if child is not None
+        for func in child.draft.funcs.values()
+        for stage in func.stages
+        for each in stage.transforms
+        if isinstance(each, Split) and each.tail is TailStrategy.ROUND_UP
+    ]
+    assert rounded and not any(rounded)
 
 
 @pytest.mark.parametrize("name", RECORDED)
