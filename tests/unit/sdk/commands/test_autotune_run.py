@@ -112,7 +112,8 @@ def test_a_whole_run_as_json(tmp_path: Path, settings: Settings) -> None:
     assert "apply_schedule_separable_filter" in Path(tuned["header"]).read_text()
     for name in ("run.toml", "tuning.db", "samples/updated.weights", "samples/best.separable_filter.benchmark.txt"):
         assert (folder / name).is_file(), name
-    assert len(list((folder / "samples").glob("batch_0_0/*/separable_filter.sample"))) == len(timed)
+    kept = [path.parent.name for path in (folder / "samples").glob("batch_0_0/*/separable_filter.schedule.h")]
+    assert sorted(kept) == sorted(str(event["sample_index"]) for event in timed)
     assert "--num-batches 2" in result["resume_command"]
     assert children_left(tmp_path) == []
 
@@ -138,13 +139,14 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, settings: Sett
     assert Path(tuned["header"]).is_file()
     assert children_left(tmp_path) == []
 
-    with started(tmp_path, settings, "-n", "2", "-s", "4", "--resume", "--plain") as process:
+    # The second round may have been built when the first was interrupted.
+    with started(tmp_path, settings, "-n", "3", "-s", "4", "--resume", "--plain") as process:
         out, error = process.communicate()
     assert (process.returncode, error) == (0, "")
     assert f"resumes {tmp_path}/tuned/separable_filter-host-1" in out
     assert f"Resumed with {result['samples_timed']} timed" in out
-    assert "round 2 of 2: " in out
-    assert "  speed-up   " in out or "the default stays" in out
+    assert "round 3 of 3: " in out
+    assert any(words in out for words in ("  speed-up   ", "the default stays", "your own schedule stays"))
 
 
 def test_ctrl_c_in_the_play_off_says_what_is_unconfirmed(tmp_path: Path, settings: Settings) -> None:
