@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 
 from autotune_loop.run_scale import RunScale, process_error
@@ -16,8 +16,8 @@ from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
 
 
-class TechniqueName(Enum):
-    """A way of proposing schedules."""
+class TechniqueName(StrEnum):
+    """The ways of proposing schedules that are always there; plug-ins have names of their own."""
 
     # Halide's own search, steered by the cost model.
     SAMPLING = "sampling"
@@ -38,16 +38,7 @@ class Origin(Enum):
     OWN_SCHEDULE = "own schedule"
     SKETCH = "sketch"
     EVOLUTION = "evolution"
-
-    @property
-    def technique(self) -> TechniqueName:
-        """The technique that finds such schedules."""
-        match self:
-            case Origin.EVOLUTION:
-                return TechniqueName.EVOLUTION
-            case Origin.SKETCH | Origin.OWN_SCHEDULE:
-                return TechniqueName.SKETCHES
-        return TechniqueName.SAMPLING
+    PLUG_IN = "plug-in"
 
     @property
     def gives_default(self) -> bool:
@@ -97,15 +88,31 @@ class SchedulePoint:
         parents: symbols of the candidates that it was made from; none for one that was made from nothing.
         moves: what was changed, in order; of a sketch its name.
         values: of the tuned parameters; empty where none are tuned.
+        plug_in: the technique that made it, if that is one of a plug-in.
     """
 
     origin: Origin
     parents: tuple[str, ...] = ()
     moves: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
+    plug_in: str = ""
 
 
 Point = SearchPoint | ParameterPoint | SchedulePoint
+
+
+def technique_of(point: Point) -> str:
+    """The name of the technique that found a schedule."""
+    if isinstance(point, SchedulePoint):
+        return point.plug_in or (
+            TechniqueName.EVOLUTION if point.origin is Origin.EVOLUTION else TechniqueName.SKETCHES
+        )
+    return TechniqueName.SAMPLING
+
+
+def found_by(point: Point) -> str:
+    """What found a schedule, as reports tell it."""
+    return (point.plug_in if isinstance(point, SchedulePoint) else "") or point.origin.value
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,15 @@
 """Everything that `import sdk` offers, and nothing else."""
 
 from autotune_loop.cost_model.training_report import TrainingReport as TrainingReport
+from autotune_loop.draft.model import Draft as Draft
+from autotune_loop.draft.model import FuncDraft as FuncDraft
+from autotune_loop.draft.model import LoopKind as LoopKind
+from autotune_loop.draft.model import StageDraft as StageDraft
+from autotune_loop.draft.names import PipelineNames as PipelineNames
 from autotune_loop.events import Event as Event
 from autotune_loop.events import event_to_dict as event_to_dict
 from autotune_loop.measure.comparison import ComparedSchedule as ComparedSchedule
+from autotune_loop.moves.mutation import Mutation as Mutation
 from autotune_loop.play_off.header_play_off import HeaderPlayOff as HeaderPlayOff
 from autotune_loop.play_off.verdict import Verdict as Verdict
 from autotune_loop.run.result import Outcome as Outcome
@@ -12,6 +18,10 @@ from autotune_loop.run.result import TuneResult as TuneResult
 from autotune_loop.schedule.model import Schedule as Schedule
 from autotune_loop.schedule.reading.pipeline import ReadSchedule as ReadSchedule
 from autotune_loop.schedule.show import ShowFormat as ShowFormat
+from autotune_loop.search.techniques.technique import Population as Population
+from autotune_loop.search.techniques.technique import Proposal as Proposal
+from autotune_loop.search.techniques.technique import Technique as Technique
+from autotune_loop.search.techniques.technique import Tried as Tried
 from autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
 from autotune_loop.shipping.ship_manifest import ShipManifest as ShipManifest
 from autotune_loop.specification.objective import Objective as Objective

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune_loop.candidate import Measured, SchedulePoint
+from autotune_loop.candidate import Measured, SchedulePoint, found_by
 
 # A schedule that is faster by less is no new best: a timing alone is not so precise.
 _NEW_BEST = 0.98
@@ -64,7 +64,7 @@ def ancestors(samples: Sequence[Measured], symbol: str) -> tuple[Ancestor, ...]:
         found.append(
             Ancestor(
                 sample=one.candidate.sample,
-                found_by=one.candidate.point.origin.value,
+                found_by=found_by(one.candidate.point),
                 moves=_point(one).moves,
                 median_ms=one.median_ms,
                 other_parent="".join(others[:1]),
@@ -85,7 +85,7 @@ def techniques(samples: Sequence[Measured]) -> tuple[TechniqueRow, ...]:
     new_bests: dict[str, int] = {}
     fastest_ms = float("inf")
     for sample in samples:
-        name = sample.candidate.point.origin.value
+        name = found_by(sample.candidate.point)
         timed[name] = timed.get(name, 0) + 1
         best_ms[name] = min(sample.median_ms, best_ms.get(name, sample.median_ms))
         new_bests[name] = new_bests.get(name, 0) + (sample.median_ms < _NEW_BEST * fastest_ms)

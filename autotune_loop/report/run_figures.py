@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autotune_loop.candidate import Measured
+from autotune_loop.candidate import Measured, found_by
 from autotune_loop.cost_model.ranking import spearman
 from autotune_loop.parameters.space import set_text
 from autotune_loop.parameters.tuned_parameter import TunedParameter
@@ -50,7 +50,7 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
         "x": xs,
         "y": [s.median_ms for s in samples],
         "sample": [s.candidate.sample for s in samples],
-        "origin": [s.candidate.point.origin.value for s in samples],
+        "origin": [found_by(s.candidate.point) for s in samples],
     }
     dots = plot.scatter("x", "y", source=data, size=4, color=_SAMPLE_COLOUR, alpha=0.8, legend_label="samples")
     plot.select_one(HoverTool).renderers = [dots]
@@ -78,7 +78,7 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figur
     )
     by_origin: dict[str, list[Measured]] = {}
     for sample in samples:
-        by_origin.setdefault(sample.candidate.point.origin.value, []).append(sample)
+        by_origin.setdefault(found_by(sample.candidate.point), []).append(sample)
     end = (samples[-1].at_unix_s - start_unix_s) / 60
     for (origin, found), colour in zip(by_origin.items(), itertools.cycle(_LINE_COLOURS), strict=False):
         best_ms = list(itertools.accumulate((s.median_ms for s in found), min))

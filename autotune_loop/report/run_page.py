@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from autotune_loop.candidate import Measured
+from autotune_loop.candidate import Measured, found_by
 from autotune_loop.parameters.space import set_text
 from autotune_loop.report.found_by import ancestors, techniques
 from autotune_loop.report.recorded_run import RecordedRun
@@ -115,7 +115,7 @@ def _table(run: RecordedRun) -> list[list[object]]:
             measured.processes,
             round(100 * measured.spread_ms / measured.median_ms, 1),
             None if one.predicted_ms is None else round(one.predicted_ms, 6),
-            one.point.origin.value + (" (default)" if one.is_default else ""),
+            found_by(one.point) + (" (default)" if one.is_default else ""),
             measured.device,
             round(measured.at_unix_s - run.start_unix_s, 1),
         ]

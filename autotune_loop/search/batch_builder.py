@@ -21,6 +21,7 @@ from autotune_loop.candidate import (
     SearchPoint,
     TechniqueName,
     Yardstick,
+    technique_of,
 )
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Listener, Notice, SampleFailed
@@ -120,7 +121,7 @@ class BatchBuilder:
             chosen = self._choose(work, pool, sampled, int(full_search))
             # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
             for technique, share in shares.items():
-                wanted = share + (count - len(chosen) - share if technique is TechniqueName.EVOLUTION else 0)
+                wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
                 chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
             mixed = mix(chosen)
@@ -273,9 +274,9 @@ class BatchBuilder:
 
 def mix(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Candidates of several techniques in turns, so that a batch that is cut short has some of each."""
-    groups: dict[TechniqueName, list[Candidate]] = {}
+    groups: dict[str, list[Candidate]] = {}
     for candidate in chosen:
-        groups.setdefault(candidate.point.origin.technique, []).append(candidate)
+        groups.setdefault(technique_of(candidate.point), []).append(candidate)
     mixed = []
     for place in range(max(map(len, groups.values()), default=0)):
         mixed += [group[place] for group in groups.values() if place < len(group)]

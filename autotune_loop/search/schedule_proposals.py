@@ -6,12 +6,20 @@ import hashlib
 import random
 import statistics
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltObject, Candidate, SchedulePoint, TechniqueName, kernel_symbol
+from autotune_loop.candidate import (
+    BuiltObject,
+    Candidate,
+    Origin,
+    SchedulePoint,
+    TechniqueName,
+    kernel_symbol,
+    technique_of,
+)
 from autotune_loop.draft.from_schedule import draft_of
 from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
@@ -26,9 +34,8 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.search.hvx_floats import has_float_vectors
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.techniques.bandit import Outcome, divide
-from autotune_loop.search.techniques.evolution import Evolution
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Population, Proposal, Technique, Tried
+from autotune_loop.search.techniques.registry import load_techniques
+from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
@@ -36,9 +43,9 @@ from targets.generator.run import GeneratorFailure
 from targets.pipeline.shape import PipelineShape
 from targets.schedule.header import read_schedule
 
-_TECHNIQUES: dict[TechniqueName, Technique] = {
-    TechniqueName.SKETCHES: Starts(),
-    TechniqueName.EVOLUTION: Evolution(),
+_ORIGINS: dict[str, Origin] = {
+    TechniqueName.SKETCHES: Origin.SKETCH,
+    TechniqueName.EVOLUTION: Origin.EVOLUTION,
 }
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches.
 _FIRST_SHARE = 0.5
@@ -49,6 +56,12 @@ _LEAST_LIMIT_S = 5.0
 _GENERATIONS = 20
 _SMALLEST_BATCH = 8
 _USUAL_TIMING_S = 0.3
+
+
+def _place(technique: str) -> tuple[int, str]:
+    """Halide's samples, then sketches, then what packages give, then evolution."""
+    places: dict[str, int] = {TechniqueName.SAMPLING: 0, TechniqueName.SKETCHES: 1, TechniqueName.EVOLUTION: 3}
+    return places.get(technique, 2), technique
 
 
 @dataclass(frozen=True)
@@ -74,33 +87,36 @@ class ScheduleProposals:
     listen: Listener
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
+    _faulty: set[str] = field(default_factory=set)
 
-    def techniques(self, task_index: int) -> tuple[TechniqueName, ...]:
+    def __post_init__(self) -> None:
+        self._techniques = load_techniques(self.context.spec.options.search.technique)
+
+    def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
         asked = self.context.spec.options.search.technique
         task = self.context.tasks[task_index]
         # A GPU's loops, and pipelines whose shape changes with tuned parameters, are left to Halide's search.
         is_left = self.context.profile.machine.gpu is not None or task.space is not None
-        names = None if is_left or set(asked) == {TechniqueName.SAMPLING} else self._pipeline(task_index)
+        names = None if is_left or {*asked} == {TechniqueName.SAMPLING} else self._pipeline(task_index)
         if names is None:
             return (TechniqueName.SAMPLING,)
         has_floats = any(stage.has_floats for func in names.shape.funcs for stage in func.stages)
         # Halide's own search would put floats into vectors that cannot hold them.
         refused = {TechniqueName.SAMPLING} if has_floats and not names.shape.has_float_vectors else set()
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
-        return tuple(technique for technique in TechniqueName if technique in {*asked} - refused)
+        return tuple(sorted({*asked} - refused - self._faulty, key=_place))
 
-    def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[TechniqueName, int]:
+    def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[str, int]:
         """How many schedules of a batch each technique proposes."""
         techniques = self.techniques(work.task_index)
         if len(techniques) == 1:
             return {techniques[0]: count}
         if work.round_index == 0 or not tried:
             sampled = round(_FIRST_SHARE * count) if TechniqueName.SAMPLING in techniques else 0
-            second = next(each for each in techniques if each is not TechniqueName.SAMPLING)
+            second = next(each for each in techniques if each != TechniqueName.SAMPLING)
             return {TechniqueName.SAMPLING: sampled, second: count - sampled}
-        shares = divide(self._outcomes(work.task_index, tried), [each.value for each in techniques], count)
-        return {TechniqueName(name): share for name, share in shares.items()}
+        return divide(self._outcomes(work.task_index, tried), techniques, count)
 
     def batch_size(self, task_index: int, most: int) -> int:
         """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
@@ -114,7 +130,7 @@ class ScheduleProposals:
     def propose(
         self,
         work: BatchInProgress,
-        technique: TechniqueName,
+        technique: str,
         tried: Sequence[TimedSchedule],
         known: Collection[str],
         count: int,
@@ -129,18 +145,30 @@ class ScheduleProposals:
         population = self._population(work.task_index, tried)
         if population is None or count < 1:
             return []
-        seed = f"{technique.value}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
-        proposals = _TECHNIQUES[technique].propose(population, count, random.Random(seed))
+        seed = f"{technique}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
         taken = {*known, *(self._sha256(one.draft, work.task_index) for one in population.tried)}
         candidates: list[Candidate] = []
-        for proposal in proposals:
+        for proposal, sha256 in self._proposals(technique, population, count, random.Random(seed), work.task_index):
             if len(candidates) == count:
                 break
-            sha256 = self._sha256(proposal.draft, work.task_index)
             if sha256 not in taken:
                 taken.add(sha256)
                 candidates.append(self._keep(work, technique, proposal, sha256, first + len(candidates)))
         return candidates
+
+    def _proposals(
+        self, technique: str, population: Population, count: int, source: random.Random, task_index: int
+    ) -> Iterator[tuple[Proposal, str]]:
+        """What a technique proposes, with the hashes of the schedules; a plug-in that fails is not asked again."""
+        try:
+            for proposal in self._techniques[technique].propose(population, count, source):
+                yield proposal, self._sha256(proposal.draft, task_index)
+        except Exception as error:
+            if technique in _ORIGINS:
+                raise
+            self._faulty.add(technique)
+            fault = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.listen(Notice(f"Technique {technique} failed, and is not asked again: {fault}", warning=True))
 
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""
@@ -215,16 +243,17 @@ class ScheduleProposals:
         return hashlib.sha256(print_json(self._schedule(draft, task_index)).encode()).hexdigest()
 
     def _keep(
-        self, work: BatchInProgress, technique: TechniqueName, proposal: Proposal, sha256: str, sample_index: int
+        self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
     ) -> Candidate:
-        origin = _TECHNIQUES[technique].origin
+        origin = _ORIGINS.get(technique, Origin.PLUG_IN)
+        plug_in = technique if origin is Origin.PLUG_IN else ""
         function_name = self.context.tasks[work.task_index].function_name
         candidate = Candidate(
             round_index=work.round_index,
             task_index=work.task_index,
             sample_index=sample_index,
             symbol=kernel_symbol(function_name, *work.place, sample_index),
-            point=SchedulePoint(origin, proposal.parents, proposal.moves),
+            point=SchedulePoint(origin, proposal.parents, proposal.moves, plug_in=plug_in),
             schedule_sha256=sha256,
             search_s=0.0,
         )
@@ -238,7 +267,7 @@ class ScheduleProposals:
         build_s = self.store.database.build_times_s()
         return [
             Outcome(
-                one.point.origin.technique.value,
+                technique_of(one.point),
                 times_ms.get(one.symbol),
                 one.search_s + build_s.get(one.symbol, 0.0),
             )

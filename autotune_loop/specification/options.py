@@ -18,7 +18,7 @@ from autotune_loop.specification.objective import complete_objective
 from autotune_loop.specification.play_off_options import PlayOffOptions
 from devices.timing.measure_settings import KernelInputs
 from targets.profile.target_features import feature_word, split_features
-from targets.values.checks import above_zero, list_of, member_of, number, whole_number
+from targets.values.checks import above_zero, list_of, matching, number, whole_number
 from targets.values.options import Option, with_values
 from targets.values.texts import parse_duration_s, parse_memory_bytes
 
@@ -266,18 +266,18 @@ class SearchOptions:
     """How schedules are searched."""
 
     technique: Annotated[
-        tuple[TechniqueName, ...],
-        list_of(member_of(TechniqueName), distinct=True),
+        tuple[str, ...],
+        list_of(matching("[a-z0-9][a-z0-9_-]*", "a technique's name"), distinct=True),
         Option(
             "--technique",
             metavar="NAMES",
             help="How schedules are found: sampling (Halide's own search), sketches (the generator's own schedule, and"
-            " rules of the trade), evolution (children of the fastest); several by commas. What finds more gets more of"
-            " the time.",
+            " rules of the trade), evolution (children of the fastest), or what installed packages have; several by"
+            " commas. What finds more gets more of the time.",
             panel=_SAMPLING,
             parse=technique_names,
         ),
-    ] = tuple(TechniqueName)
+    ] = tuple(each.value for each in TechniqueName)
 
     batch_size: Annotated[
         int,

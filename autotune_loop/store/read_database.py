@@ -206,7 +206,8 @@ def candidate_of(samples: Path, *row: Any) -> Candidate:
     values = {str(key): str(value) for key, value in json.loads(parameters or "{}").items()}
     if lineage is not None:
         told = json.loads(lineage)
-        point = SchedulePoint(origin, tuple(map(str, told["parents"])), tuple(map(str, told["moves"])), values)
+        parents, moves = tuple(map(str, told["parents"])), tuple(map(str, told["moves"]))
+        point = SchedulePoint(origin, parents, moves, values, str(told.get("technique", "")))
     elif seed is None:
         point = ParameterPoint(origin, values)
     else:

@@ -198,7 +198,7 @@ class RunDatabase:
             candidate.point.origin.value,
             *how,
             json.dumps(dict(point.values)) if point.values else None,
-            json.dumps({"parents": point.parents, "moves": point.moves}) if isinstance(point, SchedulePoint) else None,
+            _lineage(point) if isinstance(point, SchedulePoint) else None,
             candidate.schedule_sha256,
             candidate.predicted_ms,
             candidate.search_s,
@@ -407,3 +407,8 @@ class RunDatabase:
     def close(self) -> None:
         """Close the file; everything is on disk already."""
         self._connection.close()
+
+
+def _lineage(point: SchedulePoint) -> str:
+    told = {"parents": point.parents, "moves": point.moves}
+    return json.dumps(told | ({"technique": point.plug_in} if point.plug_in else {}))

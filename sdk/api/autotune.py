@@ -9,6 +9,7 @@ from pathlib import Path
 
 from autotune_loop.events import Listener, Notice, ignore
 from autotune_loop.run.result import TuneResult
+from autotune_loop.search.techniques.registry import load_techniques
 from autotune_loop.specification.objective import check_weighted_devices
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.specification.prepared_run import PreparedRun
@@ -68,6 +69,7 @@ def autotune(
     settings = call.settings
     specs = generator_specs(generator)
     options = with_name_mangling(asked_options(options, target, device), specs)
+    load_techniques(options.search.technique)
     _check_shared_inputs(specs, options.inputs)
     for named in specs:
         if named.function_name is not None:
@@ -111,6 +113,7 @@ def resume(
     settings = call.settings
     record = read_run_record(run_folder)
     options = with_whole_paths(resumed_options(record, changes or {}))
+    load_techniques(options.search.technique)
     tasks = record.spec.tasks
     if changes and "incumbents" in changes:
         tasks = with_incumbents(tasks, options.play_off.incumbents)

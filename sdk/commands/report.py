@@ -139,6 +139,7 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 
 
 def _print_tables(run: RecordedRun) -> None:
+    from autotune_loop.candidate import found_by
     from autotune_loop.parameters.space import set_text
     from autotune_loop.report.run_figures import correlation_by_round
     from autotune_loop.specification.tuning_task import generator_names
@@ -170,7 +171,7 @@ def _print_tables(run: RecordedRun) -> None:
         for sample in fastest:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
             one = sample.candidate
-            origin = one.point.origin.value
+            origin = found_by(one.point)
             time = time_text(sample.median_ms)
             table.add_row(
                 set_text(one.parameters) or one.sample, time, str(sample.processes), spread, origin, sample.device

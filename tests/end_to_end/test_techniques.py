@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,3 +120,25 @@ def test_an_equal_run_chooses_the_same_and_resuming_goes_on(
     assert any(origin == "evolution" and lineage["parents"] for origin, lineage in proposed)
     hashes = [sha256 for *_, sha256 in later]
     assert len(hashes) == len(set(hashes))
+
+
+def test_the_technique_of_the_documentation_proposes_schedules(
+    tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (examples.parent / "docs" / "tuning.md").read_text()
+    (module,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Walk" in block]
+    about = tmp_path / "packages" / "lab_techniques-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-techniques\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[halide_autotune.techniques]\nwalk = lab_techniques:Walk\n")
+    (about.parent / "lab_techniques.py").write_text(module)
+    monkeypatch.syspath_prepend(str(about.parent))
+    result = tune(
+        str(examples / "separable_filter.py"),
+        rounds=3,
+        run_folder=tmp_path / "run",
+        **{**ASKED, "technique": ["sketches", "walk"]},
+    )
+    chosen = rows(result.run_folder, "SELECT origin, lineage FROM candidates WHERE lineage IS NOT NULL")
+    told = [json.loads(lineage) for origin, lineage in chosen if origin == "plug-in"]
+    assert told and all(one["technique"] == "walk" and one["moves"] for one in told)

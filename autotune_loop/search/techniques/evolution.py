@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
-from autotune_loop.candidate import Origin
 from autotune_loop.moves.mutation import MOVES, Child, Mutation
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
@@ -29,11 +27,8 @@ _PROPOSALS_PER_WANTED = 3
 _USUAL_GAIN_RATE = 0.06
 
 
-@dataclass(frozen=True)
 class Evolution:
     """Children of the fastest: one move or several, or a part of another parent."""
-
-    origin: Origin = Origin.EVOLUTION
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""

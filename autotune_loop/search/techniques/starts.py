@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
 
 from autotune_loop.candidate import Origin
@@ -11,11 +10,8 @@ from autotune_loop.search.techniques.technique import Population, Proposal
 from autotune_loop.sketches.sketches import sketches
 
 
-@dataclass(frozen=True)
 class Starts:
     """Schedules that are made of nothing but the pipeline, the most promising first."""
-
-    origin: Origin = Origin.SKETCH
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""

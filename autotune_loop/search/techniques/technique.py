@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from autotune_loop.candidate import Origin
 from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
 
@@ -61,11 +60,10 @@ class Proposal:
 
 
 class Technique(Protocol):
-    """A way of proposing schedules. It keeps nothing: all that it may know is in the population."""
+    """A way of proposing schedules. It keeps nothing: all that it may know is in the population.
 
-    @property
-    def origin(self) -> Origin:
-        """What its proposals are recorded as."""
+    A package gives its own by an entry point of the group `halide_autotune.techniques`.
+    """
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """Yield proposals, the most promising first; more than `count`, because some may be known already.

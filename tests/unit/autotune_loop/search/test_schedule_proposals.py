@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from autotune_loop.candidate import (
     SearchPoint,
     TechniqueName,
     kernel_symbol,
+    technique_of,
 )
 from autotune_loop.draft.from_schedule import draft_of
 from autotune_loop.draft.to_schedule import schedule_of
@@ -31,6 +33,9 @@ from autotune_loop.schedule.print_header import print_header
 from autotune_loop.search.batch_builder import mix
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from autotune_loop.search.techniques import registry
+from autotune_loop.search.techniques.evolution import Evolution
+from autotune_loop.search.techniques.technique import Population, Proposal
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from devices.device import Clock
@@ -166,6 +171,29 @@ def test_a_pipeline_that_cannot_be_described_is_left_to_sampling_which_is_told_o
     (notice,) = run.heard
     assert isinstance(notice, Notice) and notice.warning
     assert notice.text.endswith("cannot be described: It has crashed."), "a sentence, and no record"
+
+
+class Faulty:
+    """Somebody's technique, which fails after its second proposal."""
+
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        yield from list(Evolution().propose(population, count, source))[:2]
+        raise ValueError("no such\nloop")
+
+
+def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_plug_in", lambda name: Faulty())
+    run = make("evolution,faulty,sampling")
+    assert run.proposals.techniques(0) == (SAMPLING, "faulty", EVOLUTION)
+    made = run.proposals.propose(WORK, "faulty", sampled(run), known(run), 6, 0)
+    assert [(one.point.origin, technique_of(one.point)) for one in made] == [(Origin.PLUG_IN, "faulty")] * 2
+    assert run.store.database.candidates(0)[-1].point == made[-1].point, "it is read as it was written"
+    assert [event.text for event in run.heard if isinstance(event, Notice)] == [
+        "Technique faulty failed, and is not asked again: ValueError: no such"
+    ]
+    assert run.proposals.techniques(0) == (SAMPLING, EVOLUTION)
 
 
 # How many
@@ -361,7 +389,9 @@ def test_what_is_built_is_the_schedule_within_a_few_times_what_others_took(make:
 
 def test_a_batch_that_is_cut_short_has_some_of_each_technique() -> None:
     def candidate(index: int, origin: Origin) -> Candidate:
-        return Candidate(1, 0, index, f"s{index}", SchedulePoint(origin), "", 0.0)
+        is_sampled = origin is Origin.RANDOM
+        point = SearchPoint(origin, 1, 32, 80, Path("a.weights")) if is_sampled else SchedulePoint(origin)
+        return Candidate(1, 0, index, f"s{index}", point, "", 0.0)
 
     origins = [Origin.RANDOM] * 3 + [Origin.OWN_SCHEDULE] + [Origin.SKETCH] + [Origin.EVOLUTION] * 4
     chosen = [candidate(index, origin) for index, origin in enumerate(origins)]

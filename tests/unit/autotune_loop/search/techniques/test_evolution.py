@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from autotune_loop.candidate import Origin, TechniqueName
+from autotune_loop.candidate import Origin
 from autotune_loop.moves.mutation import CROSSOVER, MOVES
 from autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
 from autotune_loop.search.techniques.starts import Starts
@@ -180,9 +180,3 @@ def test_the_own_schedule_comes_before_the_sketches() -> None:
     assert all(not proposal.parents and len(proposal.moves) == 1 for proposal in proposals)
     drafts = [proposal.draft for proposal in plain]
     assert all(draft not in drafts[:place] for place, draft in enumerate(drafts))
-
-
-def test_candidates_are_recorded_as_their_techniques() -> None:
-    assert Evolution().origin.technique is TechniqueName.EVOLUTION
-    assert Starts().origin.technique is Origin.OWN_SCHEDULE.technique is TechniqueName.SKETCHES
-    assert Origin.FULL_BEAM.technique is Origin.RANDOM.technique is TechniqueName.SAMPLING
