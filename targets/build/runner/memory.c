@@ -4,12 +4,28 @@
 
 #include "runner.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 /* The guard in front keeps the alignment for wide vectors; kernels that load whole vectors at the end of a row read the
  * guard behind. */
 enum { ALIGNMENT_BYTES = 128, GUARD_BYTES = 256, GUARD_VALUE = 0xc7 };
 
 /* More elements than any real buffer has; keeps the arithmetic below far from overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
+
+#ifdef __GLIBC__
+/* The greatest block that glibc takes from its heaps if it is asked to: half a heap of a thread. */
+enum { LARGEST_HEAP_BLOCK_BYTES = sizeof(long) == 8 ? 32 << 20 : 512 << 10 };
+#endif
+
+void keep_freed_memory(void) {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, LARGEST_HEAP_BLOCK_BYTES);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
 
 size_t element_bytes(struct halide_type_t type) {
     return ((size_t)type.bits + 7) / 8;

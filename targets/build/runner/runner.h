@@ -188,6 +188,9 @@ void row_coordinates(const struct argument *argument, const halide_dimension_t *
 /* Returns the first element of a row, and its MAX_DIMENSIONS coordinates in `coordinates`. */
 uint8_t *row_address(const struct argument *argument, const halide_dimension_t *region, uint64_t row,
                      int32_t *coordinates);
+/* Has the allocator keep what kernels free. By itself glibc gives it back to the system until something large was freed:
+ * what was allocated before then decides whether a kernel pays for fresh pages in each call, up to five times its time. */
+void keep_freed_memory(void);
 void allocate_buffer(struct argument *argument);
 void fill_output(struct argument *argument, uint8_t pattern);
 void check_guards(const struct invocation *invocation);

@@ -250,6 +250,17 @@ def _overrun() -> Kernel:
     return hl.Pipeline(scattered), [place]
 
 
+def _several_blocks() -> Kernel:
+    """Allocates eight blocks of a quarter of a megabyte in each call, all at once."""
+    total, blocks = hl.Func("total"), [hl.Func(f"block{place}") for place in range(8)]
+    for place, block in enumerate(blocks):
+        block[x, y] = hl.f32(x * place + y)
+        block.compute_root().vectorize(x, 4)
+    total[x, y] = sum((block[y, x] for block in blocks[1:]), blocks[0][x, y])
+    total.set_estimates([(0, 256), (0, 256)])
+    return hl.Pipeline(total), []
+
+
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "blur_plain": _blur_plain,
     "blur_tiled": _blur_tiled,
@@ -280,6 +291,7 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "by_autoscheduler": lambda: _scaled_by_hand(estimates=True),
     "requires": _requires,
     "overrun": _overrun,
+    "several_blocks": _several_blocks,
 }
 
 

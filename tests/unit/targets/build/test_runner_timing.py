@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,26 @@ def test_the_checked_call_counts_as_warm_up(runner: Runner, tmp_path: Path) -> N
 def test_threads(runner: Runner, threads: str) -> None:
     options = ("--threads", threads, "--max-repetitions", "5", *QUICK)
     assert runner("--kernel", "blur_tiled", "--time", *options).exit_code == 0
+
+
+def fresh_pages(runner: Runner, repetitions: int, *options: str | Path) -> int:
+    """How many pages the system gave a program that calls a kernel so often, and the processes that it makes."""
+    command = [str(runner.executable.path), "--kernel", "several_blocks", "--time", *QUICK, "--precision", "0"]
+    command += ["--max-time-s", "100", "--max-repetitions", str(repetitions), *map(str, options)]
+    counting = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)"
+    )
+    done = subprocess.run([sys.executable, "-c", counting, *command], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("beside", [(), ("--beside", "several_blocks", "--lost-over", "1000")], ids=["alone", "beside"])
+def test_no_call_waits_for_memory_that_an_earlier_one_has_freed(
+    native_runner: Runner, tmp_path: Path, beside: tuple[str, ...]
+) -> None:
+    """Else it would depend on what a process has allocated before: a yardstick's has not read the reference."""
+    native_runner("--kernel", "several_blocks", "--write-reference", tmp_path / "reference")
+    for options in (beside, (*beside, "--reference", tmp_path / "reference")):
+        few, many = (fresh_pages(native_runner, repetitions, *options) for repetitions in (10, 110))
+        assert many - few < 500, "a call without this has some 500 of its own"
