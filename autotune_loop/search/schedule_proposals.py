@@ -55,7 +55,7 @@ _LEAST_LIMIT_S = 5.0
 # A run's budget has time for at least so many batches, unless they are as small as they may be.
 _GENERATIONS = 20
 _SMALLEST_BATCH = 8
-_USUAL_TIMING_S = 0.3
+_USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 
 
 def _place(technique: str) -> tuple[int, str]:
@@ -121,10 +121,12 @@ class ScheduleProposals:
     def batch_size(self, task_index: int, most: int) -> int:
         """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
         budget_s = self.context.limits.budget_s
-        times_s = list(self.store.database.build_times_s().values())
-        if budget_s is None or not times_s or TechniqueName.EVOLUTION not in self.techniques(task_index):
+        built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
+        if budget_s is None or not (built_s or timed_s) or TechniqueName.EVOLUTION not in self.techniques(task_index):
             return most
-        each_s = statistics.median(times_s) / self.executor.build_slots + _USUAL_TIMING_S
+        built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
+        timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
+        each_s = built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
         return min(most, max(_SMALLEST_BATCH, int(budget_s / len(self.context.tasks) / _GENERATIONS / each_s)))
 
     def propose(

@@ -334,6 +334,10 @@ class RunDatabase:
         """Symbol → seconds to generate its code."""
         return dict(self._rows("SELECT symbol, build_s FROM builds", convert=lambda name, s: (str(name), float(s))))
 
+    def timing_times_s(self) -> list[float]:
+        """Seconds for which each timing has held its device, those of references included."""
+        return self._rows("SELECT device_held_s FROM measurements", convert=float)
+
     def candidate(self, symbol: str) -> Candidate | None:
         """The candidate whose kernel has this symbol, if it was chosen."""
         sql = f"SELECT {CANDIDATE_COLUMNS} FROM candidates c WHERE c.symbol=?"

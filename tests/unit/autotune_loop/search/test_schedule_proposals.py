@@ -76,6 +76,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             space: object = None,
             halide_target: str = "x86-64-linux",
             seed: int = 3,
+            budget_s: float | None = None,
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -91,7 +92,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 profile=SimpleNamespace(machine=SimpleNamespace(gpu=gpu), halide_target=halide_target),
                 tasks=[SimpleNamespace(function_name=NAME, parameters={}, space=space)] * 2,
                 workspace=SimpleNamespace(work_folder=store.work),
-                limits=SimpleNamespace(search_s=20.0),
+                limits=SimpleNamespace(search_s=20.0, budget_s=budget_s),
                 parallelism=4,
                 sample_file_name=NAME,
                 devices=(),
@@ -209,6 +210,19 @@ def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
 def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
     assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 4, EVOLUTION: 4}
     assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
+
+
+@pytest.mark.parametrize(("reference_s", "expected"), [(0.2, 25), (4.0, 8), (0.01, 29)])
+def test_batches_are_small_enough_for_many_generations_in_the_budget(
+    make: Make, reference_s: float, expected: int
+) -> None:
+    """600 s for each task's 20 batches are 30 s each; nothing was built yet, so each is taken to be built in 1 s on 1 core."""
+    run = make(budget_s=1200.0)
+    assert run.proposals.batch_size(0, 32) == 32, "nothing is known"
+    reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
+    run.store.database.add_measurement(reference, "reference", reference_s)
+    assert run.proposals.batch_size(0, 32) == expected
+    assert make().proposals.batch_size(0, 32) == 32, "without a budget there is time"
 
 
 def test_later_all_have_their_share(make: Make) -> None:

@@ -107,6 +107,6 @@ def test_no_call_waits_for_memory_that_an_earlier_one_has_freed(
 ) -> None:
     """Else it would depend on what a process has allocated before: a yardstick's has not read the reference."""
     native_runner("--kernel", "several_blocks", "--write-reference", tmp_path / "reference")
-    for options in (beside, (*beside, "--reference", tmp_path / "reference")):
+    for options in (beside, (*beside, "--reference", str(tmp_path / "reference"))):
         few, many = (fresh_pages(native_runner, repetitions, *options) for repetitions in (10, 110))
         assert many - few < 500, "a call without this has some 500 of its own"
