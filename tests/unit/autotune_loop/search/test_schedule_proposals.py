@@ -216,7 +216,7 @@ def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
 def test_batches_are_small_enough_for_many_generations_in_the_budget(
     make: Make, reference_s: float, expected: int
 ) -> None:
-    """600 s for each task's 20 batches are 30 s each; nothing was built yet, so each is taken to be built in 1 s on 1 core."""
+    """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
     run = make(budget_s=1200.0)
     assert run.proposals.batch_size(0, 32) == 32, "nothing is known"
     reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
