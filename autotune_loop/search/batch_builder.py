@@ -110,7 +110,7 @@ class BatchBuilder:
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
         full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
-        most = self.proposals.batch_size(task_index, self._sampling.batch_size)
+        most = self.proposals.batch_size(task_index, self._sampling.batch_size, is_first=round_index == 0)
         count = max(LEAST, min(most, self.affordable())) - int(full_search)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)

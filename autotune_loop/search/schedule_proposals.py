@@ -55,6 +55,8 @@ _LEAST_LIMIT_S = 5.0
 # A run's budget has time for at least so many batches, unless they are as small as they may be.
 _GENERATIONS = 20
 _SMALLEST_BATCH = 8
+# The first one's schedules are what all others come from.
+_SMALLEST_FIRST_BATCH = 16
 _USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 
 
@@ -118,7 +120,7 @@ class ScheduleProposals:
             return {TechniqueName.SAMPLING: sampled, second: count - sampled}
         return divide(self._outcomes(work.task_index, tried), techniques, count)
 
-    def batch_size(self, task_index: int, most: int) -> int:
+    def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
         """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
         budget_s = self.context.limits.budget_s
         built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
@@ -127,7 +129,8 @@ class ScheduleProposals:
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
         each_s = built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
-        return min(most, max(_SMALLEST_BATCH, int(budget_s / len(self.context.tasks) / _GENERATIONS / each_s)))
+        least = _SMALLEST_FIRST_BATCH if is_first else _SMALLEST_BATCH
+        return min(most, max(least, int(budget_s / len(self.context.tasks) / _GENERATIONS / each_s)))
 
     def propose(
         self,

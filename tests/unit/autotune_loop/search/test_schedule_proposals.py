@@ -218,11 +218,12 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
 ) -> None:
     """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
     run = make(budget_s=1200.0)
-    assert run.proposals.batch_size(0, 32) == 32, "nothing is known"
+    assert run.proposals.batch_size(0, 32, is_first=True) == 32, "nothing is known"
     reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
     run.store.database.add_measurement(reference, "reference", reference_s)
-    assert run.proposals.batch_size(0, 32) == expected
-    assert make().proposals.batch_size(0, 32) == 32, "without a budget there is time"
+    assert run.proposals.batch_size(0, 32, is_first=False) == expected
+    assert run.proposals.batch_size(0, 32, is_first=True) == max(16, expected)
+    assert make().proposals.batch_size(0, 32, is_first=False) == 32, "without a budget there is time"
 
 
 def test_later_all_have_their_share(make: Make) -> None:
