@@ -107,7 +107,7 @@ class ScheduleProposals:
         # Halide's own search would put floats into vectors that cannot hold them.
         refused = {TechniqueName.SAMPLING} if has_floats and not names.shape.has_float_vectors else set()
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
-        return tuple(sorted({*asked} - refused - self._faulty, key=_place))
+        return tuple(sorted({*asked} - refused - self._faulty, key=_place)) or (TechniqueName.SAMPLING,)
 
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[str, int]:
         """How many schedules of a batch each technique proposes."""

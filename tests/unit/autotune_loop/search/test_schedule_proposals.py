@@ -195,6 +195,9 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
         "Technique faulty failed, and is not asked again: ValueError: no such"
     ]
     assert run.proposals.techniques(0) == (SAMPLING, EVOLUTION)
+    alone = make("faulty")
+    assert len(alone.proposals.propose(WORK, "faulty", sampled(alone), known(alone), 6, 0)) == 2
+    assert alone.proposals.techniques(0) == (SAMPLING,), "a run goes on"
 
 
 # How many
