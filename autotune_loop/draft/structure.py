@@ -353,7 +353,11 @@ class DraftStructure:
             if name not in called or site.func not in self.draft.funcs:
                 continue
             dimension = called[name].dimensions[place]
-            if dimension.slopes is None or dimension.width is None or _is_rounded(dimension):
+            if dimension.slopes is None or dimension.width is None:
+                return False
+            # Of rounded indices, as `x / 2` and `(x + 1) / 2`, it depends on where how many are needed.
+            rounded = [loop for loop, slope in dimension.slopes.items() if slope % _STEP]
+            if rounded and (dimension.width != 1 or any(self._covered(site, level).get(r, 1) > 1 for r in rounded)):
                 return False
             if not all(self._is_covered_constantly(site, loop, level) for loop in dimension.slopes):
                 return False
@@ -377,9 +381,3 @@ class DraftStructure:
         if is_own and level.variable in stage.order:
             inside = stage.order[: stage.order.index(level.variable)]
         return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
-
-
-def _is_rounded(dimension: ReadDimension) -> bool:
-    """Whether an index is rounded, as `x / 2` and `(x + 1) / 2` are: how many are needed depends on where."""
-    slopes = dimension.slopes or {}
-    return dimension.width != 1 and any(slope % _STEP for slope in slopes.values())

@@ -134,7 +134,7 @@ class SketchBuilder:
         return [*reversed([*self._names.shapes])]
 
     def _is_inlined(self, structure: DraftStructure, name: str) -> bool:
-        share = self._style.channels is Channels.INSIDE
+        share = self._style.channels is Channels.INSIDE and not self._style.per_vector
         return is_worth_inlining(structure, name, self._weights[name], self._style.budget, channels_share=share)
 
     def _lanes(self, name: str) -> int:
@@ -174,8 +174,12 @@ class SketchBuilder:
         )
         self._draft = self._draft.with_func(name, replace(func, stages=stages))
 
-    def _halved(self, name: str) -> tuple[str, ...]:
-        """The loops over a Func's arguments of which every second point reads the same points, or others' loops do."""
+    def _halved(self, name: str, host: str | None = None) -> tuple[str, ...]:
+        """The loops over a Func's arguments of which every second point reads the same points, or others' loops do.
+
+        Args:
+            host: the Func in whose loops all is computed; none is this one.
+        """
         if len(self._draft.funcs[name].stages) != 1 or self._draft.funcs[name].origin is not None:
             return ()
         shape = self._names.shapes[name]
@@ -184,7 +188,9 @@ class SketchBuilder:
             inner = self._names.funcs.get(read.name)
             if inner is None:
                 continue
-            deeper: tuple[str, ...] = self._halved(inner) if self._draft.funcs[inner].is_inlined else ()
+            compute = self._draft.funcs[inner].compute
+            is_inside = compute is None or compute.func == (host or name)
+            deeper: tuple[str, ...] = self._halved(inner, host or name) if is_inside else ()
             loops = [variable.identifier for variable in self._names.loops(inner, 0)]
             for loop, dimension in zip(loops, read.dimensions, strict=False):
                 for argument, slope in (dimension.slopes or {}).items():

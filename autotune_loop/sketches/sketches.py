@@ -51,8 +51,10 @@ def _styles() -> list[Style]:
     return [
         rows,
         replace(rows, name="rows-pairs", pairs=True, is_wide=True, budget=24),
+        replace(rows, name="rows-pairs-per-vector", pairs=True, is_wide=True, budget=24, per_vector=True),
         replace(rows, name="rows-clones", clones=True),
         replace(rows, name="rows-wide", is_wide=True),
+        replace(rows, name="rows-per-vector", per_vector=True),
         replace(rows, name="rows-blocks-3x4", block=(3, 4)),
         replace(rows, name="rows-lavish", budget=160),
         replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),

@@ -35,6 +35,7 @@ class Style:
         is_wide: vectors are filled with the narrowest type, else with the widest.
         block: how many vectors, and points of the next loop, a reduction sums in registers.
         pairs: rows come in twos, where a Func differs from one to the next, as those of an enlarged picture do.
+        per_vector: what several channels need is computed once for each vector, else that is left to the compiler.
         clones: a large Func whose readers have no loop in common is computed beside each of them.
     """
 
@@ -49,3 +50,4 @@ class Style:
     block: tuple[int, int] = (1, 1)
     pairs: bool = False
     clones: bool = False
+    per_vector: bool = False

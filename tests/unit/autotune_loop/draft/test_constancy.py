@@ -121,12 +121,14 @@ def test_one_of_two_consumers_is_enough_to_make_it_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slope", "width", "expected"), [(96, 1, True), (96, 2, False), (384, 2, True), (192, 3, True)]
+    ("level", "slope", "width", "expected"),
+    [("xo", 96, 1, False), ("xi", 96, 1, True), ("xo", 96, 2, False), ("xo", 384, 2, True), ("xo", 192, 3, True)],
 )
-def test_an_extent_that_rounding_decides_is_not_constant(slope: int, width: int, expected: bool) -> None:
+def test_an_extent_that_rounding_decides_is_not_constant(level: str, slope: int, width: int, expected: bool) -> None:
+    """Eight points from an even one on need four at half the pace; from an odd one on, five."""
     names = pipeline(func("first", (128, 32)), func("output", (64, 32), read("first", ("x", width, slope), ("y", 1))))
     output = with_split(StageDraft((), ("x", "y")), "x", 8)
-    found = structure(names, output, first=LoopLevel("output", "xo"))
+    found = structure(names, output, first=LoopLevel("output", level))
     assert found.is_constant(Site("first", 0), "x") is expected
 
 

@@ -61,7 +61,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generator", ["stencils", "bins", "product", "pyramid", "scan"])
+@pytest.mark.parametrize("generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan"])
 def test_every_sketch_is_taken(
     generator: str,
     program: GeneratorProgram,
@@ -121,6 +121,17 @@ def test_bins_are_filled_by_rows_with_a_copy_of_what_they_count(named: Named) ->
     assert LoopKind.VECTORIZED not in of_row.stages[1].kinds.values()
     assert [func.origin for func in rows.funcs.values() if func.origin] == [Clone("bright", ("of_row",))]
     assert rows.funcs["all"].compute == ROOT
+
+
+def test_what_several_channels_need_is_computed_once_for_each_vector(named: Named) -> None:
+    found = by_name(named("mosaic"))
+    assert found["rows-pairs"].funcs["red"].is_inlined
+    drafts = found["rows-pairs-per-vector"]
+    colour, red = drafts.funcs["colour"], drafts.funcs["red"]
+    assert red.compute is not None and red.compute.func == "colour" and red.store is None
+    inside = colour.stages[0].order[: colour.stages[0].order.index(red.compute.variable or "")]
+    assert colour.stages[0].kinds[inside[0]] is LoopKind.VECTORIZED
+    assert all(colour.stages[0].kinds[loop] is LoopKind.UNROLLED for loop in inside[1:]), "the loop of vectors is next"
 
 
 def test_a_product_is_summed_in_registers(named: Named) -> None:

@@ -109,10 +109,34 @@ public:
     }
 };
 
+// A picture of three colours from one whose every second point is of one colour.
+class Mosaic : public Generator<Mosaic> {
+public:
+    Input<Buffer<uint16_t, 2>> input{"input"};
+    Output<Buffer<uint8_t, 3>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), c("c");
+        Func red_points("red_points"), red("red"), green("green"), colour("colour"), smooth("smooth");
+        Func raw = BoundaryConditions::repeat_edge(input);
+        red_points(x, y) = raw(2 * x, 2 * y) + raw(2 * x + 1, 2 * y) / 2 + raw(2 * x, 2 * y + 1) / 3;
+        green(x, y) = raw(2 * x + 1, 2 * y) + raw(2 * x, 2 * y + 1);
+        Expr near = (red_points(x / 2, y / 2) + red_points(x / 2 + 1, y / 2)) / 2;
+        Expr far = (red_points(x / 2, y / 2) + red_points(x / 2, y / 2 + 1) + green(x / 2, y / 2)) / 3;
+        red(x, y) = select(x % 2 == 0, near, far) * 3 / 4 + select(y % 2 == 0, far, near) / 4;
+        colour(x, y, c) = (red(x, y) * (c + 1) + green(x / 2, y / 2) * (3 - c)) / 8;
+        smooth(x, y, c) = (colour(x, y - 1, c) + 2 * colour(x, y, c) + colour(x, y + 1, c)) / 4;
+        output(x, y, c) = cast<uint8_t>(smooth(x, y, c) >> 4);
+        input.set_estimates({{0, 512}, {0, 256}});
+        output.set_estimates({{0, 512}, {0, 256}, {0, 3}});
+    }
+};
+
 }  // namespace
 
 HALIDE_REGISTER_GENERATOR(Stencils, stencils)
 HALIDE_REGISTER_GENERATOR(Bins, bins)
+HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
