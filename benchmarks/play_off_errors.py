@@ -165,7 +165,7 @@ def opened_bench(gain: float) -> Iterator[tuple[KernelBench, Device]]:
         def open_transport(opened: Device) -> Transport:
             return device_transport(opened, profile, folder / "device", settings.environment, cores, None, tools.cache)
 
-        built = BuiltKernels(executable, ("small", "twin", "large"), Tolerance(), None)
+        built = BuiltKernels(executable, ("small", "twin", "large"), {}, Tolerance(), None)
         with contextlib.closing(KernelBench(plan, built, open_transport, None, lambda step: None)) as bench:
             yield bench, device
 

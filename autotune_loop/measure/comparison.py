@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from devices.device import Device
-from devices.timing.measurement import MeasureFailure, Measurement, ReshapedOutput
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def compare_schedules(plan: BenchPlan, turns: int, progress: Progress) -> list[C
     """Build every schedule and an independent reference, then check and time them in turns on each device.
 
     Raises:
-        GeneratorError: a schedule cannot be built.
+        GeneratorError: no schedule can be built, or one that the plan needs.
         ToolchainError, DeviceError, EmulatorError: what is missing or broken.
     """
     with open_kernel_bench(plan, progress) as bench:
@@ -69,7 +69,10 @@ def compare_schedules(plan: BenchPlan, turns: int, progress: Progress) -> list[C
 
 def _time(bench: KernelBench, device: Device, turns: int) -> list[ComparedSchedule]:
     timed: dict[str, list[Measurement]] = {symbol: [] for symbol in bench.built.symbols}
-    failures: dict[str, MeasureFailure] = {}
+    failures = {
+        symbol: MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
+        for symbol, message in bench.built.failures.items()
+    }
     for turn in range(turns):
         for symbol in bench.built.symbols:
             if symbol in failures:

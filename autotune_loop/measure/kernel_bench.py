@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class BenchPlan:
         recipe: the generator; its own schedule is replaced by each of `schedules`.
         schedules: at least one.
         devices: at least one.
+        needs_all: a schedule that cannot be built is an error; else it is left out.
     """
 
     recipe: KernelRecipe
@@ -51,6 +52,7 @@ class BenchPlan:
     settings: MeasureSettings
     tools: BuildTools
     workspace: Workspace
+    needs_all: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,13 @@ class BuiltKernels:
 
     Attributes:
         symbols: one for each schedule.
+        failures: symbol → why its schedule cannot be built.
         reference: the autoscheduler whose schedule's outputs are compared with; None if there is none.
     """
 
     executable: Executable
     symbols: tuple[str, ...]
+    failures: Mapping[str, str]
     tolerance: Tolerance
     reference: str | None
 
@@ -73,7 +77,7 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
     """Build every schedule and an independent reference; a device is opened when it is first used.
 
     Raises:
-        GeneratorError: a schedule cannot be built.
+        GeneratorError: a schedule cannot be built that the plan needs, or none can.
         ToolchainError: what is missing or broken.
     """
     usable = frozenset(os.sched_getaffinity(0))
@@ -167,11 +171,16 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     recipe, tools = plan.recipe, plan.tools
     progress("analysing the pipeline")
     tolerance = of_hand_written(output_tolerance(_features(plan, folder, progress)))
-    kernels, symbols = [], []
+    kernels, symbols, failures = [], [], {}
     for index, schedule in enumerate(plan.schedules):
         progress(f"building {schedule.label}")
         symbols.append(f"{recipe.function_name}_{index}")
-        kernels.append(build_kernel(replace(recipe, schedule=schedule, function_name=symbols[-1]), folder))
+        try:
+            kernels.append(build_kernel(replace(recipe, schedule=schedule, function_name=symbols[-1]), folder))
+        except GeneratorError as error:
+            failures[symbols[-1]] = str(error)
+            if plan.needs_all or len(failures) == len(plan.schedules):
+                raise
     reference = None
     compiler = HostCppCompiler(tools.halide, tools.cache, plan.workspace.environment)
     for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, recipe.profile, compiler):
@@ -183,7 +192,7 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
             reference = request.name
             break
     executable = link_executable(kernels, recipe.profile.halide_target, tools, folder / "bench")
-    return BuiltKernels(executable, tuple(symbols), tolerance, reference)
+    return BuiltKernels(executable, tuple(symbols), failures, tolerance, reference)
 
 
 def _features(plan: BenchPlan, folder: Path, progress: Progress) -> Featurization | None:

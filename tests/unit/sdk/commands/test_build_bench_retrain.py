@@ -151,6 +151,37 @@ def test_bench_prints_a_table(run: Run, blur: Path) -> None:
     assert "median ms" in done.out and "own" in done.out and "1.00×" in done.out
 
 
+_HALF_SCHEDULED = """
+import halide as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+@hl.generator(name="half")
+class Half(hl.Generator):
+    image = hl.InputBuffer(hl.UInt(8), 2)
+    output = hl.OutputBuffer(hl.UInt(8), 2)
+
+    def generate(self):
+        self.output[x, y] = self.image[x, y] // 2
+        self.image.set_estimates([(0, 64), (0, 32)])
+        self.output.set_estimates([(0, 64), (0, 32)])
+        if not self.using_autoscheduler():
+            self.output.unroll(x)
+"""
+
+
+def test_bench_times_the_others_where_one_schedule_does_not_compile(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text(_HALF_SCHEDULED)
+    done = run("bench", "half.py", "--schedule", "own", "--schedule", "li2018", "--turns", "1", "--json")
+    assert done.code == 1
+    own, other = json.loads(done.out)
+    assert "constant extent" in own["failure"] and own["median_ms"] is None
+    assert other["failure"] is None and other["median_ms"] > 0
+    done = run("bench", "half.py", "--turns", "1")
+    assert done.code == 1 and done.out == "" and "constant extent" in done.err, "there is nothing to time"
+
+
 _PARTICULAR = """
 import halide as hl
 
