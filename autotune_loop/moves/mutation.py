@@ -86,11 +86,13 @@ class Mutation:
 
     def crossed(self, parent: Draft, other: Draft, source: Random) -> Child | None:
         """A child with a part of another parent."""
+        structure = DraftStructure(parent, self.names)
+        work = work_of(structure)
         for _ in range(_TRIES):
-            made = crossover(DraftStructure(parent, self.names), other, source)
+            made = crossover(structure, other, source)
             if made is None:
                 return None
-            draft = self._accepted(made, parent, [parent, other])
+            draft = self._accepted(made, parent, work, [parent, other])
             if draft is not None:
                 return Child(draft, (CROSSOVER,))
         return None
@@ -99,26 +101,25 @@ class Mutation:
         self, draft: Draft, source: Random, weights: Mapping[str, float], first: Draft
     ) -> tuple[Draft, str] | None:
         structure = DraftStructure(draft, self.names)
-        context = MoveContext(structure, source, self.busy or _shares(structure))
+        work = work_of(structure)
+        context = MoveContext(structure, source, self.busy or _shares(work))
         for _ in range(_TRIES):
             (move,) = source.choices(MOVES, [weights.get(each.name, each.weight) for each in MOVES])
             made = move.apply(context)
-            accepted = None if made is None else self._accepted(made, draft, [draft, first])
+            accepted = None if made is None else self._accepted(made, draft, work, [draft, first])
             if accepted is not None:
                 return accepted, move.name
         return None
 
-    def _accepted(self, made: Draft, parent: Draft, proven: list[Draft]) -> Draft | None:
-        """The draft repaired, if it is another one than the parent and does not do far more work."""
+    def _accepted(self, made: Draft, parent: Draft, work: Mapping[str, float], proven: list[Draft]) -> Draft | None:
+        """The draft repaired, if it is another one than the parent and does not do far more work than that does."""
         draft = repair(made, self.names, proven)
         if draft == parent:
             return None
-        before = sum(work_of(DraftStructure(parent, self.names)).values())
         after = sum(work_of(DraftStructure(draft, self.names)).values())
-        return draft if after <= _MOST_WORK * before else None
+        return draft if after <= _MOST_WORK * sum(work.values()) else None
 
 
-def _shares(structure: DraftStructure) -> Mapping[str, float]:
-    work = work_of(structure)
+def _shares(work: Mapping[str, float]) -> Mapping[str, float]:
     total = sum(work.values()) or 1.0
     return {name: each / total for name, each in work.items()}

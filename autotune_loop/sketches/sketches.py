@@ -22,7 +22,7 @@ class Sketch:
     draft: Draft
 
 
-def sketches(names: PipelineNames, cores: int) -> list[Sketch]:
+def sketches(names: PipelineNames, cores: int) -> tuple[Sketch, ...]:
     """Starting schedules of a pipeline, all different, the most promising first."""
     found: list[Sketch] = []
     for style in _styles():
@@ -33,7 +33,7 @@ def sketches(names: PipelineNames, cores: int) -> list[Sketch]:
         draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
             found.append(Sketch(style.name, draft))
-    return found
+    return tuple(found)
 
 
 def _has_halves(names: PipelineNames) -> bool:

@@ -60,7 +60,7 @@ class Proposal:
 
 
 class Technique(Protocol):
-    """A way of proposing schedules. It keeps nothing: all that it may know is in the population.
+    """A way of proposing schedules. What it proposes follows from the population and the source of chance alone.
 
     A package gives its own by an entry point of the group `halide_autotune.techniques`.
     """
