@@ -24,9 +24,7 @@ class Starts:
             yield Proposal(population.own, moves=(Origin.OWN_SCHEDULE.value,))
         names = population.names
         if id(names) not in self._sketches:
-            self._sketches[id(names)] = (
-                names,
-                sketches(names, population.cores),
-            )  # with its names, so the ID is not reused
+            # The names are kept, too, so that nothing else gets their ID.
+            self._sketches[id(names)] = names, sketches(names, population.cores)
         for sketch in self._sketches[id(names)][1]:
             yield Proposal(sketch.draft, moves=(sketch.name,))
