@@ -33,12 +33,22 @@ def real(count: int = 6) -> Population:
 
 # Parents
 
+TIMES_MS = (1.0, 1.01, 1.3, 1.4, 1.6, 2.0)
+
 
 def test_the_fastest_are_parents_and_the_slow_ones_are_not() -> None:
     known = [tried(f"s{place}", time_ms) for place, time_ms in enumerate((1.0, 1.5, 2.4, 2.6, 9.0))]
     assert [one.symbol for one in parents_of(known)] == ["s0", "s1", "s2"]
     assert parents_of([]) == []
     assert parents_of([tried("alone", 5.0)]) == [tried("alone", 5.0)]
+
+
+def test_parents_near_the_fastest_have_most_children_and_the_others_some() -> None:
+    known = replace(real(), tried=[replace(one, time_ms=ms) for one, ms in zip(real().tried, TIMES_MS, strict=True)])
+    made = Evolution().propose(known, 60, Random(7))
+    children = Counter(proposal.parents[0] for proposal in made)
+    assert min(children["s0"], children["s1"]) > 2 * max(children[f"s{place}"] for place in range(2, 6))
+    assert len(children) == 6
 
 
 def test_there_are_not_too_many() -> None:
