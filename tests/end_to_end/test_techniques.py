@@ -18,6 +18,7 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.store.run_database import RunDatabase
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
+from tests.installed_technique import install_technique
 
 pytestmark = [
     pytest.mark.slow,
@@ -127,12 +128,7 @@ def test_the_technique_of_the_documentation_proposes_schedules(
 ) -> None:
     page = (examples.parent / "docs" / "tuning.md").read_text()
     (module,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Walk" in block]
-    about = tmp_path / "packages" / "lab_techniques-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-techniques\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[halide_autotune.techniques]\nwalk = lab_techniques:Walk\n")
-    (about.parent / "lab_techniques.py").write_text(module)
-    monkeypatch.syspath_prepend(str(about.parent))
+    install_technique(tmp_path / "packages", "walk", "lab_techniques:Walk", module, monkeypatch)
     result = tune(
         str(examples / "separable_filter.py"),
         rounds=3,

@@ -10,6 +10,7 @@ import pytest
 
 from autotune_loop.search.techniques.registry import load_techniques
 from targets.errors import UsageError
+from tests.installed_technique import install_technique
 
 Install = Callable[[str, str], None]
 
@@ -19,12 +20,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Install a package whose entry point says `value`, with a module of that text."""
 
     def installed(value: str, module: str) -> None:
-        about = tmp_path / "lab_techniques-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-techniques\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[halide_autotune.techniques]\nlab = {value}\n")
-        (tmp_path / f"{value.partition(':')[0]}.py").write_text(module)
-        monkeypatch.syspath_prepend(str(tmp_path))
+        install_technique(tmp_path, "lab", value, module, monkeypatch)
 
     return installed
 
