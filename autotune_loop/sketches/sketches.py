@@ -45,13 +45,14 @@ def _has_halves(names: PipelineNames) -> bool:
 
 def _styles() -> list[Style]:
     rows = Style("rows", Fusion.ROWS)
+    pairs = replace(rows, name="rows-pairs", pairs=True, is_wide=True, budget=24)
     strips = Style("strips", Fusion.STRIPS, rows=8, redundancy=2.0)
     tiles = replace(strips, redundancy=2.5)
     root = Style("root", Fusion.ROOT)
     return [
         rows,
-        replace(rows, name="rows-pairs", pairs=True, is_wide=True, budget=24),
-        replace(rows, name="rows-pairs-per-vector", pairs=True, is_wide=True, budget=24, per_vector=True),
+        pairs,
+        replace(pairs, name="rows-pairs-per-vector", per_vector=True),
         replace(rows, name="rows-clones", clones=True),
         replace(rows, name="rows-wide", is_wide=True),
         replace(rows, name="rows-per-vector", per_vector=True),

@@ -36,8 +36,8 @@ class Evolution:
         """See `Technique.propose`."""
         parents = parents_of(population.tried)
         if not parents:
-            # Before anything is timed, children of what is about to be.
-            parents = [Tried("", start.draft, math.inf) for start in Starts().propose(population, count, source)]
+            # Before anything is timed, children of what is about to be: as if all were equally fast.
+            parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, count, source)]
         if not parents:
             return
         mutation = Mutation(population.names)
@@ -95,8 +95,6 @@ def _founder(one: Tried, by_symbol: Mapping[str, Tried]) -> str:
 
 def _chances(parents: Sequence[Tried]) -> list[float]:
     """By time: in trials 41 % of the children of parents within 10 % of the fastest were so, too, of others' 5 %."""
-    if math.isinf(parents[0].time_ms):
-        return [1.0] * len(parents)
     behind = [one.time_ms / parents[0].time_ms - 1 for one in parents]
     return [max(_LEAST_CHANCE, math.exp(-each / _FAR_BEHIND)) for each in behind]
 
