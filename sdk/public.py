@@ -9,6 +9,7 @@ from autotune_loop.draft.names import PipelineNames as PipelineNames
 from autotune_loop.events import Event as Event
 from autotune_loop.events import event_to_dict as event_to_dict
 from autotune_loop.measure.comparison import ComparedSchedule as ComparedSchedule
+from autotune_loop.measure.func_comparison import ProfiledSchedule as ProfiledSchedule
 from autotune_loop.moves.mutation import Mutation as Mutation
 from autotune_loop.play_off.header_play_off import HeaderPlayOff as HeaderPlayOff
 from autotune_loop.play_off.verdict import Verdict as Verdict
@@ -34,11 +35,14 @@ from autotune_loop.specification.options import MeasureOptions as MeasureOptions
 from autotune_loop.specification.options import RunOptions as RunOptions
 from autotune_loop.specification.options import SearchOptions as SearchOptions
 from autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions
+from devices.timing.func_times import FuncTime as FuncTime
+from devices.timing.func_times import FuncTimes as FuncTimes
 from devices.timing.measure_settings import KernelInputs as KernelInputs
 from devices.timing.measure_settings import MeasureSettings as MeasureSettings
 from sdk.api.autotune import autotune as autotune
 from sdk.api.autotune import resume as resume
 from sdk.api.bench import bench as bench
+from sdk.api.bench import func_times as func_times
 from sdk.api.bench import play_off as play_off
 from sdk.api.build import build as build
 from sdk.api.report import report as report

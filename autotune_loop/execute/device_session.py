@@ -14,6 +14,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
 from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
+from devices.timing.func_times import FuncTimes, time_funcs
 from devices.timing.input_size import InputSize, sizes_of
 from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
@@ -259,6 +260,27 @@ class DeviceSession:
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
+
+    def func_times(
+        self,
+        executable: Executable,
+        symbol: str,
+        settings: MeasureSettings,
+        reference: ReferenceRun | None,
+        tolerance: Tolerance,
+        stop: StopSignal,
+    ) -> FuncTimes | MeasureFailure:
+        """Check one kernel at the main size, and tell what each of its Funcs takes."""
+        with self._turn:
+            try:
+                self._push(self.open(), executable)
+            except DeviceError as error:
+                self._forget_connection(error)
+                return device_failure(symbol, self.device.name, error, under_way=False)
+        session = self._session(tolerance, self._sizes[0].exact)
+        file = None if reference is None else reference.file
+        timed = time_funcs(session, executable.path.name, symbol, file, settings.run_limit_s, stop)
+        return self._heeded(timed) if isinstance(timed, MeasureFailure) else timed
 
     def _measure_at_sizes(
         self,

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
 from autotune_loop.measure.output_tolerance import check_reference_failure, of_hand_written, output_tolerance
@@ -16,6 +17,7 @@ from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
 from devices.local.cores import CoreTurns, plan_cores
 from devices.remote.open import device_transport
+from devices.timing.func_times import FuncTimes
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
@@ -32,6 +34,7 @@ _REFERENCE_FILE = "reference.raw"
 _TRIES = 3
 
 Progress = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -122,16 +125,37 @@ class KernelBench:
             DeviceError: the device cannot be used.
             UsageError: the kernels have no such arguments.
         """
+        built, settings = self.built, settings or self.plan.settings
+
+        def timed(session: DeviceSession, reference: ReferenceRun | None) -> Measurement | MeasureFailure:
+            timing = session.measure(built.executable, symbol, settings, reference, built.tolerance, StopSignal())
+            return timing.result
+
+        return self._tried(device, timed)
+
+    def func_times(self, device: Device, symbol: str) -> FuncTimes | MeasureFailure:
+        """Check one kernel, and tell what each of its Funcs takes; the kernels are built with `PROFILE_FEATURE`.
+
+        Raises:
+            DeviceError, UsageError: as for `measure`.
+        """
+        built, settings = self.built, self.plan.settings
+
+        def timed(session: DeviceSession, reference: ReferenceRun | None) -> FuncTimes | MeasureFailure:
+            return session.func_times(built.executable, symbol, settings, reference, built.tolerance, StopSignal())
+
+        return self._tried(device, timed)
+
+    def _tried(
+        self, device: Device, run: Callable[[DeviceSession, ReferenceRun | None], T | MeasureFailure]
+    ) -> T | MeasureFailure:
+        """What is run on the device, once more if the device fails."""
         with self.turns.measuring() if self.turns else contextlib.nullcontext():
             device_session = self._device_session(device)
             reference = self._references[device.name]
-            built, settings = self.built, settings or self.plan.settings
             for _ in range(_TRIES):
-                timing = device_session.measure(
-                    built.executable, symbol, settings, reference, built.tolerance, StopSignal()
-                )
-                result = timing.result
-                if isinstance(result, Measurement) or result.reason is not MeasureFailureReason.DEVICE:
+                result = run(device_session, reference)
+                if not (isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.DEVICE):
                     break
             return result
 

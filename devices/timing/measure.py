@@ -175,7 +175,7 @@ def measure_kernel(
     events = read_events(outcome.output)
     timed = next((event for event in events if event.get("event") == "timed"), None)
     if not outcome.succeeded or timed is None:
-        return _failure(device, kernel, outcome, events)
+        return failure_of(device, kernel, outcome, events)
     times = _read_times(timed)
     if times is None or times.beside != (_paired_with(settings, device.clock) or ""):
         message = f"The runner's report on {device.name} has no usable times."
@@ -242,7 +242,7 @@ def _run_once(
     outcome = session.transport.run(executable, arguments, time_s, stop)
     if outcome.succeeded:
         return None
-    return _failure(session.device, kernel, outcome, read_events(outcome.output))
+    return failure_of(session.device, kernel, outcome, read_events(outcome.output))
 
 
 def _time_arguments(settings: MeasureSettings, clock: Clock) -> list[str]:
@@ -297,7 +297,8 @@ def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:
     return tuple(outputs)
 
 
-def _failure(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:
+def failure_of(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:
+    """What a run of the runner failed of."""
     reason, message = _judge(outcome, events)
     if reason is MeasureFailureReason.DEVICE:
         trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {message}")

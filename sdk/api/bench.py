@@ -1,4 +1,4 @@
-"""`sdk.bench` and `sdk.play_off`: check and time schedules side by side."""
+"""`sdk.bench`, `sdk.play_off` and `sdk.func_times`: check and time schedules side by side."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
+from autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
 from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.specification.objective import check_weighted_devices
@@ -90,6 +91,32 @@ def play_off(
     with _opened_plan(generator, schedules, asked, progress, settings) as plan:
         check_weighted_devices(objective, [device.name for device in plan.devices])
         return decide_winner(plan, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
+
+
+def func_times(
+    generator: str | GeneratorSpec,
+    schedules: Sequence[str] = (OWN_SCHEDULE,),
+    *,
+    target: str | None = None,
+    device: str | Sequence[str] = (),
+    options: RunOptions | None = None,
+    progress: Progress = lambda text: None,
+    settings: Settings | None = None,
+) -> list[ProfiledSchedule]:
+    """Tell what each Func takes in schedules of one generator, by Halide's sampling profiler.
+
+    Args:
+        generator, schedules, target, device, options, progress: as for `bench`.
+
+    Returns:
+        One for each schedule and device. The profiler itself takes time: compare whole schedules with `bench`.
+
+    Raises:
+        SdkError: one of its children, for everything that a user can fix.
+    """
+    asked = asked_options(options, target, device)
+    with _opened_plan(generator, schedules, asked, progress, settings) as plan:
+        return compare_funcs(plan, progress)
 
 
 @contextlib.contextmanager

@@ -22,9 +22,11 @@ from sdk.options.shared_options import GeneratorArgument
 from sdk.options.with_options import Takes, with_options
 from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.project.file import find_project
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from autotune_loop.measure.comparison import ComparedSchedule
+    from autotune_loop.measure.func_comparison import ProfiledSchedule
     from autotune_loop.play_off.header_play_off import HeaderPlayOff
     from devices.timing.measurement import ReshapedOutput
 
@@ -44,19 +46,27 @@ def bench(
 ) -> None:
     """Check and time schedules of a generator side by side; with --play-off, decide which one to ship.
 
+    With --by-func, see what each Func of them takes.
+
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
     from sdk.api import bench as api
 
+    if command.by_func and command.play_off:
+        raise UsageError("--by-func and --play-off do not go together.", next_step="Give one of them.")
     project = find_project(Path.cwd())
     named = given_generator(generator, typed, project)
     options = chosen_options(typed, project, _TAKEN).with_values({"budget_s": command.budget_s})
     with show_progress("starting", quiet=command.as_json) as progress:
-        if command.play_off:
+        if command.by_func:
+            profiled = api.func_times(named, command.schedules, options=options, progress=progress)
+        elif command.play_off:
             decided = api.play_off(named, command.schedules, options=options, progress=progress)
         else:
             results = api.bench(named, command.schedules, options=options, turns=command.turns, progress=progress)
-    if command.play_off:
+    if command.by_func:
+        _show_funcs(profiled, command.as_json)
+    elif command.play_off:
         _show_play_off(decided, command.as_json)
     else:
         _show(results, command.as_json)
@@ -135,6 +145,30 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
         ratio,
         checked,
     ]
+
+
+def _show_funcs(profiled: Sequence[ProfiledSchedule], as_json: bool) -> None:
+    """Print what each Func takes; the exit code is 1 if a schedule failed."""
+    from devices.timing.measurement import MeasureFailure
+    from sdk.display.func_table import print_func_table
+
+    failed = [isinstance(one.result, MeasureFailure) for one in profiled]
+    if as_json:
+        print_json(
+            [
+                {
+                    "device": one.device,
+                    "schedule": one.label,
+                    "failure": one.result.message if isinstance(one.result, MeasureFailure) else None,
+                    "times": None if isinstance(one.result, MeasureFailure) else asdict(one.result),
+                }
+                for one in profiled
+            ]
+        )
+    else:
+        print_func_table(profiled)
+    if any(failed):
+        raise typer.Exit(1)
 
 
 def _show_play_off(result: HeaderPlayOff, as_json: bool) -> None:

@@ -27,6 +27,9 @@ class BenchOptions:
         ),
     ] = (OWN_SCHEDULE,)
     turns: Annotated[int, whole_number(1), Option("--turns", help="How often each schedule is timed.")] = 5
+    by_func: Annotated[
+        bool, Option("--by-func", help="Show what each Func takes, by Halide's profiler, instead of timing.")
+    ] = False
     play_off: Annotated[
         bool,
         Option(

@@ -7,6 +7,7 @@
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]
  *             [--least-common X]]
+ *            [--by-func T]
  *            [--time [--machine] [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
  *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
@@ -25,6 +26,8 @@
  * Beside another kernel each repetition is a pair, one of each in random order, and it is the ratio of the two that is to
  * be precise. A kernel whose ratio is over R (by default 1: it is slower) by Student's test on at least three ratios,
  * with an error of 0.5 % a look, is not repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
+ *
+ * --by-func calls the kernel for T seconds under Halide's profiler; it must be built with the target feature profile.
  *
  * --neighbours keeps one core busy for T seconds and reports the machine and the busiest process meanwhile.
  *
@@ -46,6 +49,8 @@
  *     machine   with --machine, what it did while the kernel was timed: duration_s, cores (that this process may use), and of
  *               these the seconds busy_s, own_s (this process's share of them) and stolen_s (by a hypervisor); waiting_s
  *               (a task waited for a core); hz and max_hz of a core; hottest_c if that is below 90 %. null if unknown
+ *     funcs     with --by-func: calls, looks (of the profiler), call_s, and of each Func in `funcs` name, call_s, threads (that
+ *               were active while it was computed, on average), peak_bytes, stack_bytes, allocations (of a call)
  *     busiest   with --neighbours: pid, name, is_own_users (of who asks), busy_s; none if nobody else computes
  *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
@@ -215,6 +220,7 @@ static void run_kernel(const struct options *options) {
         refuse_wider_inputs(&invocation);
         fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' differs from the reference.", options->kernel);
     }
+    if (options->by_func_s > 0) report_func_times(&invocation, options->by_func_s);
     if (options->time) {
         struct invocation *other = options->beside ? &beside : NULL;
         time_invocation(&invocation, other, has_process ? &process : NULL, options, first_call_s);

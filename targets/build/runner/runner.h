@@ -81,6 +81,7 @@ struct options {
     bool time;
     bool machine;        /* report what else it does meanwhile */
     double neighbours_s; /* above 0: instead of running a kernel, report for so long who else computes here */
+    double by_func_s; /* above 0: call the kernel for so long, and report what each of its Funcs takes */
     const char *kernel;
     const char *beside; /* the kernel that it is timed in alternation with, or NULL */
     uint64_t seed;
@@ -275,6 +276,9 @@ struct machine_counters {
 struct machine_counters read_counters(void);
 /* Reports what has happened since; `own_s` is the part of our own, below 0 for that of this process. */
 void report_machine(const struct machine_counters *before, double own_s);
+
+/* func_times.c: calls a kernel for so long under Halide's profiler, and reports what each of its Funcs takes */
+void report_func_times(struct invocation *invocation, double duration_s);
 
 /* neighbours.c: nothing but on Linux and Android. Reports the machine for so long, while it keeps one core busy, and the
  * busiest process that who started this one has not started. */

@@ -3,57 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-import sdk.main
 from autotune_loop.schedule.as_json import parse_json
 from autotune_loop.schedule.parse import parse_schedule
-from sdk.settings import Settings
+from tests.unit.sdk.commands.conftest import Run
 
 SCHEDULE = Path(__file__).parents[2] / "autotune_loop" / "schedule"
 HEADER = SCHEDULE / "headers" / "convolution_layer_py0_cuda_anderson1.schedule.h"
 FACTORED = SCHEDULE / "reading" / "generators" / "factored.cpp"
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
 @pytest.fixture
-def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command line in an empty folder, with the session's cache."""
-    monkeypatch.setenv("SDK_CACHE_DIR", str(settings.cache_folder))
-    monkeypatch.setenv("SDK_CONFIG_DIR", str(settings.config_folder))
-    monkeypatch.chdir(tmp_path)
-
-    def get(*arguments: str | Path) -> Done:
-        capfd.readouterr()
-        code = sdk.main.main(["schedule", "show", *map(str, arguments)])
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        return Done(code, said.out, said.err)
-
-    return get
+def show(run: Run) -> Run:
+    return lambda *arguments: run("schedule", "show", *arguments)
 
 
-def test_a_header_is_shown_in_every_form(run: Run, tmp_path: Path) -> None:
-    assert run(HEADER).out.startswith("schedule of convolution_layer_py0_cuda_anderson1 by Anderson2021 for ")
-    assert parse_schedule(run(HEADER, "--format", "cpp").out) == parse_schedule(HEADER.read_text())
-    compile(run(HEADER, "--format", "python").out, "schedule.py", "exec")
+def test_a_header_is_shown_in_every_form(show: Run, tmp_path: Path) -> None:
+    assert show(HEADER).out.startswith("schedule of convolution_layer_py0_cuda_anderson1 by Anderson2021 for ")
+    assert parse_schedule(show(HEADER, "--format", "cpp").out) == parse_schedule(HEADER.read_text())
+    compile(show(HEADER, "--format", "python").out, "schedule.py", "exec")
     as_json = tmp_path / "schedule.json"
-    as_json.write_text(run(HEADER, "--format", "json").out)
+    as_json.write_text(show(HEADER, "--format", "json").out)
     assert parse_json(as_json.read_text()) == parse_schedule(HEADER.read_text())
-    assert run(as_json).out == run(HEADER).out
+    assert show(as_json).out == show(HEADER).out
 
 
 @pytest.mark.parametrize(
@@ -67,27 +42,27 @@ def test_a_header_is_shown_in_every_form(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_schedule_is_refused_in_one_sentence(
-    run: Run, tmp_path: Path, name: str, text: str | None, sentence: str
+    show: Run, tmp_path: Path, name: str, text: str | None, sentence: str
 ) -> None:
     if text is not None:
         (tmp_path / name).write_text(text)
-    done = run(name)
+    done = show(name)
     assert (done.code, done.out) == (1, "")
     assert sentence in done.err
-    assert run(HEADER, "--format", "prose").code == 2
+    assert show(HEADER, "--format", "prose").code == 2
 
 
 @pytest.mark.toolchain
-def test_a_generators_own_schedule(run: Run) -> None:
-    done = run(FACTORED, "--target", "x86-64")
+def test_a_generators_own_schedule(show: Run) -> None:
+    done = show(FACTORED, "--target", "x86-64")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("schedule of factored\n")
-    data = json.loads(run(FACTORED, "--target", "x86-64", "--format", "json").out)
+    data = json.loads(show(FACTORED, "--target", "x86-64", "--format", "json").out)
     assert {"id": "rows_intm", "rfactor": True} in data["funcs"]
 
 
 @pytest.mark.toolchain
-def test_what_halides_python_lacks_is_said(run: Run) -> None:
-    done = run(FACTORED.parent / "expert.cpp", "--format", "python")
+def test_what_halides_python_lacks_is_said(show: Run) -> None:
+    done = show(FACTORED.parent / "expert.cpp", "--format", "python")
     assert done.code == 1
     assert "Halide 21's Python lacks" in done.err

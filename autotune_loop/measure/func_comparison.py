@@ -1,0 +1,70 @@
+"""`sdk bench --by-func`: what each Func takes in schedules of one generator, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
+from devices.device import Clock, Device
+from devices.timing.func_times import PROFILE_FEATURE, FuncTimes
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from targets.errors import UsageError
+from targets.profile.profile import TargetProfile
+from targets.profile.target_features import with_target_features
+
+
+@dataclass(frozen=True)
+class ProfiledSchedule:
+    """What a schedule's Funcs take on a device.
+
+    Attributes:
+        label: as the user named the schedule.
+        result: why there are no times, or the times.
+    """
+
+    device: str
+    label: str
+    result: FuncTimes | MeasureFailure
+
+
+def compare_funcs(plan: BenchPlan, progress: Progress) -> list[ProfiledSchedule]:
+    """Build every schedule with Halide's profiler, check it against an independent one, and tell its Funcs' times.
+
+    Raises:
+        UsageError: the profiler says nothing of use on one of the devices.
+        GeneratorError, ToolchainError, DeviceError, EmulatorError: as for `compare_schedules`.
+    """
+    check_profiler(plan.recipe.profile, plan.devices)
+    recipe = replace(plan.recipe, profile=with_target_features(plan.recipe.profile, (PROFILE_FEATURE,)))
+    found = []
+    with open_kernel_bench(replace(plan, recipe=recipe, needs_all=False), progress) as bench:
+        for device in plan.devices:
+            for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True):
+                progress(f"profiling {schedule.label} on {device.name}")
+                message = bench.built.failures.get(symbol)
+                if message is None:
+                    result = bench.func_times(device, symbol)
+                else:
+                    result = MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
+                found.append(ProfiledSchedule(device.name, schedule.label, result))
+    return found
+
+
+def check_profiler(profile: TargetProfile, devices: Sequence[Device]) -> None:
+    """Refuse what the profiler would be wrong about: it looks by this processor's clock at what this processor does.
+
+    Raises:
+        UsageError: a device is not a real one, or another processor does the work.
+    """
+    for device in devices:
+        if device.clock is not Clock.WALL:
+            raise UsageError(
+                f"Halide's profiler needs a real device's clock, and {device.name} has {device.clock.words}.",
+                next_step="Give a board or a phone with --device, or leave out --by-func.",
+            )
+    if profile.machine.gpu is not None:
+        raise UsageError(
+            f"Halide's profiler sees nothing of what a card does, so profile {profile.name} has no times of Funcs.",
+            next_step="Use the card's own profiler, such as Nsight Compute, or leave out --by-func.",
+        )
