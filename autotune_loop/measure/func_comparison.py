@@ -13,6 +13,9 @@ from targets.errors import UsageError
 from targets.profile.profile import TargetProfile
 from targets.profile.target_features import with_target_features
 
+# Funcs that take less than this share of every schedule are told together.
+_SMALLEST_SHARE = 0.005
+
 
 @dataclass(frozen=True)
 class ProfiledSchedule:
@@ -26,6 +29,37 @@ class ProfiledSchedule:
     device: str
     label: str
     result: FuncTimes | MeasureFailure
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it did not fail."""
+        return isinstance(self.result, FuncTimes)
+
+
+@dataclass(frozen=True)
+class FuncRow:
+    """One Func in several schedules, or several that take next to nothing.
+
+    Attributes:
+        times_s: of a call, by schedule; None where it is inlined, or not there.
+    """
+
+    name: str
+    times_s: tuple[float | None, ...]
+
+
+def func_rows(schedules: Sequence[FuncTimes]) -> list[FuncRow]:
+    """The Funcs of several schedules, those with the largest share of any of them first."""
+    tables = [{func.name: func.time_s for func in one.funcs} for one in schedules]
+    shares: dict[str, float] = {}
+    for one, table in zip(schedules, tables, strict=True):
+        for name, time_s in table.items():
+            shares[name] = max(shares.get(name, 0.0), time_s / one.call_s)
+    shown = sorted((name for name in shares if shares[name] >= _SMALLEST_SHARE), key=lambda name: -shares[name])
+    rows = [FuncRow(name, tuple(table.get(name) for table in tables)) for name in shown]
+    if rest := shares.keys() - shown:
+        rows.append(FuncRow(f"{len(rest)} others", tuple(sum(table.get(n, 0.0) for n in rest) for table in tables)))
+    return rows
 
 
 def compare_funcs(plan: BenchPlan, progress: Progress) -> list[ProfiledSchedule]:

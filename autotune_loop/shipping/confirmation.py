@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
 from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.play_off.times import DeviceTimes
@@ -64,8 +65,31 @@ class TrialPlace:
             preparation=PipelinePreparation(build_preparation_plugin(self.compiler), task.estimates),
         )
 
+    def bench_plan(self, run: RunSchedule, program: GeneratorProgram, choices: Sequence[ScheduleChoice]) -> BenchPlan:
+        """How schedules of the run's generator are built and timed here."""
+        return BenchPlan(
+            recipe=self.recipe(run, program, choices[0]),
+            schedules=choices,
+            devices=self.devices,
+            inputs=run.inputs,
+            settings=MeasureSettings.by_clock(self.device.clock),
+            tools=self.tools,
+            workspace=self.workspace,
+        )
+
+    def default_choice(self) -> ScheduleChoice:
+        """What a user gets without tuning."""
+        return ScheduleChoice(
+            words_for(DEFAULT), profile_autoscheduler(self.tools.halide, self.profile, self.device.threads, {})
+        )
+
+    def tuned_choice(self, run: RunSchedule) -> ScheduleChoice:
+        """What the run has found."""
+        return ScheduleChoice(_TUNED, schedule_autoscheduler(run.header_text, self.compiler))
+
 
 _TUNED = "the tuned schedule"
+_OWN_CHOICE = ScheduleChoice(words_for(OWN), None)
 
 
 def confirm_winner(
@@ -86,27 +110,15 @@ def confirm_winner(
         GeneratorError: the schedule did not win, or a schedule cannot be built.
         ToolchainError, DeviceError, EmulatorError: what is missing or broken.
     """
-    default = profile_autoscheduler(place.tools.halide, place.profile, place.device.threads, {})
-    choices = [
-        ScheduleChoice(words_for(DEFAULT), default),
-        ScheduleChoice(_TUNED, schedule_autoscheduler(run.header_text, place.compiler)),
-    ]
+    choices = [place.default_choice(), place.tuned_choice(run)]
     baseline = DEFAULT
     if incumbent is not None:
         baseline, header = INCUMBENT, schedule_autoscheduler(read_schedule(incumbent), place.compiler)
         choices.insert(0, ScheduleChoice(words_for(INCUMBENT), header))
     elif run.task.schedules_itself:
         baseline = OWN
-        choices.insert(0, ScheduleChoice(words_for(OWN), None))
-    plan = BenchPlan(
-        recipe=place.recipe(run, program, choices[0]),
-        schedules=choices,
-        devices=place.devices,
-        inputs=run.inputs,
-        settings=MeasureSettings.by_clock(place.device.clock),
-        tools=place.tools,
-        workspace=place.workspace,
-    )
+        choices.insert(0, _OWN_CHOICE)
+    plan = place.bench_plan(run, program, choices)
     result = decide_winner(plan, objective=run.objective, budget_s=budget_s, progress=progress)
     won = len(choices) - 1
     if result.winner != won:
@@ -125,6 +137,19 @@ def confirm_winner(
     )
     facts = replace(run.facts, published=published, clock=result.clock)
     return replace(run, facts=facts, record=_record_of(run, place, result.clock))
+
+
+def compare_funcs_of_run(
+    run: RunSchedule, program: GeneratorProgram, place: TrialPlace, progress: Callable[[str], None]
+) -> list[ProfiledSchedule]:
+    """What the Funcs of the tuned schedule take, and those of what it had to beat: the own schedule, or the default.
+
+    Raises:
+        UsageError: Halide's profiler says nothing of use on one of the devices.
+        GeneratorError, ToolchainError, DeviceError, EmulatorError: what is missing or broken.
+    """
+    baseline = _OWN_CHOICE if run.task.schedules_itself else place.default_choice()
+    return compare_funcs(place.bench_plan(run, program, [baseline, place.tuned_choice(run)]), progress)
 
 
 def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:

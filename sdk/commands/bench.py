@@ -149,25 +149,13 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
 
 def _show_funcs(profiled: Sequence[ProfiledSchedule], as_json: bool) -> None:
     """Print what each Func takes; the exit code is 1 if a schedule failed."""
-    from devices.timing.measurement import MeasureFailure
-    from sdk.display.func_table import print_func_table
+    from sdk.display.func_table import func_times_as_json, print_func_table
 
-    failed = [isinstance(one.result, MeasureFailure) for one in profiled]
     if as_json:
-        print_json(
-            [
-                {
-                    "device": one.device,
-                    "schedule": one.label,
-                    "failure": one.result.message if isinstance(one.result, MeasureFailure) else None,
-                    "times": None if isinstance(one.result, MeasureFailure) else asdict(one.result),
-                }
-                for one in profiled
-            ]
-        )
+        print_json(func_times_as_json(profiled))
     else:
         print_func_table(profiled)
-    if any(failed):
+    if not all(one.has_times for one in profiled):
         raise typer.Exit(1)
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from autotune_loop.measure.func_comparison import ProfiledSchedule
+from autotune_loop.measure.func_comparison import FuncRow, ProfiledSchedule, func_rows
 from devices.timing.func_times import FuncTimes
 from sdk.output import make_console, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-# Funcs that take less than this share of every schedule are shown together.
-_SMALLEST_SHARE = 0.005
 
 
 def print_func_table(profiled: Sequence[ProfiledSchedule]) -> None:
@@ -32,35 +30,27 @@ def print_func_table(profiled: Sequence[ProfiledSchedule]) -> None:
                 typer.echo(f"{label}{place}: {result.message}", err=True)
 
 
+def func_times_as_json(profiled: Sequence[ProfiledSchedule]) -> list[dict[str, object]]:
+    """The same for programs."""
+    return [
+        {
+            "device": one.device,
+            "schedule": one.label,
+            "failure": None if isinstance(one.result, FuncTimes) else one.result.message,
+            "times": asdict(one.result) if isinstance(one.result, FuncTimes) else None,
+        }
+        for one in profiled
+    ]
+
+
 def _table(device: str, times: dict[str, FuncTimes]) -> Table:
     table = plain_table("Func", *times, numbers=tuple(times))
     table.title, table.caption = f"ms of one call on {device}, by Halide's profiler", "–: inlined, or not there"
-    shares: dict[str, float] = {}
-    for one in times.values():
-        for func in one.funcs:
-            shares[func.name] = max(shares.get(func.name, 0.0), _share(func.time_s, one))
-    shown = sorted((name for name in shares if shares[name] >= _SMALLEST_SHARE), key=lambda name: -shares[name])
-    for name in shown:
-        funcs = [next((func for func in one.funcs if func.name == name), None) for one in times.values()]
-        cells = [
-            "–" if func is None else _cell(func.time_s, one) for func, one in zip(funcs, times.values(), strict=True)
-        ]
-        table.add_row(name, *cells)
-    if len(shown) < len(shares):
-        rests = [[func for func in one.funcs if func.name not in shown] for one in times.values()]
-        cells = [_cell(sum(func.time_s for func in rest), one) for rest, one in zip(rests, times.values(), strict=True)]
-        table.add_row(f"{len(shares) - len(shown)} others", *cells)
-    table.add_row("all", *(_cell(one.call_s, one) for one in times.values()))
+    calls_s = [one.call_s for one in times.values()]
+    for row in [*func_rows(list(times.values())), FuncRow("all", tuple(calls_s))]:
+        table.add_row(row.name, *map(_cell, row.times_s, calls_s))
     return table
 
 
-def _share(time_s: float, of: FuncTimes) -> float:
-    return time_s / of.call_s if of.call_s > 0 else 0.0
-
-
-def _cell(time_s: float, of: FuncTimes) -> str:
-    return f"{time_s * 1e3:.3f} {_share(time_s, of):4.0%}"
-
-
-def _cell_of(name: str, of: FuncTimes) -> str:
-    return next((_cell(func.time_s, of) for func in of.funcs if func.name == name), "–")
+def _cell(time_s: float | None, call_s: float) -> str:
+    return "–" if time_s is None else f"{time_s * 1e3:.3f} {100 * time_s / call_s:3.0f} %"

@@ -59,6 +59,20 @@ def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) ->
     assert verdict.message in benchmark and f"{len(times_ms)} processes took" in benchmark
 
 
+def test_a_report_tells_what_the_funcs_of_the_winner_take(
+    python_run: TuneResult, settings: Settings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        for key, value in settings.environment.items():
+            patched.setenv(key, value)
+        page = tmp_path / "report.html"
+        assert main(["report", str(python_run.run_folder), "-o", str(page), "--by-func", "--json"]) == 0
+    baseline, tuned = json.loads(capfd.readouterr().out)["funcs"]["0"]
+    assert (baseline["schedule"], tuned["schedule"]) == ("the default", "the tuned schedule")
+    assert baseline["failure"] is None and "output" in {func["name"] for func in tuned["times"]["funcs"]}
+    assert "Where the time goes" in page.read_text()
+
+
 def test_every_time_is_recorded_with_what_else_the_machine_did(python_run: TuneResult) -> None:
     recorded = [json.loads(text) for (text,) in rows(python_run.run_folder, "SELECT machine FROM measurements")]
     assert recorded and all(machine["duration_s"] > 0 and machine["own_s"] >= 0 for machine in recorded)

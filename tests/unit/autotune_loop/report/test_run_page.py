@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.measure.func_comparison import ProfiledSchedule
 from autotune_loop.report.recorded_run import read_recorded_run, run_version
 from autotune_loop.report.run_figures import correlation_by_round
 from autotune_loop.report.run_page import PageOptions, print_page
+from devices.timing.func_times import FuncTime, FuncTimes
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from targets.errors import RunFolderError
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
@@ -105,6 +108,17 @@ def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> Non
     write_run_folder(tmp_path / "run", 3, spec=make_spec(task))
     page = print_page(read_recorded_run(tmp_path / "run"), PageOptions({hostile: 1.0}))
     assert hostile not in page and "<img" not in page
+
+
+def test_the_page_shows_where_the_time_goes_if_that_is_known(folder: Path) -> None:
+    run = read_recorded_run(folder)
+    assert "Where the time goes" not in print_page(run, PageOptions())
+    times = FuncTimes("k", "pi", 2e-3, 90, (FuncTime("<b>sobel", 1.5e-3, 2.0, 0, 0), FuncTime("sum", 5e-4, 1.0, 0, 0)))
+    failure = MeasureFailure("d", "pi", MeasureFailureReason.CRASHED, "It <crashed>.", "")
+    profiled = (ProfiledSchedule("pi", "tuned", times), ProfiledSchedule("pi", "default", failure))
+    page = print_page(run, PageOptions(funcs={0: profiled}))
+    assert "Where the time goes" in page and "Func, on pi" in page and "It &lt;crashed&gt;." in page
+    assert '<td>&lt;b&gt;sobel</td><td class="n">1.500 <span class="soft">75 %</span></td>' in page
 
 
 def test_a_run_that_has_timed_nothing_yet_has_a_page(tmp_path: Path) -> None:
