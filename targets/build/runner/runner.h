@@ -259,9 +259,12 @@ struct calls_result ask_process(const struct kernel_process *process, struct cal
 /* Ends it; ends the program with its error if it had one. */
 void end_process(const struct kernel_process *process);
 
-/* usable_cores.c: false, and -1, but on Linux and Android */
+/* usable_cores.c: false, -1, and nothing but on Linux and Android */
 bool is_usable_core(int core);
 int core_of_this_thread(void);
+/* Once there are as many threads as this process may use cores, each has one of its own. Else the system may put two that
+ * wake up together on one core, and leaves them there for some ten milliseconds: twice the time of a short kernel. */
+void spread_threads(void);
 
 /* machine.c: nothing but on Linux and Android. Sums since the machine was switched on, over the cores that this process may
  * use; the time of this process since it began. */

@@ -52,6 +52,7 @@ static long involuntary_switches(void) {
 }
 
 struct calls_result time_calls(struct invocation *invocation, struct calls_request request) {
+    if (!uses_device(invocation)) spread_threads();
     if (request.is_settled_first) call_once(invocation);
     const long switches = request.is_watched ? involuntary_switches() : 0;
     const int64_t start = now_ns();
