@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, Transform
+from autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.directives import (
@@ -53,8 +53,6 @@ _KINDS: Mapping[type[Directive], LoopKind | None] = {
     Serial: None,
 }
 _KEPT = (Atomic, AllowRaceConditions, PartitionLoop, Prefetch, ComputeWith)
-# What ends the names of what is kept.
-_AS_IS = "_as_is"
 _KNOWN = (Split, Tile, Fuse, Rename, Reorder, Unscheduled, *_KINDS, *_KEPT)
 
 
@@ -236,7 +234,7 @@ class _Drafter:
 
     def _kept_name(self, identifier: str) -> str:
         """What a frozen Func's variable is called: nothing that a draft's loop is called, and the same ever after."""
-        return identifier if identifier.endswith(_AS_IS) else identifier + _AS_IS
+        return identifier if identifier.endswith(AS_IS) else identifier + AS_IS
 
     def _renamed(self, directive: Directive) -> Directive:
         """A directive that is kept, with the draft's names of Funcs, and names of their own for loops."""

@@ -20,6 +20,8 @@ class LoopKind(Enum):
     UNROLLED = "unrolled"
 
 
+# The loops of what a draft keeps as it is have names that end so.
+AS_IS = "_as_is"
 # What makes loops of others. Each loop has a name of its own: none is used again for what a split leaves.
 Transform = Split | Fuse
 

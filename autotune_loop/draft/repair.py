@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch
+from autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch, Split
 from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.values import ROOT, LoopLevel
+from autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
 
 _PASSES = 4
 
@@ -71,7 +71,12 @@ def _without_idle_wrappers(draft: Draft, names: PipelineNames) -> Draft:
 
 
 def _is_called_by_all(structure: DraftStructure, name: str, origin: Wrapper | Clone) -> bool:
-    users = {site.func for site, called in structure.reads.items() if name in called}
+    # Of a Func that is taken apart, the parts are what calls others.
+    users = {
+        site.func
+        for site, called in structure.reads.items()
+        if name in called and not structure.draft.funcs[site.func].factoring
+    }
     return all(consumer in users for consumer in origin.consumers)
 
 
@@ -122,10 +127,30 @@ def _what_needs(structure: DraftStructure, name: str) -> object:
 
 def _is_in_frozen(draft: Draft, level: LoopLevel) -> bool:
     func = draft.funcs.get(level.func or "")
-    return func is not None and bool(func.frozen)
+    return func is not None and bool(func.frozen) and (level.variable or "").endswith(AS_IS)
+
+
+def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
+    """The stage, doing no more than is needed where an update at the root would do whole steps of a split.
+
+    Halide rounds up where it is not told otherwise; what is rounded up at the root asks for larger inputs and outputs.
+    """
+    if site.stage == 0 or structure.draft.funcs[site.func].compute != ROOT:
+        return stage
+    original = structure.names.original
+    taken = {each for one in alike for each in one.transforms}
+
+    def guarded(made: Transform) -> Transform:
+        if not isinstance(made, Split) or made.tail is not TailStrategy.AUTO or made in taken:
+            return made
+        is_reduction = any(root in original and original[root].is_reduction for root in stage.root_of(made.old))
+        return made if is_reduction else replace(made, tail=TailStrategy.GUARD_WITH_IF)
+
+    return replace(stage, transforms=tuple(map(guarded, stage.transforms)))
 
 
 def _stage(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
+    stage = _guarded(structure, site, stage, alike)
     proven = [each.kinds for each in alike if each.transforms == stage.transforms]
     has_vectors = structure.may_have_vectors(site.func)
     kinds = {}

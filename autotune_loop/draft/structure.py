@@ -120,6 +120,14 @@ class DraftStructure:
         loops = self._shapes[site.func].stages[site.stage].loops
         return tuple(original[loop.name] for loop in loops if loop.kind == "ordered")
 
+    def is_scatter(self, site: Site) -> bool:
+        """Whether data say where an update adds."""
+        shape = self.shape(site.func)
+        if shape is None or not site.stage or not shape.stages[site.stage].is_associative:
+            return False
+        loops = {loop.name for loop in shape.stages[site.stage].loops}
+        return any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))
+
     def may_have_vectors(self, name: str) -> bool:
         """Whether the target can compute a Func, with what is inlined into it, in vectors."""
         return self.names.shape.has_float_vectors or not self._has_floats(name)
@@ -247,11 +255,10 @@ class DraftStructure:
         shape = self._shapes[site.func].stages[site.stage]
         if self.is_inlined(site.func):
             return dict(zip(self._shapes[site.func].args, self.region_at(site.func, level), strict=True))
-        extents = self.loop_extents(site)
         func = self.draft.funcs[site.func]
         if not func.stages:
             return {loop.name: loop.extent or _UNKNOWN_EXTENT for loop in shape.loops}
-        stage = func.stages[site.stage]
+        extents, stage = self.loop_extents(site), func.stages[site.stage]
         if level is None:
             inside: tuple[str, ...] = ()
         elif level.func == site.func and level.variable in stage.order:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, made_by
@@ -45,26 +45,55 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
 
     The consumers come first, as in the schedules that Halide's autoschedulers print.
     """
-    stages = [stage for name in reversed([*draft.funcs]) for stage in _stages(name, draft.funcs[name])]
+    in_order = _in_order(draft, names)
+    stages = [stage for name in reversed(in_order) for stage in _stages(name, draft.funcs[name])]
     # What makes other Funcs comes before what schedules those.
-    factoring = [stage for func in draft.funcs.values() for stage in func.factoring]
+    factoring = [stage for name in in_order for stage in draft.funcs[name].factoring]
     stages = [*factoring, *(stage for stage in stages if stage not in factoring)]
     made = {each.intermediate for stage in stages for each in stage.directives if isinstance(each, RFactor)}
     used = {stage.func for stage in stages} | {name for stage in stages for name in _funcs_in(stage)}
     variables = _variables(draft, stages, names)
     used |= {variable.source.func for variable in variables if isinstance(variable.source, Accessor)}
     # From the last on: a wrapper needs what it wraps.
-    for name, func in reversed([*draft.funcs.items()]):
-        if isinstance(func.origin, Wrapper | Clone):
-            used |= {name, func.origin.of, *func.origin.consumers}
+    for name in reversed(in_order):
+        if made_of := _made_of(draft.funcs[name]):
+            used |= {name, *made_of}
     funcs = []
-    for name, func in draft.funcs.items():
-        shape = names.shapes.get(name)
+    for name in in_order:
+        shape, func = names.shapes.get(name), draft.funcs[name]
         if shape is not None and name in used:
             funcs.append(ScheduledFunc(name, ByIndex(names.shape.index[shape.name])))
         elif func.origin is not None and (name in used or name in made):
             funcs.append(ScheduledFunc(name, func.origin))
     return Schedule(function_name, tuple(funcs), variables, tuple(stages), None, draft.parameters)
+
+
+def _in_order(draft: Draft, names: PipelineNames) -> list[str]:
+    """The pipeline's Funcs, producers first, then what is made of them, then what each rfactor makes, and of that."""
+    found = [name for name in names.shapes if name in draft.funcs]
+    left = sorted(name for name in draft.funcs if name not in names.shapes)
+
+    def take(is_next: Callable[[FuncDraft], bool]) -> None:
+        while (name := next((each for each in left if is_next(draft.funcs[each])), None)) is not None:
+            left.remove(name)
+            found.append(name)
+
+    def is_of_known(func: FuncDraft) -> bool:
+        return bool(_made_of(func)) and set(_made_of(func)) <= {*found}
+
+    take(is_of_known)
+    for name in found:  # it grows
+        for directive in (each for stage in draft.funcs[name].factoring for each in stage.directives):
+            if isinstance(directive, RFactor) and directive.intermediate in left:
+                left.remove(directive.intermediate)
+                found.append(directive.intermediate)
+                take(is_of_known)
+    return [*found, *left]
+
+
+def _made_of(func: FuncDraft) -> tuple[str, ...]:
+    """The Funcs that a wrapper or a clone names."""
+    return (func.origin.of, *func.origin.consumers) if isinstance(func.origin, Wrapper | Clone) else ()
 
 
 def _stages(name: str, func: FuncDraft) -> Iterator[StageSchedule]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -11,7 +11,7 @@ from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repair
 from autotune_loop.draft.structure import DraftStructure
 from autotune_loop.draft.work import work_of
-from autotune_loop.moves import levels, loops, numbers, storage
+from autotune_loop.moves import levels, loops, numbers, parts, storage
 from autotune_loop.moves.crossover import crossover
 from autotune_loop.moves.move import Move, MoveContext
 
@@ -29,6 +29,7 @@ MOVES = (
     Move("fuse", 0.5, loops.fuse_for_tasks),
     Move("tile", 1.0, loops.tile),
     Move("compute_with", 1.0, loops.compute_with),
+    Move("rfactor", 0.5, parts.rfactor),
     Move("compute level", 3.0, levels.move_compute),
     Move("store level", 2.0, levels.move_store),
     Move("sliding window", 1.5, levels.slide),
@@ -43,6 +44,7 @@ MOVES = (
 )
 CROSSOVER = "crossover"
 _TRIES = 12
+_ROUNDS = 2
 # A child may do so many times the work of its parent, as estimated: more is not worth compiling.
 _MOST_WORK = 4.0
 
@@ -103,8 +105,7 @@ class Mutation:
         structure = DraftStructure(draft, self.names)
         work = work_of(structure)
         context = MoveContext(structure, source, self.busy or _shares(work))
-        for _ in range(_TRIES):
-            (move,) = source.choices(MOVES, [weights.get(each.name, each.weight) for each in MOVES])
+        for move in _in_random_order(source, weights):
             made = move.apply(context)
             accepted = None if made is None else self._accepted(made, draft, work, [draft, first])
             if accepted is not None:
@@ -118,6 +119,18 @@ class Mutation:
             return None
         after = sum(work_of(DraftStructure(draft, self.names)).values())
         return draft if after <= _MOST_WORK * sum(work.values()) else None
+
+
+def _in_random_order(source: Random, weights: Mapping[str, float]) -> Iterator[Move]:
+    """Every move some times, those of more weight sooner: for some drafts only a few apply.
+
+    Each comes as if it were drawn, by its weight, from those that are left (Efraimidis and Spirakis 2006).
+    """
+    weighted = [(move, weights.get(move.name, move.weight)) for move in MOVES]
+    for _ in range(_ROUNDS):
+        keys = {move.name: source.random() ** (1 / weight) for move, weight in weighted if weight > 0}
+        tried = [move for move, weight in weighted if weight > 0]
+        yield from sorted(tried, key=lambda move: -keys[move.name])
 
 
 def _shares(work: Mapping[str, float]) -> Mapping[str, float]:

@@ -81,7 +81,11 @@ def copy_for_one(context: MoveContext) -> Draft | None:
         shape, func = context.structure.shape(name), context.draft.funcs[name]
         if shape is None or shape.is_output or shape.is_extern or func.origin is not None or not func.stages:
             continue
-        callers = {site.func for site, called in context.structure.reads.items() if name in called}
+        callers = {
+            site.func
+            for site, called in context.structure.reads.items()
+            if name in called and not _is_frozen(context, site.func)
+        }
         if len(callers) > 1 and name not in context.draft.replacements:
             shared += [(name, caller) for caller in sorted(callers)]
     chosen = context.pick(shared)
@@ -96,7 +100,7 @@ def wrap(context: MoveContext) -> Draft | None:
     places = [
         (name, site.func)
         for site, called in context.structure.reads.items()
-        if site.func in context.draft.funcs and not context.structure.is_inlined(site.func)
+        if not (_is_frozen(context, site.func) or context.structure.is_inlined(site.func))
         for name, read in called.items()
         if name in context.structure.names.shapes and name not in context.draft.replacements and read.places >= 1
     ]
@@ -135,6 +139,10 @@ def _with_copy(context: MoveContext, name: str, origin: Wrapper | Clone, called:
     if is_inlined or level is None:
         return draft if isinstance(origin, Clone) else None
     return with_own_loops(structure, copy, level, context)
+
+
+def _is_frozen(context: MoveContext, name: str) -> bool:
+    return name not in context.draft.funcs or bool(context.draft.funcs[name].frozen)
 
 
 def _computed(name: str, func: FuncDraft) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
+from autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
+from autotune_loop.draft.model import Draft, StageDraft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.check import make_identifier
@@ -45,7 +46,7 @@ class SketchBuilder:
         self._cores = cores
         self._style = style
         self._weights = weights(names, style.budget)
-        self._draft = Draft({name: self._plain(name) for name in names.shapes})
+        self._draft = Draft({name: plain_func(self._names, name, None) for name in names.shapes})
 
     def draft(self) -> Draft:
         """The sketch's draft, not yet repaired."""
@@ -53,7 +54,8 @@ class SketchBuilder:
             shape = self._names.shapes[name]
             structure = DraftStructure(self._draft, self._names)
             if shape.is_output or shape.is_extern:
-                self._schedule(name, ROOT, None)
+                if not self._take_apart(structure, name):
+                    self._schedule(name, ROOT, None)
             elif structure.users.get(name):
                 self._place(structure, name)
         if self._style.pairs:
@@ -65,12 +67,13 @@ class SketchBuilder:
             func = self._draft.funcs[name]
             pairs = self._halved(name)
             if pairs and func.compute is not None and func.compute != ROOT:
-                self._draft = self._draft.with_func(name, self._plain(name))
+                self._draft = self._draft.with_func(name, plain_func(self._names, name, None))
                 self._schedule(name, func.compute, func.store, pairs)
 
     def _place(self, structure: DraftStructure, name: str) -> None:
         is_inlined = self._is_inlined(structure, name)
-        scattered = [site.func for site in structure.users[name] if is_scatter(structure, site)]
+        users = [site for site in structure.users[name] if not structure.draft.funcs[site.func].frozen]
+        scattered = [site.func for site in users if structure.is_scatter(site)]
         if is_inlined and self._weights[name] > TRIVIAL and scattered:
             # An update that data send anywhere is no vector: what it reads is better made beside it, as vectors.
             readers = [site.func for site, called in structure.reads.items() if name in called]
@@ -81,9 +84,21 @@ class SketchBuilder:
                     is_inlined = False
         if is_inlined:
             return
+        if self._take_apart(structure, name):
+            return
         compute, store = place_of(structure, name, self._style, self._lanes(name))
         if compute != ROOT or not self._style.clones or not self._cloned(structure, name):
             self._schedule(name, compute, store)
+
+    def _take_apart(self, structure: DraftStructure, name: str) -> bool:
+        """Take a long reduction apart; False leaves all as it was."""
+        is_long = work_of(self._names.shapes[name]) >= WORTH_TASKS
+        if self._style.parts is None or not is_long or not can_be_factored(structure, name):
+            return False
+        lanes = self._lanes(name)
+        how = factoring_for(structure, name, lanes, self._style.parts * self._cores)
+        self._draft = factored(structure, name, how, lanes)
+        return True
 
     def _cloned(self, structure: DraftStructure, name: str) -> bool:
         """Give each reader a copy of its own, computed beside it; False leaves all as it was."""
@@ -120,15 +135,12 @@ class SketchBuilder:
 
     def _clone(self, name: str, reader: str) -> str:
         clone = make_identifier(f"{name}_for_{reader}", {*self._draft.funcs})
-        self._draft = self._draft.with_func(clone, replace(self._plain(name), origin=Clone(name, (reader,))))
+        self._draft = self._draft.with_func(
+            clone, replace(plain_func(self._names, name, None), origin=Clone(name, (reader,)))
+        )
         structure = DraftStructure(self._draft, self._names)
         self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
         return clone
-
-    def _plain(self, name: str) -> FuncDraft:
-        stages = range(len(self._names.shapes[name].stages))
-        orders = [tuple(variable.identifier for variable in self._names.loops(name, index)) for index in stages]
-        return FuncDraft(None, tuple(StageDraft((), order) for order in orders))
 
     def _consumers_first(self) -> list[str]:
         return [*reversed([*self._names.shapes])]
@@ -211,7 +223,7 @@ class SketchBuilder:
         is_missing_long = any(roles.extents.get(loop, 1) > 1 for loop in missing)
         nest = Nest(stage, roles, lambda loop: structure.is_constant(site, loop))
         tasks = self._tasks(shape, roles) if is_root else Tasks(0, 0, (1, 1), 1)
-        if is_scatter(structure, site):
+        if structure.is_scatter(site):
             return scatter_nest(nest, tasks, reductions=reductions)
         is_scan = bool(reductions) and is_missing_long
         if is_root:
@@ -249,12 +261,3 @@ class SketchBuilder:
 
 def _reduction_steps(shape: FuncShape) -> int:
     return max(math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction) for stage in shape.stages[1:])
-
-
-def is_scatter(structure: DraftStructure, site: Site) -> bool:
-    """Whether data say where an update adds."""
-    shape = structure.shape(site.func)
-    if shape is None or not site.stage or not shape.stages[site.stage].is_associative:
-        return False
-    loops = {loop.name for loop in shape.stages[site.stage].loops}
-    return any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))

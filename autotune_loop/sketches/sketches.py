@@ -51,6 +51,7 @@ def _styles() -> list[Style]:
     root = Style("root", Fusion.ROOT)
     return [
         rows,
+        replace(rows, name="rows-parts", parts=2),
         pairs,
         replace(pairs, name="rows-pairs-per-vector", per_vector=True),
         replace(rows, name="rows-clones", clones=True),
@@ -61,6 +62,7 @@ def _styles() -> list[Style]:
         replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),
         replace(tiles, name="tiles-32x16", rows=16, columns=32),
         replace(rows, name="rows-long", rows=None),
+        replace(rows, name="rows-many-parts", parts=8),
         replace(rows, name="rows-8", rows=8),
         replace(rows, name="rows-64", rows=64),
         replace(rows, name="tiles-of-rows", columns=256, rows=64),

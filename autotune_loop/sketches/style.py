@@ -36,6 +36,7 @@ class Style:
         block: how many vectors, and points of the next loop, a reduction sums in registers.
         pairs: rows come in twos, where a Func differs from one to the next, as those of an enlarged picture do.
         per_vector: what several channels need is computed once for each vector, else that is left to the compiler.
+        parts: how many parts for each core a long reduction is taken apart into; None leaves it whole.
         clones: a large Func whose readers have no loop in common is computed beside each of them.
     """
 
@@ -50,4 +51,5 @@ class Style:
     block: tuple[int, int] = (1, 1)
     pairs: bool = False
     clones: bool = False
+    parts: int | None = None
     per_vector: bool = False

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import sdk
 from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repair
 from autotune_loop.draft.to_schedule import schedule_of
 from autotune_loop.schedule.apply import apply_schedule
-from autotune_loop.schedule.model import Clone
-from autotune_loop.schedule.values import ROOT
+from autotune_loop.schedule.directives import Split
+from autotune_loop.schedule.model import Clone, Intermediate
+from autotune_loop.schedule.print_header import print_header
+from autotune_loop.schedule.values import ROOT, TailStrategy
 from autotune_loop.sketches.sketches import sketches
 from sdk.settings import Settings
 from targets.generator.program import GeneratorProgram, open_generator
@@ -61,7 +64,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan"])
+@pytest.mark.parametrize("generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan", "statistics"])
 def test_every_sketch_is_taken(
     generator: str,
     program: GeneratorProgram,
@@ -148,3 +151,31 @@ def test_a_scan_is_taken_in_strips_of_its_reader(named: Named) -> None:
     in_strips = [along for along in found if along.compute is not None and along.compute.func == "output"]
     assert in_strips
     assert all(along.stages[1].kinds[along.stages[1].order[0]] is LoopKind.VECTORIZED for along in in_strips)
+
+
+def test_long_reductions_are_summed_in_parts(named: Named) -> None:
+    found = by_name(named("statistics"))
+    assert not any(isinstance(func.origin, Intermediate) for func in found["rows"].funcs.values())
+    made = {name for name, func in found["rows-parts"].funcs.items() if isinstance(func.origin, Intermediate)}
+    assert made == {"bins_part", "means_part", "columns_part", "brightness_part"}
+
+
+def test_no_update_at_the_root_does_more_than_is_needed(named: Named) -> None:
+    """Else a kernel would ask for a larger input than the pipeline needs."""
+    columns = by_name(named("statistics"))["rows"].funcs["columns"].stages[1]
+    tails = {made.tail for made in columns.transforms if isinstance(made, Split)}
+    assert tails == {TailStrategy.GUARD_WITH_IF}
+
+
+@pytest.mark.slow
+def test_what_is_summed_in_parts_is_right(named: Named, settings: Settings, tmp_path: Path) -> None:
+    names = named("statistics")
+    headers = []
+    for name, draft in by_name(names).items():
+        if name in ("rows", "rows-parts", "rows-many-parts"):
+            headers.append(tmp_path / f"{name}.schedule.h")
+            headers[-1].write_text(print_header(schedule_of(draft, names, "statistics"), "statistics"))
+    results = sdk.bench(f"{KINDS}:statistics", list(map(str, headers)), target="x86-64", turns=1, settings=settings)
+    assert len(results) == 3
+    for result in results:
+        assert result.failure is None and result.reference is not None, result

@@ -45,7 +45,7 @@ def test_the_fastest_are_parents_and_the_slow_ones_are_not() -> None:
 
 def test_parents_near_the_fastest_have_most_children_and_the_others_some() -> None:
     known = replace(real(), tried=[replace(one, time_ms=ms) for one, ms in zip(real().tried, TIMES_MS, strict=True)])
-    made = Evolution().propose(known, 60, Random(7))
+    made = Evolution().propose(known, 200, Random(7))
     children = Counter(proposal.parents[0] for proposal in made)
     assert min(children["s0"], children["s1"]) > 2 * max(children[f"s{place}"] for place in range(2, 6))
     assert len(children) == 6

@@ -48,6 +48,32 @@ public:
     }
 };
 
+class Statistics : public Generator<Statistics> {
+public:
+    Input<Buffer<uint8_t, 3>> input{"input"};
+    Output<Buffer<uint32_t, 1>> bins{"bins"}, means{"means"}, columns{"columns"};
+    Output<Buffer<float, 0>> brightness{"brightness"};
+
+    void generate() {
+        Var x("x"), c("c"), bin("bin");
+        RDom all(0, input.width(), 0, input.height(), "all"), rows(0, input.height(), "rows");
+        const Expr grey = (input(all.x, all.y, 0) + 2 * cast<uint16_t>(input(all.x, all.y, 1))) / 3;
+        bins(bin) = cast<uint32_t>(0);
+        bins(clamp(cast<int>(grey), 0, 255)) += cast<uint32_t>(1);
+        means(c) = cast<uint32_t>(0);
+        means(c) += cast<uint32_t>(input(all.x, all.y, c));
+        columns(x) = cast<uint32_t>(0);
+        columns(x) += cast<uint32_t>(input(x, rows, 1));
+        brightness() = 0.0f;
+        brightness() += sqrt(cast<float>(grey));
+        input.set_estimates({{0, 515}, {0, 301}, {0, 3}});
+        bins.set_estimates({{0, 256}});
+        means.set_estimates({{0, 3}});
+        columns.set_estimates({{0, 515}});
+        brightness.set_estimates({});
+    }
+};
+
 class Product : public Generator<Product> {
 public:
     Input<Buffer<int32_t, 2>> left{"left"}, right{"right"};
@@ -140,3 +166,4 @@ HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
+HALIDE_REGISTER_GENERATOR(Statistics, statistics)
