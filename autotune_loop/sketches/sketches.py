@@ -25,14 +25,14 @@ class Sketch:
 def sketches(names: PipelineNames, cores: int) -> tuple[Sketch, ...]:
     """Starting schedules of a pipeline, all different, the most promising first."""
     found: list[Sketch] = []
-    for style in _styles():
+    for name, style in _styles().items():
         if len(found) == _MOST:
             break
         if style.pairs and not _has_halves(names):
             continue
         draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
-            found.append(Sketch(style.name, draft))
+            found.append(Sketch(name, draft))
     return tuple(found)
 
 
@@ -43,38 +43,39 @@ def _has_halves(names: PipelineNames) -> bool:
     return any(STEP // 2 in of_loops.values() for of_loops in slopes)
 
 
-def _styles() -> list[Style]:
-    rows = Style("rows", Fusion.ROWS)
-    pairs = replace(rows, name="rows-pairs", pairs=True, is_wide=True, budget=24)
-    strips = Style("strips", Fusion.STRIPS, rows=8, redundancy=2.0)
+def _styles() -> dict[str, Style]:
+    """The styles by name."""
+    rows = Style(Fusion.ROWS)
+    pairs = replace(rows, pairs=True, is_wide=True, budget=24)
+    strips = Style(Fusion.STRIPS, rows=8, redundancy=2.0)
     tiles = replace(strips, redundancy=2.5)
-    root = Style("root", Fusion.ROOT)
-    return [
-        rows,
-        replace(rows, name="rows-parts", parts=2),
-        pairs,
-        replace(pairs, name="rows-pairs-per-vector", per_vector=True),
-        replace(rows, name="rows-clones", clones=True),
-        replace(rows, name="rows-wide", is_wide=True),
-        replace(rows, name="rows-per-vector", per_vector=True),
-        replace(rows, name="rows-blocks-3x4", block=(3, 4)),
-        replace(rows, name="rows-lavish", budget=160),
-        replace(rows, name="rows-channels-around", channels=Channels.AROUND_ROWS),
-        replace(tiles, name="tiles-32x16", rows=16, columns=32),
-        replace(rows, name="rows-long", rows=None),
-        replace(rows, name="rows-many-parts", parts=8),
-        replace(rows, name="rows-8", rows=8),
-        replace(rows, name="rows-64", rows=64),
-        replace(rows, name="tiles-of-rows", columns=256, rows=64),
-        replace(strips, name="strips-8-channels-outside", channels=Channels.OUTSIDE),
-        replace(tiles, name="tiles-256x32", rows=32, columns=256),
-        replace(rows, name="rows-blocks-4x3", block=(4, 3)),
-        replace(rows, name="rows-blocks-2x6", block=(2, 6)),
-        replace(rows, name="rows-8-blocks-3x4", rows=8, block=(3, 4)),
-        root,
-        replace(strips, name="strips-8"),
-        replace(rows, name="rows-24", budget=24),
-        replace(tiles, name="tiles-128x64", rows=64, columns=128),
-        replace(rows, name="rows-thrifty", budget=12),
-        replace(root, name="root-wide", is_wide=True),
-    ]
+    root = Style(Fusion.ROOT)
+    return {
+        "rows": rows,
+        "rows-parts": replace(rows, parts=2),
+        "rows-pairs": pairs,
+        "rows-pairs-per-vector": replace(pairs, per_vector=True),
+        "rows-clones": replace(rows, clones=True),
+        "rows-wide": replace(rows, is_wide=True),
+        "rows-per-vector": replace(rows, per_vector=True),
+        "rows-blocks-3x4": replace(rows, block=(3, 4)),
+        "rows-lavish": replace(rows, budget=160),
+        "rows-channels-around": replace(rows, channels=Channels.AROUND_ROWS),
+        "tiles-32x16": replace(tiles, rows=16, columns=32),
+        "rows-long": replace(rows, rows=None),
+        "rows-many-parts": replace(rows, parts=8),
+        "rows-8": replace(rows, rows=8),
+        "rows-64": replace(rows, rows=64),
+        "tiles-of-rows": replace(rows, columns=256, rows=64),
+        "strips-8-channels-outside": replace(strips, channels=Channels.OUTSIDE),
+        "tiles-256x32": replace(tiles, rows=32, columns=256),
+        "rows-blocks-4x3": replace(rows, block=(4, 3)),
+        "rows-blocks-2x6": replace(rows, block=(2, 6)),
+        "rows-8-blocks-3x4": replace(rows, rows=8, block=(3, 4)),
+        "root": root,
+        "strips-8": strips,
+        "rows-24": replace(rows, budget=24),
+        "tiles-128x64": replace(tiles, rows=64, columns=128),
+        "rows-thrifty": replace(rows, budget=12),
+        "root-wide": replace(root, is_wide=True),
+    }

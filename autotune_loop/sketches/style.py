@@ -40,7 +40,6 @@ class Style:
         clones: a large Func whose readers have no loop in common is computed beside each of them.
     """
 
-    name: str
     fusion: Fusion
     rows: int | None = 32
     columns: int | None = None
