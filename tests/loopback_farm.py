@@ -115,7 +115,7 @@ class LoopbackFarm:
         self._folder = folder
         self._settings = settings
         make_certificates(folder / "farm", ["127.0.0.1,localhost"], ["tester"])
-        self._host_files = folder / "farm" / "hosts" / "127.0.0.1"
+        self.host_folder = folder / "farm" / "hosts" / "127.0.0.1"
         files = folder / "farm" / "users" / "tester"
         self._port = KeptPort()
         self.url = f"tls://127.0.0.1:{self._port.number}"
@@ -126,7 +126,7 @@ class LoopbackFarm:
 
     def start_scheduler(self) -> None:
         """Start it, again after it was killed."""
-        listen = ["scheduler", "--listen", self.url, "--farm-certificates", str(self._host_files)]
+        listen = ["scheduler", "--listen", self.url, "--farm-certificates", str(self.host_folder)]
         self.scheduler = FarmProcess(listen, self._settings)
         self.scheduler.wait_for("is ready")
 
@@ -134,7 +134,7 @@ class LoopbackFarm:
         """Start a worker, and wait until it has joined; a second one of the name takes the first one's place."""
         arguments = ["worker", "--name", name, "--build-slots", str(build_slots), "--scheduler", self.url]
         arguments += ["--inventory", str(inventory)] if inventory is not None else ["--no-devices"]
-        arguments += ["--farm-certificates", str(self._host_files)]
+        arguments += ["--farm-certificates", str(self.host_folder)]
         # Each host has a cache folder of its own, but what is compiled is shared.
         config = replace(settings, config_folder=settings.config_folder / name)
         self.workers[name] = FarmProcess(arguments, config)

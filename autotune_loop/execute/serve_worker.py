@@ -14,6 +14,7 @@ from distributed.core import rpc
 from autotune_loop.execute.worker import FarmWorker
 from autotune_loop.execute.worker_plugin import dask_worker_options
 from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.certificate_files import check_host_certificate
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
 from autotune_loop.farm.scheduler import VERSIONS_KEY, stopped
@@ -51,6 +52,8 @@ def serve_worker(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
     """
     from dask import config as dask_config
 
+    if address.certificates is not None:
+        check_host_certificate(address.certificates, "worker")
     with dask_config.set({**QUIET_CONFIG, "temporary-directory": str(farm_worker.workspace.work_folder)}):
         try:
             asyncio.run(_serve(farm_worker, address, tell, stop))

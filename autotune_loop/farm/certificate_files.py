@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from targets.errors import FarmError, os_error_as
 from targets.process.atomic_write import write_atomically
@@ -44,6 +45,32 @@ def check_certificate(folder: Path) -> None:
         raise FarmError(f"{key_file} is not the key of {certificate_file}.", next_step=_COPY_IT)
     check_time(ca_file, ca)
     check_time(certificate_file, certificate)
+
+
+def check_host_certificate(folder: Path, service: str) -> None:
+    """As `check_certificate`, for a service of the farm: it needs a host's certificate, because others connect to it.
+
+    Args:
+        service: what it is, such as 'worker'.
+
+    Raises:
+        FarmError: as `check_certificate`; or the certificate is a user's.
+    """
+    check_certificate(folder)
+    if not is_of_host(read_certificate(folder / CERTIFICATE_FILE)):
+        raise FarmError(
+            f"{folder / CERTIFICATE_FILE} is a user's certificate, and a {service} needs a host's.",
+            next_step="Make one with `sdk farm certificates --host NAME`, and copy its folder here.",
+        )
+
+
+def is_of_host(certificate: x509.Certificate) -> bool:
+    """Whether a certificate is a host's, and not a user's: others may connect to who shows it."""
+    try:
+        purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    return ExtendedKeyUsageOID.SERVER_AUTH in purposes
 
 
 def check_time(path: Path, certificate: x509.Certificate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import tempfile
 import time
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
+from cryptography import x509
 from dask import config as dask_config
 from distributed.comm import Comm
 
 from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host
 from autotune_loop.farm.ledger import FarmLedger
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
@@ -49,13 +52,13 @@ class FarmScheduler(PortlessScheduler):
         """For a client, which compares them with its own."""
         return asdict(self._farm_versions)
 
-    async def farm_admission(self, name: str, workers: list[str], versions: object) -> dict[str, str]:
+    async def farm_admission(self, comm: Comm, name: str, workers: list[str], versions: object) -> dict[str, str]:
         """Say whether a worker's Dask workers may register.
 
         Returns:
             'refused' or 'taken' with a message; nothing if they may.
         """
-        if message := self._refusal(name, versions):
+        if message := self._refusal(comm, name, versions):
             self._tell(f"Refused: {message}")
             return {"refused": message}
         taken = [worker for worker in workers if worker in self.aliases]
@@ -63,7 +66,13 @@ class FarmScheduler(PortlessScheduler):
             return {"taken": f"The farm already has {', '.join(map(_shown, taken))}, from another process."}
         return {}
 
-    def _refusal(self, name: str, versions: object) -> str:
+    def _refusal(self, comm: Comm, name: str, versions: object) -> str:
+        if not _is_of_host(comm):
+            # Nobody could connect to it, and so fetch what it has built.
+            return (
+                f"Worker {_shown(name)} has a user's certificate, and a worker needs a host's."
+                " Make one with `sdk farm certificates --host NAME`."
+            )
         try:
             its = FarmVersions.from_fields(versions)
             check_versions(self._farm_versions, its, "the scheduler", f"worker {_shown(name)}")
@@ -80,7 +89,7 @@ class FarmScheduler(PortlessScheduler):
 
     async def add_worker(self, comm: Comm, *, name: str, extra: dict[str, Any], **fields: Any) -> None:
         """Register a worker; returns when it has left."""
-        if message := self._refusal(str(name), extra.get(VERSIONS_KEY)):
+        if message := self._refusal(comm, str(name), extra.get(VERSIONS_KEY)):
             self._tell(f"Refused: {message}")
             await comm.write({"status": "error", "message": message, "time": time.time()})
             return
@@ -89,6 +98,15 @@ class FarmScheduler(PortlessScheduler):
             await super().add_worker(comm, name=name, extra=extra, **fields)
         finally:
             self._tell(f"Left: {_shown(str(name))}.")
+
+
+def _is_of_host(comm: Comm) -> bool:
+    """Whether who is at the other end shows a host's certificate; anybody may where nothing is encrypted."""
+    socket = getattr(getattr(comm, "stream", None), "socket", None)
+    if not isinstance(socket, ssl.SSLSocket):
+        return True
+    shown = socket.getpeercert(binary_form=True)
+    return shown is not None and is_of_host(x509.load_der_x509_certificate(shown))
 
 
 def _shown(worker_name: str) -> str:
@@ -108,6 +126,8 @@ def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: Sto
         FarmError: the address cannot be listened at, or a certificate is missing or wrong.
         ToolchainError: Halide is not installed, so that its version cannot be compared.
     """
+    if address.certificates is not None:
+        check_host_certificate(address.certificates, "scheduler")
     asyncio.run(_serve(address, tell, stop))
 
 

@@ -32,6 +32,14 @@ from sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 
+_WITHOUT_A_LOOK = """
+import sys
+from autotune_loop.execute import serve_worker
+serve_worker.check_host_certificate = lambda folder, service: None
+from sdk.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[LoopbackFarm]:
@@ -93,12 +101,27 @@ def test_what_is_refused_is_one_message_and_soon(farm: LoopbackFarm, sdk: Any, t
     refused("There is no", "status", *to)
     refused("sends nothing", "status", "--scheduler", farm.url.replace("tls", "tcp"))
     refused("No scheduler listens at", "status", "--scheduler", "tcp://127.0.0.1:1")
-    host = ("--farm-certificates", str(farm.user_folder))
+    host = ("--farm-certificates", str(farm.host_folder))
     worker = ("worker", "--no-devices", "--build-slots", "1", "--name", "lab2", *to, *host)
     message = "Worker lab2 differs from the scheduler. Halide: 21.0.0 on the scheduler, 20.0.0 on worker lab2."
     refused(message, *worker, program=("-c", _OTHER_HALIDE))
     assert "lab2" in farm.scheduler.wait_for("Refused: ")
     refused("The scheduler cannot listen", "scheduler", "--listen", farm.url, *host)
+
+
+def test_a_users_certificate_serves_nobody(farm: LoopbackFarm, sdk: Any) -> None:
+    user = ("--farm-certificates", str(farm.user_folder))
+    worker = ("farm", "worker", "--no-devices", "--build-slots", "1", "--name", "evil", "--scheduler", farm.url, *user)
+    code, _, err = sdk(*worker)
+    assert code == 1 and "is a user's certificate, and a worker needs a host's. Make one with" in err
+    code, _, err = sdk("farm", "scheduler", "--listen", farm.url, *user)
+    assert code == 1 and "is a user's certificate, and a scheduler needs a host's." in err
+    # A program of the user's own need not look at its certificate: the scheduler does.
+    code, _, err = sdk(*worker, program=("-c", _WITHOUT_A_LOOK))
+    assert code == 1 and "Worker evil has a user's certificate, and a worker needs a host's." in err
+    assert "evil" in farm.scheduler.wait_for("Refused: Worker evil has")
+    code, out, err = sdk("farm", "status", "--json", "--scheduler", farm.url, *user)
+    assert [one["name"] for one in json.loads(out)["workers"]] == ["lab1"], err
 
 
 def test_a_worker_that_is_told_to_end_says_goodbye(farm: LoopbackFarm, settings: Settings) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from autotune_loop.farm import certificates
 from autotune_loop.farm.address import FarmAddress
+from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host, read_certificate
 from autotune_loop.farm.certificates import FarmCertificate, make_certificates
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from targets.errors import FarmError, UsageError
@@ -195,3 +196,12 @@ def test_what_is_no_scheduler_is_said_to_be_none(
         unused.bind(("127.0.0.1", 0))  # a port that is bound and does not listen refuses, and is nobody else's
         with pytest.raises(FarmError, match="No scheduler listens at"):
             probe_scheduler(FarmAddress(f"tls://127.0.0.1:{unused.getsockname()[1]}", farm))
+
+
+def test_only_a_host_serves(farm: Path, tmp_path: Path) -> None:
+    check_host_certificate(farm / "hosts" / "lab1", "worker")
+    check_host_certificate(farm, "scheduler")
+    with pytest.raises(FarmError, match="is a user's certificate, and a worker needs a host's") as told:
+        check_host_certificate(farm / "users" / "ana", "worker")
+    assert "sdk farm certificates --host NAME" in told.value.next_step
+    assert not is_of_host(read_certificate(farm / "ca.pem")), "an authority's certificate says of no purpose"
