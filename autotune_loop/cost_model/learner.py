@@ -70,9 +70,12 @@ class Learner:
         self._stop = StopSignal()
 
     def __enter__(self) -> Learner:
-        if self._is_needed:
-            self._process.start()
         return self
+
+    def start(self) -> None:
+        """Start the model's process and return at once; importing TensorFlow keeps a core busy for some seconds."""
+        if self._is_needed and not self._stop.is_set():
+            self._process.start()
 
     def await_start(self, limit_s: float) -> bool:
         """Wait for the model's process; whether it has started by then."""

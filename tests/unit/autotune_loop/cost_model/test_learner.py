@@ -40,6 +40,7 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
     truth = stranger if transferred_is_right else baseline
     heard: list[Event] = []
     with Learner(store, stranger, SPEC, os.environ, None, heard.append, baseline, is_transferred=True) as learner:
+        learner.start()
         for number, search in enumerate(searches):
             times_ms = CostModel(truth, NUM_CORES).predict(search.featurizations())
             for schedule, time_ms in zip(search.schedules, times_ms, strict=True):
@@ -64,6 +65,7 @@ def test_the_order_of_measuring_does_not_matter(
         with Learner(
             store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False
         ) as learner:
+            learner.start()
             for path, time_ms in ordered:
                 learner.add_sample(training_sample(path, time_ms, 1))
             learner.train(0)
