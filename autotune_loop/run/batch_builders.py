@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltBatch, Yardstick
+from autotune_loop.candidate import BuiltBatch, Candidate, Yardstick
 from autotune_loop.parameters.space import ParameterSet
 from autotune_loop.run.task_state import TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
@@ -101,6 +101,10 @@ class BatchBuilders:
         while batch.exhausted and searches:
             batch = searches.pop(0)()
         return sets() if batch.exhausted and request.round_index % 2 else batch
+
+    def build_left_over(self, state: TaskState, candidates: Sequence[Candidate]) -> BuiltBatch:
+        """Build what an earlier process has chosen and not timed: at least one."""
+        return self.schedules.build_left_over(candidates, state.yardstick)
 
     def build_default(self, state: TaskState) -> BuiltBatch:
         """Build the default alone, where the first batch has left no time of it.

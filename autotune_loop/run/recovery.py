@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from autotune_loop.candidate import Yardstick
+from autotune_loop.candidate import Candidate, Yardstick
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Listener, Notice, SampleFailed
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
@@ -84,6 +84,12 @@ def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> No
     for task_index, round_index, stages_s in database.batches():
         batch_s = sum(seconds for stage, seconds in stages_s.items() if stage != LEARN_STAGE)
         states[task_index].history.add(best_ms.get((task_index, round_index), math.inf), batch_s)
+
+
+def left_over(database: RunDatabase, task_index: int) -> list[Candidate]:
+    """What earlier processes have chosen and neither timed nor seen fail by itself, in the order of choosing."""
+    done = {one.candidate.symbol for one in database.measured()} | set(database.failed_symbols(task_index))
+    return [one for one in database.candidates(task_index) if one.symbol not in done]
 
 
 def account_for_unfinished(database: RunDatabase) -> None:

@@ -190,6 +190,19 @@ class TuneResult:
         return {**fields, **totals, "tuned": [tuned.to_dict() for tuned in self.tuned]}
 
 
+def run_totals(database: RunDatabase, duration_s: float) -> RunTotals:
+    """What a run has done; `duration_s` is of this part of it."""
+    return RunTotals(
+        rounds=database.next_round(),
+        samples_timed=len(database.measured()),
+        failures=database.failure_counts(),
+        not_done=database.not_done_count(),
+        stages_s=database.stage_totals_s(),
+        duration_s=duration_s,
+        incidents=database.incident_counts(),
+    )
+
+
 def device_use(database: RunDatabase) -> tuple[DeviceUse, ...]:
     """The devices that a run has used, and how their times compare."""
     used, boards = database.device_use(), database.board_factors()

@@ -24,9 +24,9 @@ from autotune_loop.run.budget import RunBudget
 from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
 from autotune_loop.run.ending import RunEnding
 from autotune_loop.run.nothing_timed import nothing_timed
-from autotune_loop.run.recovery import account_for_unfinished, recover, settle_samples
+from autotune_loop.run.recovery import account_for_unfinished, left_over, recover, settle_samples
 from autotune_loop.run.references import prepare_references
-from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult, device_use
+from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult, device_use, run_totals
 from autotune_loop.run.setup import measure_settings
 from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
@@ -136,6 +136,7 @@ class Rounds:
         )
         if self._ending.has_come():
             return Outcome.INTERRUPTED
+        self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
         self._newest_round = recover(self.store, self._states, self.learner, self.listen)
         self._plan.play_offs = len(self._states)
         self._plan.with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
@@ -147,6 +148,7 @@ class Rounds:
                     self._time_default(state)
                 else:
                     keep_failure(self.store, state)
+                self._finish_rounds(state)
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
                 self._publish_best(state)
@@ -177,6 +179,17 @@ class Rounds:
         self._batch_measurer().measure(batch, state.reference, state.best_ms, self._plan.add_timing, measured)
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
+
+    def _finish_rounds(self, state: TaskState) -> None:
+        """Time what an earlier process has chosen and had no time for."""
+        left = left_over(self.store.database, state.task_index)
+        if not left or self._ending.has_come():
+            return
+        self.listen(Notice(f"Timing first what was chosen before and not timed: {len(left)}."))
+        self.budget.begin("finishing the last rounds")
+        batch = self._batch_builders(self._ending.signal).build_left_over(state, left)
+        self._plan.begin_batch(len(batch.candidates))
+        self._measure(batch, self._batch_measurer())
 
     def _pipeline(self, producer: ThreadPoolExecutor, measurer: BatchMeasurer) -> Outcome:
         """Measure batch n here while batch n + 1 is built in the producer's thread."""
@@ -398,14 +411,6 @@ class Rounds:
             tuned=tuned,
             run_folder=self.store.folder,
             weights=self.store.updated_weights,
-            totals=RunTotals(
-                rounds=database.next_round(),
-                samples_timed=len(database.measured()),
-                failures=database.failure_counts(),
-                incidents=database.incident_counts(),
-                not_done=database.not_done_count(),
-                stages_s=database.stage_totals_s(),
-                duration_s=duration_s,
-            ),
+            totals=run_totals(database, duration_s),
             devices=device_use(database),
         )

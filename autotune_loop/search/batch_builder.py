@@ -175,7 +175,11 @@ class BatchBuilder:
             GeneratorError: no schedule of this generator can be built; the message shows the fix.
         """
         work = BatchInProgress(0, task_index)
-        return self._builds.batch_of_default(work, self._default(work), yardstick)
+        return self._builds.batch_of(work, self._default(work), yardstick)
+
+    def build_left_over(self, candidates: Sequence[Candidate], yardstick: Yardstick | None) -> BuiltBatch:
+        """Build what an earlier process has chosen and not timed, by whatever technique: at least one."""
+        return self._builds.build_left_over(candidates, yardstick)
 
     def _default(self, work: BatchInProgress) -> list[Built]:
         """The default, as the first batch has found it or would have."""

@@ -15,12 +15,13 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.events import BuildProgress, Listener
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import Link
+from autotune_loop.search.lost_objects import submit_again
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.waiting import result_unless
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.failure_log import FailureLog
 from autotune_loop.store.run_store import RunStore
-from targets.build.executable import Executable
+from targets.build.executable import Executable, KernelObject
 from targets.generator.run import GeneratorFailure
 from targets.process.stop_signal import StopSignal
 
@@ -118,10 +119,25 @@ class CodeBuilds:
         folder = self.context.workspace.work_folder / "executables"
         return self.executor.submit(Link(folder, name, kernels)).result()
 
-    def batch_of_default(
-        self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None
-    ) -> BuiltBatch:
-        """A batch with nothing but the default."""
+    def build_left_over(self, candidates: Sequence[Candidate], yardstick: Yardstick | None) -> BuiltBatch:
+        """Build what an earlier process has chosen and not timed: at least one, all of one argument set."""
+        newest = candidates[-1]
+        work = BatchInProgress(newest.round_index, newest.task_index)
+        whole = self.store.database.build_times_s()
+        with timed(work, "generate code"):
+            paths = {one.symbol: self.store.object_path(one.symbol) for one in candidates}
+            there = [one for one in candidates if one.symbol in whole and paths[one.symbol].is_file()]
+            built = [Built(one, KernelObject(one.symbol, paths[one.symbol])) for one in there]
+            lost = [one for one in candidates if one not in there]
+            built += self.build_all(work, lost, self._submit_again, waiting=1)
+        with timed(work, "link"):
+            return self.batch_of(work, built, yardstick)
+
+    def _submit_again(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+        return submit_again(self.executor, self.store, candidate, self.context.limits.search_s)
+
+    def batch_of(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> BuiltBatch:
+        """A batch of these alone."""
         return BuiltBatch(
             round_index=work.round_index,
             task_index=work.task_index,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 
 from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint, SearchPoint
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
 from autotune_loop.execute.tasks.own_schedule import BuildOwn
+from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
+from autotune_loop.schedule.as_json import print_json
+from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.store.run_store import RunStore
 from targets.build.executable import KernelObject
 from targets.errors import GeneratorError
@@ -29,11 +33,38 @@ def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built 
         if isinstance(applied, GeneratorFailure) and not isinstance(candidate.point, SearchPoint):
             return applied
     if not isinstance(candidate.point, SearchPoint):
-        lost = f"The schedule of {candidate.sample} is missing or damaged."
-        return GeneratorFailure(GeneratorFailureReason.FAILED, lost, "", 0.0)
+        return _lost(candidate)
     again = BuildObject(folder, task_index, candidate.point, symbol, candidate.schedule_sha256)
     result = executor.submit(again).result()
     return result if isinstance(result, GeneratorFailure) else store.keep_build(candidate, result)
+
+
+def submit_again(
+    executor: Executor, store: RunStore, candidate: Candidate, limit_s: float
+) -> Future[BuiltObject | GeneratorFailure]:
+    """Start to build a candidate again, from what is left of it; a search is repeated where its header is not enough.
+
+    Args:
+        limit_s: for one that is built from its schedule.
+    """
+    folder, symbol = store.objects / candidate.symbol, candidate.symbol
+    task_index, point = candidate.task_index, candidate.point
+    if isinstance(point, ParameterPoint):
+        return executor.submit(BuildOwn(folder, task_index, symbol, candidate.parameters))
+    text = _header_text(store.schedule_path(store.samples / candidate.sample))
+    if text and not candidate.parameters:
+        schedule = print_json(parse_schedule(text))
+        return executor.submit(BuildSchedule(folder, task_index, symbol, schedule, limit_s))
+    if isinstance(point, SearchPoint):
+        return executor.submit(BuildObject(folder, task_index, point, symbol, candidate.schedule_sha256))
+    lost: Future[BuiltObject | GeneratorFailure] = Future()
+    lost.set_result(_lost(candidate))
+    return lost
+
+
+def _lost(candidate: Candidate) -> GeneratorFailure:
+    message = f"The schedule of {candidate.sample} is missing or damaged."
+    return GeneratorFailure(GeneratorFailureReason.FAILED, message, "", 0.0)
 
 
 def _header_text(path: Path) -> str:

@@ -101,7 +101,7 @@ class ParameterBatches:
             self._builds.failed(work, candidate, result)
         else:
             built.append(result)
-        return self._builds.batch_of_default(work, built, yardstick)
+        return self._builds.batch_of(work, built, yardstick)
 
     def _space(self, work: BatchInProgress) -> ParameterSpace:
         space = self.context.tasks[work.task_index].space

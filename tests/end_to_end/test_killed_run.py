@@ -83,5 +83,8 @@ def test_a_killed_run_is_gone_on_with(tune: Tune, settings: Settings, examples: 
     assert result.outcome in (Outcome.FINISHED, Outcome.EXHAUSTED)
     after = {symbol for (symbol,) in rows(folder, "SELECT symbol FROM measurements WHERE purpose = 'sample'")}
     assert before <= after and result.totals.samples_timed == len(after)
+    chosen = {symbol for (symbol,) in rows(folder, "SELECT symbol FROM candidates")}
+    failed = {symbol for (symbol,) in rows(folder, "SELECT symbol FROM failures WHERE reason <> 'stopped'")}
+    assert chosen <= after | failed and result.totals.not_done == 0, "what was chosen is timed, or has failed"
     assert result.best.confirmed and result.best.default_ms is not None
     check_run_folder(result, "separable_filter", "wall")
