@@ -195,7 +195,7 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
     if raised:
         words = raised.group("what").strip()
         end = "" if words.endswith((".", "!", "?")) else "."
-        return _refusal(request), f"{generator} failed: {words}{end}"
+        return _refusal(request), f"{generator} failed{_place_of(outcome.log)}: {words}{end}"
     what = outcome.describe() if outcome.exit_code else "succeeded without writing every file"
     return GeneratorFailureReason.FAILED, f"{generator} {what}.{_end_of(outcome.log)}"
 
@@ -218,6 +218,26 @@ def _end_of(log: str) -> str:
 
 # Halide prints what a generator throws or raises up to an empty line; the frames of a Python generator follow.
 _RAISED = re.compile(r"Unhandled exception: (?:Error: )?(?P<what>.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+# The frames of a Python generator, the innermost first; then come those of Halide's main.
+_FRAMES = re.compile(r"\n\s*\nAt:\n(?P<frames>(?:  [^\n]+\(\d+\): [^\n]+(?:\n|\Z))+)")
+_FRAME = re.compile(r"  (?P<file>[^\n]+)\((?P<line>\d+)\): (?P<function>[^\n]+)")
+_NOT_THE_USERS = ("/site-packages/halide/", "/targets/generator/python_server.py", "<frozen ")
+
+
+def _place_of(log: str) -> str:
+    """Where a Python generator raised its exception: in which line, and from which line of `generate`."""
+    found = _FRAMES.search(log)
+    if found is None:
+        return ""
+    every = _FRAME.finditer(found.group("frames"))
+    frames = [each for each in every if not any(part in each["file"] for part in _NOT_THE_USERS)]
+    if not frames:
+        return ""
+    places = [frames[0], *(each for each in frames[1:] if each["function"] == "generate")][:2]
+    words = [f"{Path(each['file']).name}, line {each['line']}, in {each['function']}" for each in places]
+    return f" ({', called from '.join(words)})"
+
 
 _IF_ALL_FAIL = "Other schedules may compile; if none does, "
 _HALIDE_IS_WRONG = _IF_ALL_FAIL + "Halide cannot compile this pipeline for the target: a bug in Halide."

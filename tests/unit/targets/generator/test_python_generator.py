@@ -325,3 +325,34 @@ def test_the_parameters_that_a_generator_declares(settings: Settings, tmp_path: 
         }
         assert program.parameters("declares") == declared
         assert program.parameters("wide")["radius"] == DeclaredParameter(ParameterKind.INTEGER, "9")
+
+
+RAISES = """
+import halide as hl
+
+GAINS = {"low": 1}
+
+
+def gain(name):
+    return GAINS[name]
+
+
+@hl.generator(name="raises")
+class Raises(hl.Generator):
+    output = hl.OutputBuffer(hl.UInt(8), 1)
+
+    def generate(self):
+        x = hl.Var("x")
+        self.output[x] = hl.u8(gain("high"))
+"""
+
+
+def test_an_exception_is_told_with_the_line_that_raised_it(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "raises.py"
+    file.write_text(RAISES)
+    request = GeneratorRequest("raises", "raises", "raises", tmp_path / "out", ("object",), "host-no_runtime")
+    with contextlib.closing(PythonGeneratorProgram(file, settings.environment)) as program:
+        result = run_generator(program, request, LIMITS)
+    assert isinstance(result, GeneratorFailure)
+    place = "raises.py, line 8, in gain, called from raises.py, line 17, in generate"
+    assert result.message == f"Generator raises failed ({place}): KeyError: 'high'."

@@ -290,3 +290,31 @@ def test_a_reduction_that_a_search_reorders_is_a_dead_end_of_that_search(tmp_pat
     reason, message = failure(run_generator(Prints(log, 1), request, LIMITS))
     assert reason is GeneratorFailureReason.DEAD_END
     assert "the order of the reduction of argmin.update(0)" in message
+
+
+RAISED = """Unhandled exception: KeyError: 'high'
+
+At:
+  /home/ana/gains.py(8): gain
+  /home/ana/nope.py(18): generate
+  /venv/lib/python3.11/site-packages/halide/_generator_helpers.py(750): _build_pipeline
+  /venv/lib/python3.11/site-packages/targets/generator/python_server.py(200): _run
+
+Traceback (most recent call last):
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (RAISED, "(gains.py, line 8, in gain, called from nope.py, line 18, in generate): KeyError: 'high'."),
+        (RAISED.replace("  /home/ana/gains.py(8): gain\n", ""), "(nope.py, line 18, in generate): KeyError: 'high'."),
+        (RAISED.replace("/home/ana/", "/venv/lib/python3.11/site-packages/halide/"), "failed: KeyError: 'high'."),
+        (RAISED.partition("At:")[0], "failed: KeyError: 'high'."),
+    ],
+    ids=["in a function", "in generate", "in Halide", "nowhere"],
+)
+def test_what_a_python_generator_raises_is_told_with_its_place(tmp_path: Path, log: str, words: str) -> None:
+    request = GeneratorRequest("nope", "f", "f", tmp_path, ("object",), "host", {}, None)
+    message = failure(run_generator(Prints(log, 1), request, LIMITS))[1]
+    assert message.startswith("Generator nope failed") and words in message and "\n" not in message
