@@ -6,7 +6,7 @@ import contextlib
 import time
 
 from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Listener
+from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
@@ -33,6 +33,10 @@ from targets.process.stop_signal import StopSignal
 
 # From this many devices results come faster than a disk can commit them one by one.
 _MANY_DEVICES = 16
+_SHARED = (
+    "Another run tunes on this machine: the two take turns on its cores, so each takes about twice as long. "
+    "Give this one a longer --budget, or let the other end first."
+)
 
 
 def tune(
@@ -62,6 +66,7 @@ def tune(
             started_s += prepare_toolchain(run, workspace, listen, stop)
             turns = CoreTurns(workspace.lock_folder) if context.workspace.cores.take_turns else None
             with (
+                contextlib.nullcontext(False) if turns is None else turns.joined() as has_others,
                 Learner(
                     store,
                     weights,
@@ -74,6 +79,8 @@ def tune(
                 ) as learner,
                 contextlib.closing(_open_executor(context, build_slots, run.farm, listen)) as executor,
             ):
+                if has_others:
+                    listen(Notice(_SHARED))
                 budget = RunBudget(run.options.limits.budget_s, started_s)
                 patience_s = run.options.measure.patience_s
                 names = [device.name for device in run.devices]

@@ -89,6 +89,7 @@ class ScheduleProposals:
     listen: Listener
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
+    _hashes: dict[str, str] = field(default_factory=dict)
     _faulty: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -151,7 +152,7 @@ class ScheduleProposals:
         if population is None or count < 1:
             return []
         seed = f"{technique}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
-        taken = {*known, *(self._sha256(one.draft, work.task_index) for one in population.tried)}
+        taken = {*known, *(self._sha256_of(one, work.task_index) for one in population.tried)}
         candidates: list[Candidate] = []
         for proposal, sha256 in self._proposals(technique, population, count, random.Random(seed), work.task_index):
             if len(candidates) == count:
@@ -246,6 +247,12 @@ class ScheduleProposals:
 
     def _sha256(self, draft: Draft, task_index: int) -> str:
         return hashlib.sha256(print_json(self._schedule(draft, task_index)).encode()).hexdigest()
+
+    def _sha256_of(self, one: Tried, task_index: int) -> str:
+        """The hash of a schedule that was timed, made once: every technique asks for it in every batch."""
+        if one.symbol not in self._hashes:
+            self._hashes[one.symbol] = self._sha256(one.draft, task_index)
+        return self._hashes[one.symbol]
 
     def _keep(
         self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +63,24 @@ class CoreTurns:
     def __init__(self, folder: Path) -> None:
         self._turnstile = folder / "turnstile.lock"
         self._cores = folder / "cores.lock"
+        self._members = folder / "members.lock"
         with os_error_as(DeviceError, f"The folder for locks, {folder}, cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[bool]:
+        """Be one of those who take turns for a while; yields whether there are others when it begins."""
+        members = os.open(self._members, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                fcntl.flock(members, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                has_others = False
+            except BlockingIOError:
+                has_others = True
+            fcntl.flock(members, fcntl.LOCK_SH)
+            yield has_others
+        finally:
+            os.close(members)
 
     @contextlib.contextmanager
     def building(self, stop: StopSignal | None = None) -> Iterator[None]:

@@ -180,3 +180,13 @@ def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DeviceError, match="cannot be made"):
         CoreTurns(tmp_path / "file" / "locks")
+
+
+def test_who_joins_is_told_whether_others_take_turns_with_it(tmp_path: Path) -> None:
+    with CoreTurns(tmp_path).joined() as before:
+        with CoreTurns(tmp_path).joined() as second, CoreTurns(tmp_path).joined() as third:
+            assert (before, second, third) == (False, True, True)
+        with CoreTurns(tmp_path).measuring():  # who only measures is none of them
+            pass
+    with CoreTurns(tmp_path).joined() as alone:
+        assert not alone
