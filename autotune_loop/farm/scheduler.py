@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from autotune_loop.farm.ledger import FarmLedger
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 
 # What a worker says of itself when it registers has its versions under this name.
@@ -134,9 +134,9 @@ def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: Sto
 async def _serve(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
     parts = urlsplit(address.address)
     with (
-        tempfile.TemporaryDirectory(prefix="sdk-farm-") as folder,
+        scratch_folder("farm") as folder,
         dask_config.set(
-            {**QUIET_CONFIG, "temporary-directory": folder, "distributed.scheduler.worker-ttl": _SILENCE_LIMIT}
+            {**QUIET_CONFIG, "temporary-directory": str(folder), "distributed.scheduler.worker-ttl": _SILENCE_LIMIT}
         ),
     ):
         scheduler = FarmScheduler(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from devices.transport import Transport
 from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
 from targets.build.executable import BuildTools, Executable, link_executable
 from targets.errors import GeneratorError
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler, reference_autoschedulers
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -87,8 +87,7 @@ def open_kernel_bench(plan: BenchPlan, progress: Progress) -> Iterator[KernelBen
     here = max((device.measuring_cores for device in plan.devices), default=0)
     cores = plan_cores(usable, min(here, len(usable)))
     turns = CoreTurns(plan.workspace.lock_folder) if cores.take_turns else None
-    with tempfile.TemporaryDirectory(prefix="sdk-bench-") as text:
-        folder = Path(text)
+    with scratch_folder("bench") as folder:
         with turns.building() if turns else contextlib.nullcontext():
             built = _build(plan, folder, progress)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
 from autotune_loop.shipping.files.parameter_files import print_parameter_files
@@ -15,6 +13,7 @@ from autotune_loop.shipping.ship_manifest import ShippedParameters
 from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
+from targets.process.scratch_folder import scratch_folder
 from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
@@ -43,9 +42,9 @@ def prove_parameters(
     task, profile = run.task, run.record.spec.profile
     own = ScheduleChoice(OWN_SCHEDULE, None)
     recipe = KernelRecipe(program, task.generator_name, task.function_name, run.parameters, profile, own)
-    with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
+    with scratch_folder("ship") as folder:
         try:
-            build_kernel(recipe, Path(folder))
+            build_kernel(recipe, folder)
         except GeneratorError as error:
             raise GeneratorError(f"{run.path} does not fit its generator. {error.message}") from error
     funcs = read_func_table(program, task.generator_name, run.parameters, profile.halide_target, compiler)

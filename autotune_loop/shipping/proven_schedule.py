@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from autotune_loop.shipping.files.cpp_headers import print_cpp_header
 from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
@@ -18,6 +16,7 @@ from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
 from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from targets.process.scratch_folder import scratch_folder
 from targets.schedule.autoschedulers import ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -96,8 +95,8 @@ def _code(
         ScheduleChoice(run.header.name, schedule_autoscheduler(header_text, compiler)),
         preparation=preparation,
     )
-    with tempfile.TemporaryDirectory(prefix="sdk-ship-") as folder:
+    with scratch_folder("ship") as folder:
         try:
-            return build_kernel(recipe, Path(folder)).object_path.read_bytes()
+            return build_kernel(recipe, folder).object_path.read_bytes()
         except GeneratorError as error:
             raise GeneratorError(f"{run.header} cannot be applied to its generator. {error.message}") from error

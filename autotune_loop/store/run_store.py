@@ -60,6 +60,8 @@ class RunStore:
         self.samples = self.folder / "samples"
         self.work = self.folder / "work"
         self.objects = self.folder / "objects"
+        if folder.exists() and not folder.is_dir():
+            raise RunFolderError(f"{folder} is a file, not a folder.", next_step="Choose another --run-dir.")
         if resume and not self._holds_something():
             raise RunFolderError(
                 f"{folder} has no run to resume.",

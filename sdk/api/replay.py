@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from autotune_loop.report.replay import replay as replay_request
 from autotune_loop.specification.options import RunOptions
 from sdk.select.named_weights import find_weights
 from sdk.settings import Settings, read_settings
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 from targets.values.options import check_options
 
@@ -37,12 +37,12 @@ def replay(
     settings = settings or read_settings()
     options = check_options(options or RunOptions())
     weights = options.learn.weights
-    with tempfile.TemporaryDirectory(prefix="sdk-replay-") as scratch:
+    with scratch_folder("replay") as scratch:
         request = ReplayRequest(
             folder=Path(run),
             options=options,
             weights=None if weights is None else find_weights(weights, settings).weights,
             environment=settings.environment,
-            scratch=Path(scratch),
+            scratch=scratch,
         )
         return replay_request(request, listen, stop or StopSignal())

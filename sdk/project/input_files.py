@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from devices.timing.measure_settings import KernelInputs
+from targets.process.scratch_folder import scratch_folder
 
 
 @contextmanager
@@ -21,11 +20,11 @@ def prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
     from targets.build.array_source import is_array_file
     from targets.build.runner_input_file import array_shape, convert_array_file
 
-    with tempfile.TemporaryDirectory(prefix="sdk-inputs-") as folder:
+    with scratch_folder("inputs") as folder:
         files = dict(inputs.files)
         for name, file in inputs.files.items():
             if is_array_file(file):
-                files[name] = Path(folder) / f"{name}.raw"
+                files[name] = folder / f"{name}.raw"
                 convert_array_file(file, files[name])
             else:
                 array_shape(file)  # fails here, and not on a device, if it is no file of the runner

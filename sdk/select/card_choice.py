@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from devices.device import Device
 from devices.device_trouble import DeviceTrouble
@@ -19,6 +17,7 @@ from sdk.select.device_choice import DeviceChoice
 from sdk.settings import Settings
 from targets.errors import DeviceError, SdkError, UsageError
 from targets.process.content_cache import ContentCache
+from targets.process.scratch_folder import scratch_folder
 from targets.profile.cuda_card import compiled_capability
 from targets.profile.halide_target import parse_halide_target
 from targets.profile.loader import load_profile
@@ -80,10 +79,8 @@ def card_of(
     """
     cache = ContentCache(settings.cache_folder)
     program = build_card_probe(open_toolchain(profile, settings.cache_folder, None), cache)
-    with tempfile.TemporaryDirectory(prefix="sdk-card-") as folder:
-        transport = device_transport(
-            device, profile, Path(folder), settings.environment, frozenset(), connections, cache
-        )
+    with scratch_folder("card") as folder:
+        transport = device_transport(device, profile, folder, settings.environment, frozenset(), connections, cache)
         with contextlib.closing(transport):
             if isinstance(transport, AgentTransport):
                 transport.open()

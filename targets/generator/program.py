@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +16,7 @@ from targets.generator.reference import GeneratorKind, GeneratorReference
 from targets.halide_install import HalideInstall
 from targets.process.content_cache import file_sha256
 from targets.process.limited_process import ProcessLimits, ProcessOutcome, run_limited
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
@@ -144,9 +144,9 @@ class ExecutableGeneratorProgram:
 
     def parameters(self, name: str) -> dict[str, DeclaredParameter]:
         """Read them from the generator's stub, which Halide prints without calling `generate`."""
-        with tempfile.TemporaryDirectory(prefix="sdk-stub-") as folder:
-            stub = Path(folder) / f"{name}.stub.h"
-            arguments = ["-g", name, "-o", folder, "-n", name, "-e", "cpp_stub"]
+        with scratch_folder("stub") as folder:
+            stub = folder / f"{name}.stub.h"
+            arguments = ["-g", name, "-o", str(folder), "-n", name, "-e", "cpp_stub"]
             outcome = self.run(arguments, _LISTING_LIMITS)
             if not stub.is_file():
                 raise GeneratorError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from targets.generator.preload import Preload
 from targets.generator.program import GeneratorProgram
 from targets.process.limited_process import ProcessLimits, ProcessOutcome
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 
 # The names of GenGen's option -e, and the suffixes of the files.
@@ -169,8 +169,8 @@ def plain_folder(folder: Path) -> Iterator[Path]:
     if _PLAIN_PATH.fullmatch(str(folder)):
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="sdk-folder-") as links:
-        link = Path(links) / "folder"
+    with scratch_folder("folder") as links:
+        link = links / "folder"
         link.symlink_to(folder.absolute(), target_is_directory=True)
         yield link
 

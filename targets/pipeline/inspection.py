@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from targets.generator.run import (
 from targets.pipeline.estimates import plugin_text
 from targets.pipeline.facts import PipelineFacts
 from targets.process.limited_process import ProcessLimits
+from targets.process.scratch_folder import scratch_folder
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from targets.values.records import Source, record
 
@@ -76,7 +76,7 @@ def _facts(
     inspected: Inspected, autoscheduler: AutoschedulerRequest | None, compiler: HostCppCompiler
 ) -> PipelineFacts | GeneratorFailure:
     plugin = compiler.build_plugin(_PLUGIN)
-    with tempfile.TemporaryDirectory(prefix="sdk-pipeline-") as text, plain_folder(Path(text)) as folder:
+    with scratch_folder("pipeline") as scratch, plain_folder(scratch) as folder:
         report = folder / f"{_BASE_NAME}{EMITTED_SUFFIXES['schedule']}"
         request = GeneratorRequest(
             generator_name=inspected.generator_name,

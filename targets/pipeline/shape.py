@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from targets.errors import GeneratorError
 from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, plain_folder, run_generator
 from targets.pipeline.inspection import Inspected
 from targets.pipeline.preparation import PipelinePreparation
+from targets.process.scratch_folder import scratch_folder
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 from targets.values.records import Source, record
 
@@ -169,7 +169,7 @@ def describe_pipeline(
         ToolchainError: no C++ compiler is installed.
     """
     plugin = compiler.build_plugin(_PLUGIN)
-    with tempfile.TemporaryDirectory(prefix="sdk-shape-") as text, plain_folder(Path(text)) as folder:
+    with scratch_folder("shape") as scratch, plain_folder(scratch) as folder:
         written = folder / "shape.json"
         request = GeneratorRequest(
             generator_name=inspected.generator_name,

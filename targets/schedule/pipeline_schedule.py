@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from targets.generator.run import (
 from targets.pipeline.inspection import Inspected
 from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from targets.process.limited_process import ProcessLimits
+from targets.process.scratch_folder import scratch_folder
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _READER_SOURCE = Path(__file__).parent / "schedule_reader.cpp"
@@ -49,7 +49,7 @@ def read_pipeline(inspected: Inspected, compiler: HostCppCompiler) -> ReadPipeli
         ToolchainError: no C++ compiler is installed.
     """
     reader = compiler.build_plugin(_READER_SOURCE)
-    with tempfile.TemporaryDirectory(prefix="sdk-schedule-") as text, plain_folder(Path(text)) as folder:
+    with scratch_folder("schedule") as scratch, plain_folder(scratch) as folder:
         own, plain = folder / "own.json", folder / "plain.json"
         failure = _run(inspected, folder, None, Preload(reader, {"SDK_SCHEDULE_PATH": str(own)}))
         scheduled = _written(own, inspected, failure)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
+from targets.process.scratch_folder import scratch_folder
 from targets.schedule.header import schedule_name
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
@@ -51,10 +51,10 @@ def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> Aut
         ToolchainError: no C++ compiler is installed.
         GeneratorError: the header does not compile.
     """
-    with tempfile.TemporaryDirectory(prefix="sdk-schedule-") as folder:
-        header = Path(folder) / "tuned.schedule.h"
+    with scratch_folder("schedule") as folder:
+        header = folder / "tuned.schedule.h"
         header.write_text(schedule_text)
-        source = Path(folder) / "schedule_plugin.cpp"
+        source = folder / "schedule_plugin.cpp"
         source.write_text(_SCHEDULE_SOURCE.format(name=schedule_name(schedule_text), autoscheduler=_SCHEDULE))
         return AutoschedulerRequest(_SCHEDULE, (compiler.build_plugin(source),))
 

@@ -130,6 +130,14 @@ def test_a_folder_is_held_once_in_one_process_too(store: RunStore) -> None:
         RunStore(store.folder, RECORD, resume=True)
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_file_is_no_run_folder(tmp_path: Path, resume: bool) -> None:
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"run is a file, not a folder\.") as told:
+        RunStore(tmp_path / "run", RECORD, resume=resume)
+    assert told.value.next_step == "Choose another --run-dir." and (tmp_path / "run").read_text() == "mine"
+
+
 def test_a_run_is_not_overwritten(store: RunStore) -> None:
     fill(store, 3)
     store.close()

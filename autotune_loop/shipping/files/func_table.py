@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, run_generator
 from targets.process.limited_process import ProcessLimits
+from targets.process.scratch_folder import scratch_folder
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _SOURCE = Path(__file__).parent / "func_table_plugin.cpp"
@@ -52,13 +52,13 @@ def read_func_table(
         ToolchainError: no C++ compiler is installed.
     """
     plugin = compiler.build_plugin(_SOURCE)
-    with tempfile.TemporaryDirectory(prefix="sdk-funcs-") as folder:
-        table = Path(folder) / "funcs.schedule.h"
+    with scratch_folder("funcs") as folder:
+        table = folder / "funcs.schedule.h"
         request = GeneratorRequest(
             generator_name=generator_name,
             function_name="funcs",
             base_name="funcs",
-            output_folder=Path(folder),
+            output_folder=folder,
             # The plug-in writes the table and ends the generator before Halide writes a schedule.
             emit=("schedule",),
             halide_target=halide_target,

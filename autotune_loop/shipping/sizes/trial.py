@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from targets.build.artifacts import build_kernel, emit_featurization
 from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError, GeneratorError
+from targets.process.scratch_folder import scratch_folder
 from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from targets.schedule.plugins import schedule_autoscheduler
 from weights.network import Network
@@ -90,11 +90,10 @@ def try_sizes(
     cores = plan_cores(usable, len(usable) if place.device.uses_host_cores else 0)
     turns = CoreTurns(place.workspace.lock_folder) if cores.take_turns else None
     with (
-        tempfile.TemporaryDirectory(prefix="sdk-sizes-") as text,
+        scratch_folder("sizes") as folder,
         # Nothing is timed here: others may build meanwhile, but not measure.
         turns.building() if turns else contextlib.nullcontext(),
     ):
-        folder = Path(text)
         progress("building for other sizes")
         executable, tolerance = _build(proven, place, folder)
         transport = device_transport(
