@@ -14,6 +14,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import UsageError
 from targets.values.checks import Unfit, any_text, one_of
 from targets.values.records import record
+from targets.values.texts import printable
 
 T = TypeVar("T")
 
@@ -142,11 +143,6 @@ class ReplyParser:
         noise = line + b"\n" if match is None or event is None else line[: match.start()]
         self._noise = (self._noise + noise)[-_NOISE_BYTES:]
         return event
-
-
-def printable(text: str) -> str:
-    """Return `text` on one line, with a blank for each unprintable character."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _short_text(value: object) -> str:

@@ -21,6 +21,7 @@ from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
 from targets.process.stop_signal import StopSignal
+from targets.values.texts import printable
 
 _REASON_OF_ERROR = {
     "usage": MeasureFailureReason.WRONG_ARGUMENTS,
@@ -49,6 +50,7 @@ _SHAPE = re.compile(r"\d[\dx]{0,95}(@-?\d[-\dx]{0,103})?", re.ASCII)
 # Long enough for the clock of processor times, which ticks a hundred times a second.
 _LOOK_S = 1.0
 _LOOK_LIMIT_S = 60.0
+_LONGEST_TEXT_CHARACTERS = 2000
 # Times outside these are a fault of the report, whatever the kernel.
 _Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
 
@@ -270,8 +272,8 @@ def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:
 
 
 def _text(value: object) -> str:
-    # JSON may spell half a surrogate pair, which nothing can store.
-    return str(value).encode("utf-8", "replace").decode()
+    # JSON may spell half a surrogate pair, which nothing can store, and what makes a terminal do things.
+    return printable(str(value).encode("utf-8", "replace").decode())[:_LONGEST_TEXT_CHARACTERS]
 
 
 def _read_times(timed: dict[str, Any]) -> _Times | None:
@@ -290,7 +292,7 @@ def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:
     """The outputs that have another shape than the reference's; what is not the runner's form is skipped."""
     outputs = []
     for event in events:
-        name, *shapes = (_text(event.get(key)) for key in ("output", "computed", "reference", "common"))
+        name, *shapes = (str(event.get(key)) for key in ("output", "computed", "reference", "common"))
         is_told = event.get("event") == "compared" and name.isprintable() and all(map(_SHAPE.fullmatch, shapes))
         if is_told and shapes[0] != shapes[1]:
             outputs.append(ReshapedOutput(name.partition("$")[0], *shapes))
@@ -329,6 +331,6 @@ def _judge(outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> tuple[Measu
         cause = _NOT_ITS_OWN if -outcome.exit_code in (signal.SIGSEGV, signal.SIGBUS) else ""
         return MeasureFailureReason.CRASHED, f"The kernel was ended by {signal_name(-outcome.exit_code)}{cause}."
     lines = outcome.output.strip().splitlines()
-    shown = lines[-1] if lines else "nothing"
+    shown = _text(lines[-1]) if lines else "nothing"
     message = f"The runner exited with code {outcome.exit_code} and without a report; it printed: {shown}"
     return MeasureFailureReason.BAD_REPORT, message

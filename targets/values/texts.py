@@ -1,4 +1,4 @@
-"""Values as people write them on a command line: times, amounts of memory, and `NAME=VALUE` items."""
+"""Texts: values as people write them on a command line, and what others say, made fit to be shown."""
 
 from __future__ import annotations
 
@@ -150,3 +150,8 @@ def _is_scalar(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text and text == text.strip()
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with a blank for each unprintable character."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

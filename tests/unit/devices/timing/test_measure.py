@@ -65,7 +65,7 @@ def check_sane(result: Measurement | MeasureFailure) -> None:
         assert math.isfinite(result.median_s * 1e3) and result.spread_s >= 0
         result.stopped_by.encode()
     else:
-        assert result.message
+        assert result.message and result.message.isprintable()
         result.message.encode()
         result.log.encode()
 
@@ -277,3 +277,17 @@ def test_a_signal_has_its_name_and_cause() -> None:
     assert isinstance(found, MeasureFailure) and isinstance(other, MeasureFailure)
     assert "ended by SIGSEGV: it used memory that is not its own. Either the generator promises" in found.message
     assert other.message == "The kernel was ended by SIGILL."
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        '{"event": "error", "kind": "halide", "message": "\\u001b[2Jgone\\u0007"}',
+        "\x1b]0;title\x07\x1b[2Jgone",
+        "{}" + "gone" * 10_000,
+    ],
+)
+def test_nothing_that_a_device_says_moves_a_terminal(output: str) -> None:
+    result = measure(output, exit_code=3)
+    assert isinstance(result, MeasureFailure) and "gone" in result.message
+    assert result.message.isprintable() and len(result.message) < 5000
