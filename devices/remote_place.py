@@ -93,6 +93,7 @@ class ConnectionSettings:
         secrets: passwords that were asked for, by device name; never written anywhere.
         ssh_program: OpenSSH's client, which reads the configuration; None where it is not installed.
         environment: what that program sees.
+        own_token: of leases that are taken, by which a run takes over those of its killed process; None makes new ones.
     """
 
     ssh_config_file: Path
@@ -104,6 +105,7 @@ class ConnectionSettings:
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ssh_program: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    own_token: str | None = field(default=None, repr=False)
 
 
 def _bracketed(host: str) -> str:

@@ -89,16 +89,16 @@ def factored(structure: DraftStructure, name: str, how: Factoring, vector: int) 
 
 
 def is_taken_apart(draft: Draft, name: str) -> bool:
-    """Whether a Func is summed in parts as `factored` has it."""
-    return len(_made(draft, name)) == len(("part", "parts"))
+    """Whether a Func is summed in parts as `factored` has it: there is one part, and all of them."""
+    return len(_made(draft, name)) == 2
 
 
 def whole_again(structure: DraftStructure, name: str) -> Draft:
     """The draft with plain loops of a Func that is taken apart."""
     gone = _made(structure.draft, name)
     funcs = {each: func for each, func in structure.draft.funcs.items() if each not in gone}
-    for each in gone:
-        funcs = {name: _at_root(func, each) for name, func in funcs.items()}
+    for part in gone:
+        funcs = {each: _at_root(func, part) for each, func in funcs.items()}
     return replace(structure.draft, funcs={**funcs, name: plain_func(structure.names, name, ROOT)})
 
 

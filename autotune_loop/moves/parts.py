@@ -39,7 +39,11 @@ def rfactor(context: MoveContext) -> Draft | None:
     if not can_be_factored(structure, name):
         return None  # apart in another way
     vector = lanes_of(structure, name)
-    how = factoring_for(structure, name, vector, context.source.choice(_PARTS))
-    if how.lanes > 1:
-        how = Factoring(how.strip, vector * context.source.choice((1, 2, 4, 8)))
-    return factored(structure, name, how, vector)
+    for parts in context.source.sample(_PARTS, len(_PARTS)):
+        how = factoring_for(structure, name, vector, parts)
+        if how.lanes > 1:
+            how = Factoring(how.strip, vector * context.source.choice((1, 2, 4, 8)))
+        made = factored(structure, name, how, vector)
+        if made != context.draft:
+            return made
+    return None

@@ -87,9 +87,9 @@ def _recover_histories(database: RunDatabase, states: Sequence[TaskState]) -> No
 
 
 def left_over(database: RunDatabase, task_index: int) -> list[Candidate]:
-    """What earlier processes have chosen and neither timed nor seen fail by itself, in the order of choosing."""
-    done = {one.candidate.symbol for one in database.measured()} | set(database.failed_symbols(task_index))
-    return [one for one in database.candidates(task_index) if one.symbol not in done]
+    """What earlier processes have chosen, and had no time for, in the order of choosing."""
+    left = {symbol for symbol, _, _ in database.unfinished(forgiven=NOT_DONE)}
+    return [one for one in database.candidates(task_index) if one.symbol in left]
 
 
 def account_for_unfinished(database: RunDatabase) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Listener, Notice
@@ -27,6 +28,7 @@ from autotune_loop.specification.prepared_run import PreparedRun
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.workspace import Workspace
 from autotune_loop.store.run_store import RunStore
+from devices.lease.token import lasting_token
 from devices.local.cores import CoreTurns
 from targets.errors import BudgetError, RunFolderError, SdkError
 from targets.process.stop_signal import StopSignal
@@ -61,7 +63,7 @@ def tune(
     try:
         store = RunStore(run.folder, record, resume=run.resume)
         try:
-            context, build_slots = run_context(run, workspace, store.work)
+            context, build_slots = run_context(run, _with_own_leases(run, workspace, store), store.work)
             listen(run_started(run, store.folder))
             started_s += prepare_toolchain(run, workspace, listen, stop)
             turns = CoreTurns(workspace.lock_folder) if context.workspace.cores.take_turns else None
@@ -114,6 +116,17 @@ def tune(
             + (f" ({error.filename})." if error.filename else "."),
             next_step="If the disk is full, free some space. Then continue with --resume.",
         ) from error
+
+
+def _with_own_leases(run: PreparedRun, workspace: Workspace, store: RunStore) -> Workspace:
+    """The workspace, with a token of the run's: resumed after a kill, it takes its devices back at once.
+
+    Nobody else has the folder meanwhile. On a farm the workers hold the leases.
+    """
+    connections = workspace.connections
+    if connections is None or run.farm is not None or all(device.remote is None for device in run.devices):
+        return workspace
+    return replace(workspace, connections=replace(connections, own_token=lasting_token(store.folder)))
 
 
 def _open_executor(context: RunContext, build_slots: int, farm: FarmUse | None, listen: Listener) -> Executor:

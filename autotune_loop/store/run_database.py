@@ -357,11 +357,12 @@ class RunDatabase:
         found: list[KernelFailure] = self._rows(FAILURE_SQL, (symbol,), lambda *row: KernelFailure(*map(str, row)))
         return found[0] if found else None
 
-    def unfinished(self) -> list[tuple[str, int, int]]:
-        """Symbol, round and argument set of the candidates with neither a time nor a failure."""
+    def unfinished(self, forgiven: str = "") -> list[tuple[str, int, int]]:
+        """Symbol, round and argument set of the candidates with neither a time nor a failure but for that reason."""
         return self._rows(
             "SELECT symbol, round, task FROM candidates WHERE symbol NOT IN (SELECT symbol FROM measurements)"
-            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL)",
+            " AND symbol NOT IN (SELECT symbol FROM failures WHERE symbol IS NOT NULL AND reason <> ?)",
+            (forgiven,),
             convert=lambda symbol, round_index, task_index: (str(symbol), int(round_index), int(task_index)),
         )
 

@@ -1,4 +1,4 @@
-"""The tokens that prove to a device that a lease is ours: of leases taken by hand, and of a farm's worker."""
+"""The tokens that prove to a device that a lease is ours: of leases taken by hand, of a farm's worker, of a run."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def forget_token(folder: Path, place: RemotePlace) -> None:
     delete_record(_file(folder, place))
 
 
-def worker_token(folder: Path) -> str:
-    """Return the token of a farm's worker, which stays the same as long as its folder exists.
+def lasting_token(folder: Path) -> str:
+    """Return the token of a farm's worker or of a run, which stays the same as long as its folder exists.
 
     Raises:
         DeviceError: it cannot be written.

@@ -55,7 +55,7 @@ def open_remote(
     It uses a lease that this user has taken by hand, and leaves it.
 
     Args:
-        own_token: the token of the transport's own lease; None makes a new one.
+        own_token: the token of the transport's own lease; None takes that of the connections.
     """
     place = device.remote
     assert place is not None, "the device is a remote one"
@@ -66,7 +66,7 @@ def open_remote(
         partial(agent_for, cache=cache),
         connections.lease_owner,
         None if kept is None else kept.token,
-        own_token=own_token,
+        own_token=own_token or connections.own_token,
     )
     return AgentTransport(connection, device, None if device.dsp is None else DspStarter(device.dsp, cache))
 

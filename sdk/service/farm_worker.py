@@ -16,7 +16,7 @@ from autotune_loop.farm.device import served_devices
 from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
 from devices.inventory.inventory import InventoryDevice
-from devices.lease.token import worker_token
+from devices.lease.token import lasting_token
 from devices.local.cores import plan_cores
 from devices.remote.open import open_remote
 from devices.remote.transport import AgentTransport
@@ -67,7 +67,7 @@ def open_farm_worker(
         connections = connection_settings(settings)
         cache = ContentCache(settings.cache_folder)
         # A worker that is started again after a crash takes its leases back at once: nobody else runs in its folder.
-        token = worker_token(folder)
+        token = lasting_token(folder)
         workspace = Workspace(
             cache_folder=settings.cache_folder,
             work_folder=folder,

@@ -6,6 +6,10 @@ import contextlib
 import math
 import random
 import shutil
+import signal
+import stat
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -226,6 +230,36 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
     found = tune(generator, device=["two"], resume=True, rounds=2, **request)
     assert found.outcome is Outcome.FINISHED and found.totals.samples_timed > 0
     check_every_candidate_has_one_end(found)
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sdk.settings import read_settings
+from tests.flat_tuning import tune_flat
+generator, inventory, folder = sys.argv[1:4]
+def listen(event):
+    if event.kind == "sample_measured":
+        os.kill(os.getpid(), signal.SIGKILL)
+tune_flat(generator, parameters=sys.argv[4:], target="x86-64", device=["one"], inventory=Path(inventory),
+    run_folder=Path(folder), rounds=1, batch_size=4, pool_factor=1.0, listen=listen)
+"""
+
+
+def test_a_killed_run_takes_its_device_back_at_once(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    """Its lease lasts for minutes; a run of another folder still has to wait for it."""
+    generator, folder = str(examples / "separable_filter.py"), tmp_path / "run"
+    command = [sys.executable, "-c", _KILLED, generator, str(lab.inventory), str(folder), *SMALL]
+    environment = {**lab.settings.environment, "SDK_CONFIG_DIR": str(lab.settings.config_folder)}
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert lab.leases() and stat.S_IMODE((folder / "lease-token").stat().st_mode) == 0o600
+    request = {"inventory": lab.inventory, "parameters": SMALL, "settings": lab.settings, "device": ["one"]}
+    with pytest.raises(DeviceError, match="leased by"):
+        tune(generator, target="x86-64", run_folder=tmp_path / "other", patience_s=0.1, **request)
+    resumed = tune(generator, run_folder=folder, resume=True, rounds=1, **request)
+    assert resumed.outcome is Outcome.FINISHED and resumed.totals.not_done == 0
+    assert not incidents(resumed) and not lab.leases()
 
 
 def test_schedules_are_compared_on_each_device(lab: Lab, examples: Path) -> None:

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.factor import Factoring, can_be_factored, factored, factoring_for
+from autotune_loop.draft.factor import (
+    Factoring,
+    can_be_factored,
+    factored,
+    factoring_for,
+    is_taken_apart,
+    whole_again,
+)
 from autotune_loop.draft.from_schedule import draft_of
 from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
 from autotune_loop.draft.names import PipelineNames
@@ -130,3 +137,10 @@ def test_what_was_computed_in_its_loops_is_so_at_the_root() -> None:
         "total_parts": ROOT,
     }
     assert all(func.store is None for func in made.funcs.values())
+
+
+def test_it_is_made_whole_again() -> None:
+    structure = structure_of(MEANS)
+    apart = factored(structure, SUM, Factoring(120, 32), LANES)
+    assert is_taken_apart(apart, SUM) and not is_taken_apart(structure.draft, SUM)
+    assert whole_again(DraftStructure(apart, structure.names), SUM) == structure.draft
