@@ -48,7 +48,8 @@ class TaskHistory:
         times_s = self.batch_s[-_WINDOW:]
         batch_s = sum(times_s) / len(times_s) if times_s else 1.0
         # A batch under way may gain as much as the last one, so the next one is expected to gain less.
-        waiting = self.started - len(self.best_ms)
+        # Of a resumed run a round may have two batches: what was left over of it is one, too.
+        waiting = max(0, self.started - len(self.best_ms))
         expected = fall / (1 + waiting) + _OPTIMISM / (1 + self.started)
         return expected / max(batch_s, 1e-3)
 

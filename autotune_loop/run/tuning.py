@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from autotune_loop.cost_model.learner import Learner
@@ -68,7 +69,7 @@ def tune(
             started_s += prepare_toolchain(run, workspace, listen, stop)
             turns = CoreTurns(workspace.lock_folder) if context.workspace.cores.take_turns else None
             with (
-                contextlib.nullcontext(False) if turns is None else turns.joined() as has_others,
+                contextlib.nullcontext() if turns is None else _sharing(turns, listen),
                 Learner(
                     store,
                     weights,
@@ -81,8 +82,6 @@ def tune(
                 ) as learner,
                 contextlib.closing(_open_executor(context, build_slots, run.farm, listen)) as executor,
             ):
-                if has_others:
-                    listen(Notice(_SHARED))
                 budget = RunBudget(run.options.limits.budget_s, started_s)
                 patience_s = run.options.measure.patience_s
                 names = [device.name for device in run.devices]
@@ -116,6 +115,15 @@ def tune(
             + (f" ({error.filename})." if error.filename else "."),
             next_step="If the disk is full, free some space. Then continue with --resume.",
         ) from error
+
+
+@contextlib.contextmanager
+def _sharing(turns: CoreTurns, listen: Listener) -> Iterator[None]:
+    """Tell if other runs use this machine's cores, too; while it lasts they are told of this one."""
+    with turns.joined() as has_others:
+        if has_others:
+            listen(Notice(_SHARED))
+        yield
 
 
 def _with_own_leases(run: PreparedRun, workspace: Workspace, store: RunStore) -> Workspace:

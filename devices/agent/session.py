@@ -21,7 +21,6 @@ from devices.agent.protocol import (
     ReplyParser,
     ResultEvent,
     encode_request,
-    printable,
     read_reply,
     request_word,
 )
@@ -32,6 +31,7 @@ from devices.remote_place import AdbAddress
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
 from targets.values.checks import Unfit, number
+from targets.values.texts import printable
 
 T = TypeVar("T")
 Fields = Sequence[tuple[str, str]]

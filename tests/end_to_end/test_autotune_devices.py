@@ -242,7 +242,7 @@ def listen(event):
     if event.kind == "sample_measured":
         os.kill(os.getpid(), signal.SIGKILL)
 tune_flat(generator, parameters=sys.argv[4:], target="x86-64", device=["one"], inventory=Path(inventory),
-    run_folder=Path(folder), rounds=1, batch_size=4, pool_factor=1.0, listen=listen)
+    run_folder=Path(folder), parallelism=1, rounds=1, batch_size=5, pool_factor=1.0, seed=3, epochs=5, listen=listen)
 """
 
 

@@ -84,3 +84,10 @@ def test_whatever_the_curves_all_batches_are_given_out(curves: list[list[float]]
 
     chosen = played([curve(times) for times in curves], 25, [batch_s] * len(curves))
     assert len(chosen) == 25 and set(chosen) == set(range(len(curves)))
+
+
+def test_what_was_left_over_of_a_round_is_a_batch_more() -> None:
+    """A resumed run finishes the round that it had begun, which had ended as a batch."""
+    finished = TaskHistory([math.inf, 2.0], [10.0, 1.0], started=1)
+    assert next_task([finished], 2) == 0 and finished.gain_per_s > 0
+    assert next_task([finished], 1) is None
