@@ -32,6 +32,8 @@ int64_t now_ns(void) {
     return clock_ns;
 }
 
+void spread_threads(void) {}
+
 bool uses_device(const struct invocation *invocation) {
     (void)invocation;
     return false;
