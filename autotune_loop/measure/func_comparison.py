@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
@@ -37,6 +37,22 @@ class ProfiledSchedule:
 
 
 @dataclass(frozen=True)
+class FuncTable:
+    """What Funcs take on one device, in each schedule.
+
+    Attributes:
+        times: by the schedules' labels.
+        failures: label → why a schedule has no times.
+        rows: the times of each Func, in the order of `times`.
+    """
+
+    device: str
+    times: Mapping[str, FuncTimes]
+    failures: Mapping[str, str]
+    rows: Sequence[FuncRow]
+
+
+@dataclass(frozen=True)
 class FuncRow:
     """One Func in several schedules, or several that take next to nothing.
 
@@ -60,6 +76,17 @@ def func_rows(schedules: Sequence[FuncTimes]) -> list[FuncRow]:
     if rest := shares.keys() - shown:
         rows.append(FuncRow(f"{len(rest)} others", tuple(sum(table.get(n, 0.0) for n in rest) for table in tables)))
     return rows
+
+
+def func_tables(profiled: Sequence[ProfiledSchedule]) -> list[FuncTable]:
+    """A table for each device: times of different devices are not compared."""
+    tables = []
+    for device in dict.fromkeys(one.device for one in profiled):
+        results = {one.label: one.result for one in profiled if one.device == device}
+        times = {label: result for label, result in results.items() if isinstance(result, FuncTimes)}
+        failures = {label: result.message for label, result in results.items() if isinstance(result, MeasureFailure)}
+        tables.append(FuncTable(device, times, failures, func_rows(list(times.values()))))
+    return tables
 
 
 def compare_funcs(plan: BenchPlan, progress: Progress) -> list[ProfiledSchedule]:

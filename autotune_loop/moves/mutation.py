@@ -126,11 +126,10 @@ def _in_random_order(source: Random, weights: Mapping[str, float]) -> Iterator[M
 
     Each comes as if it were drawn, by its weight, from those that are left (Efraimidis and Spirakis 2006).
     """
-    weighted = [(move, weights.get(move.name, move.weight)) for move in MOVES]
+    weighted = [(move, weight) for move in MOVES if (weight := weights.get(move.name, move.weight)) > 0]
     for _ in range(_ROUNDS):
-        keys = {move.name: source.random() ** (1 / weight) for move, weight in weighted if weight > 0}
-        tried = [move for move, weight in weighted if weight > 0]
-        yield from sorted(tried, key=lambda move: -keys[move.name])
+        drawn = [(source.random() ** (1 / weight), move) for move, weight in weighted]
+        yield from (move for _, move in sorted(drawn, key=lambda one: -one[0]))
 
 
 def _shares(work: Mapping[str, float]) -> Mapping[str, float]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotune_loop.candidate import Measured, found_by
-from autotune_loop.measure.func_comparison import FuncRow, ProfiledSchedule, func_rows
+from autotune_loop.measure.func_comparison import ProfiledSchedule, func_tables
 from autotune_loop.parameters.space import set_text
 from autotune_loop.report.found_by import ancestors, techniques
 from autotune_loop.report.recorded_run import RecordedRun
@@ -25,8 +25,6 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.specification.tuning_task import generator_names, sample_file_name
 from autotune_loop.store.published import OWN, timings_text, words_for
-from devices.timing.func_times import FuncTimes
-from devices.timing.measurement import MeasureFailure
 from targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
@@ -90,7 +88,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
                 "ancestors": () if header is None else ancestors(task.samples, header.published.symbol),
                 "techniques": techniques(task.samples),
                 "published_loops": "" if header is None else _shown(header.text, header.published.parameters),
-                "funcs": _func_tables(options.funcs.get(task.task_index, ())),
+                "funcs": func_tables(options.funcs.get(task.task_index, ())),
                 "default_loops": ""
                 if task.default is None
                 else _shown(_header_text(run, task.default), task.default.candidate.parameters),
@@ -109,26 +107,6 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         samples_json=_script_json(_table(run)),
         schedules=_packed_schedules(run),
     )
-
-
-@dataclass(frozen=True)
-class _FuncTable:
-    """What Funcs take on a device: the schedules that have times, why the others have none, and the rows."""
-
-    device: str
-    times: Mapping[str, FuncTimes]
-    failures: Mapping[str, str]
-    rows: Sequence[FuncRow]
-
-
-def _func_tables(profiled: Sequence[ProfiledSchedule]) -> list[_FuncTable]:
-    tables = []
-    for device in dict.fromkeys(one.device for one in profiled):
-        results = {one.label: one.result for one in profiled if one.device == device}
-        times = {label: result for label, result in results.items() if isinstance(result, FuncTimes)}
-        failures = {label: result.message for label, result in results.items() if isinstance(result, MeasureFailure)}
-        tables.append(_FuncTable(device, times, failures, func_rows(list(times.values()))))
-    return tables
 
 
 def _table(run: RecordedRun) -> list[list[object]]:

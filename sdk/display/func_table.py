@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from autotune_loop.measure.func_comparison import FuncRow, ProfiledSchedule, func_rows
+from autotune_loop.measure.func_comparison import FuncRow, FuncTable, ProfiledSchedule, func_tables
 from devices.timing.func_times import FuncTimes
 from sdk.output import make_console, plain_table
 
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
 
 def print_func_table(profiled: Sequence[ProfiledSchedule]) -> None:
     """Print a table for each device, the slowest Funcs first; failures go to standard error."""
-    devices = dict.fromkeys(one.device for one in profiled)
-    for device in devices:
-        times = {one.label: one.result for one in profiled if one.device == device}
-        usable = {label: result for label, result in times.items() if isinstance(result, FuncTimes)}
-        if usable:
-            make_console().print(_table(device, usable))
-        for label, result in times.items():
-            if not isinstance(result, FuncTimes):
-                place = f" on {device}" if len(devices) > 1 else ""
-                typer.echo(f"{label}{place}: {result.message}", err=True)
+    tables = func_tables(profiled)
+    for table in tables:
+        if table.times:
+            make_console().print(_printed(table))
+        for label, message in table.failures.items():
+            place = f" on {table.device}" if len(tables) > 1 else ""
+            typer.echo(f"{label}{place}: {message}", err=True)
 
 
 def func_times_as_json(profiled: Sequence[ProfiledSchedule]) -> list[dict[str, object]]:
@@ -43,11 +40,11 @@ def func_times_as_json(profiled: Sequence[ProfiledSchedule]) -> list[dict[str, o
     ]
 
 
-def _table(device: str, times: dict[str, FuncTimes]) -> Table:
-    table = plain_table("Func", *times, numbers=tuple(times))
-    table.title, table.caption = f"ms of one call on {device}, by Halide's profiler", "–: inlined, or not there"
-    calls_s = [one.call_s for one in times.values()]
-    for row in [*func_rows(list(times.values())), FuncRow("all", tuple(calls_s))]:
+def _printed(of: FuncTable) -> Table:
+    table = plain_table("Func", *of.times, numbers=tuple(of.times))
+    table.title, table.caption = f"ms of one call on {of.device}, by Halide's profiler", "–: inlined, or not there"
+    calls_s = tuple(one.call_s for one in of.times.values())
+    for row in [*of.rows, FuncRow("all", calls_s)]:
         table.add_row(row.name, *map(_cell, row.times_s, calls_s))
     return table
 

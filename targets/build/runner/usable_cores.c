@@ -30,7 +30,7 @@ int core_of_this_thread(void) {
 }
 
 #ifdef __linux__
-/* Halide's threads never end, so a thread's number is that of no other one. Returns how many there are. */
+/* Returns how many there are. */
 static int threads_of_this_process(pid_t *threads, int most) {
     DIR *folder = opendir("/proc/self/task");
     if (!folder) return 0;
@@ -49,8 +49,10 @@ static int threads_of_this_process(pid_t *threads, int most) {
 }
 
 void spread_threads(void) {
-    static bool done;
-    if (done) return;
+    /* Halide starts its threads in the first calls: who has fewer then has fewer for good, and is not asked again. */
+    static int looks_left = 64;
+    if (looks_left == 0) return;
+    looks_left--;
     int usable[CPU_SETSIZE], cores = 0;
     for (int core = 0; core < CPU_SETSIZE; core++) {
         if (is_usable_core(core)) usable[cores++] = core;
@@ -63,7 +65,7 @@ void spread_threads(void) {
         CPU_SET(usable[i], &one);
         sched_setaffinity(threads[i], sizeof one, &one);
     }
-    done = true;
+    looks_left = 0;
 }
 #else
 void spread_threads(void) {}
