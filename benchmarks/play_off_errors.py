@@ -123,13 +123,13 @@ def _mean_turns(verdicts: Sequence[Verdict]) -> float:
 def play_off(bench: KernelBench, device: Device, symbols: Mapping[str, str], seed: int) -> Verdict:
     """One play-off of two names, each of a kernel."""
 
-    def time_turn(order: Sequence[str]) -> Turn:
-        times = {}
+    def time_turn(order: Sequence[str], yardstick: str | None) -> Turn:
+        times, beside = {}, None if yardstick is None else symbols[yardstick]
         for name in order:
-            result = bench.measure(device, symbols[name], turn_settings(SETTINGS, symbols[name], symbols["stays"]))
+            result = bench.measure(device, symbols[name], turn_settings(SETTINGS, symbols[name], beside))
             if not isinstance(result, Measurement):
                 raise SystemExit(result.message)
-            times[name] = ProcessTime.of(result, symbols["stays"])
+            times[name] = ProcessTime.of(result, beside)
         return Turn({device.name: times})
 
     contenders = {name: name for name in symbols}

@@ -110,7 +110,7 @@ def _course(state: TaskState, store: RunStore, ending: Ending) -> PlayOffCourse:
 
     done: list[Turn] = []
 
-    def time_turn(order: Sequence[str]) -> Turn:
+    def time_turn(order: Sequence[str], yardstick: str | None) -> Turn:
         drift = 1 + 0.02 * len(done)
         times = {}
         for symbol in order:

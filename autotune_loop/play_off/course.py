@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autotune_loop.play_off.choice import FIRST_TURNS, Choice
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
 from autotune_loop.play_off.verdict import (
     LEAST_GAIN,
@@ -23,10 +24,8 @@ from autotune_loop.play_off.verdict import (
 )
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
-# Fewest and most turns that choose the challenger.
-FEWEST_CHOOSING_TURNS = 2
-CHOOSING_TURNS = 5
-
+# The most turns that choose the challenger.
+CHOOSING_TURNS = 10
 
 _STOPPED = "Unconfirmed: the play-off was stopped."
 _NO_TIME = "Unconfirmed: there was no time left for enough turns."
@@ -70,7 +69,8 @@ class PlayOffCourse:
         baseline: the name of the contender that stays unless it is beaten; None if there is none.
         also_timed: the name of a further contender to time in the same turns, for an equally precise time; it takes the
             baseline's place if that fails.
-        time_turn: times each contender once on every device, in this order, each in a fresh process.
+        time_turn: times each contender once on every device, in this order, each in a fresh process, beside the
+            one that is named last, if any.
         time_left_s: after it no further turn begins; infinite without a limit.
         first_look_left_s: the same for the turns of the first look; None for no other limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
@@ -82,7 +82,7 @@ class PlayOffCourse:
     baseline: str | None
     objective: Objective
     seed: int
-    time_turn: Callable[[Sequence[str]], Turn]
+    time_turn: Callable[[Sequence[str], str | None], Turn]
     time_left_s: Callable[[], float]
     devices: Sequence[str]
     most_turns: int = LOOKS[-1]
@@ -100,41 +100,58 @@ class PlayOffCourse:
 
     def run(self) -> PlayOffResult:
         """Hold the play-off. A contender that fails is out, even the baseline, and the next best challenges."""
-        turns: Turns = []
-        started_s = time.monotonic()
+        choice = self._choice()
+        return self._ended(self._unconfirmed("", _STOPPED) if choice is None else self._decide(choice.ranking))
+
+    def _choice(self) -> Choice | None:
+        """Choose the challenger; None if the play-off is stopped. Without its yardstick a choice begins again."""
+        baseline = self.baseline if self.baseline in self._alive else None
+        choice = Choice([n for n in self._alive if n != baseline] or self._alive, baseline, self.objective)
+        started_s, timings = time.monotonic(), 0
         for turn in range(self._choosing_turns):
-            if turn >= FEWEST_CHOOSING_TURNS and self.time_left_s() <= self._needed_s(started_s, turn):
+            is_hurried = turn >= FIRST_TURNS and self.time_left_s() <= self._needed_s(choice, started_s, timings)
+            if choice.is_over or is_hurried:
                 break
-            if not self._turn(turns, list(self._alive)):
-                return self._ended(self._unconfirmed("", _STOPPED))
-        return self._ended(self._decide(turns))
+            names = choice.next_turn
+            done = self._turn(names, choice.yardstick)
+            if done is None:
+                return None
+            if choice.yardstick in done.failed:
+                return self._choice() if self._alive else choice
+            choice.add(done.times, done.failed)
+            timings += len(names)
+        return choice
 
-    def _needed_s(self, started_s: float, turns: int) -> float:
-        """The seconds for one more turn of all contenders and the turns up to the first look."""
-        alive = max(1, len(self._alive))
+    def _needed_s(self, choice: Choice, started_s: float, timings: int) -> float:
+        """The seconds for one more turn of the choice and the turns up to the first look."""
         last = 2 if self.also_timed in (None, self.baseline) else 3
-        timing_s = (time.monotonic() - started_s) / (turns * alive)
-        return timing_s * (alive + LOOKS[0] * min(last, alive))
+        timing_s = (time.monotonic() - started_s) / timings
+        return timing_s * (len(choice.next_turn) + LOOKS[0] * min(last, max(1, len(self._alive))))
 
-    def _turn(self, turns: Turns, names: list[str]) -> bool:
-        """Do one turn in a new order; False if the play-off is stopped. Contenders that fail are out."""
-        self._order.shuffle(names)
+    def _turn(self, names: Sequence[str], yardstick: str) -> Turn | None:
+        """Do one turn in a new order; None if the play-off is stopped. Contenders that fail are out.
+
+        What is timed beside a yardstick that fails may have failed because of it, and stays.
+        """
+        order = list(names)
+        self._order.shuffle(order)
         self._turns_done += 1
         self.tell(len(names), self._turns_done, self._choosing_turns + self.most_turns)
-        turn = self.time_turn(names)
+        turn = self.time_turn(order, yardstick)
         if turn.stopped:
-            return False
+            return None
+        if yardstick in turn.failed:
+            turn = replace(turn, failed=frozenset([yardstick]))
         self._alive = [name for name in self._alive if name not in turn.failed]
-        turns.append(turn.times)
-        return True
+        return turn
 
-    def _decide(self, choosing: Turns) -> Verdict:
-        devices = devices_with(choosing, self._alive)
-        if not devices or not self._alive:
+    def _decide(self, times: Mapping[str, Mapping[str, DeviceTimes]]) -> Verdict:
+        """Compare the best of the choice, whose times these are, with the baseline."""
+        ranking = [name for name in times if name in self._alive]
+        if not ranking:
             return self._unconfirmed("", _NOTHING_TIMED)
-        times = {name: times_of(choosing, name, devices) for name in self._alive}
-        ranking = self._ranking(times, devices)
-        self._times = {name: times[name] for name in ranking}
+        devices = list(times[ranking[0]])
+        self._times = {**times}
         if self.baseline not in self._alive and self.also_timed in self._alive:
             self.baseline = self.also_timed
         if self.baseline not in self._alive:
@@ -150,15 +167,6 @@ class PlayOffCourse:
         message = sentence(f"{self.contenders[self.baseline]} stays: there is no other schedule to compare it with.")
         return Verdict(self.baseline, "", self.baseline, VerdictReason.NO_CHALLENGER, message)
 
-    def _ranking(self, times: Mapping[str, Mapping[str, DeviceTimes]], devices: Sequence[str]) -> list[str]:
-        """The contenders that are left, best first."""
-        base = times[self.baseline if self.baseline in self._alive else self._alive[0]]
-
-        def score(name: str) -> float:
-            return self.objective.score({d: times[name][d].compared / base[d].compared for d in devices})
-
-        return sorted(self._alive, key=score)
-
     def _confirm(self, challenger: str, baseline: str, devices: Sequence[str]) -> Verdict:
         """Turns of the two alone, until a look decides, the last turn is done, or the time is over."""
         turns: Turns = []
@@ -167,8 +175,10 @@ class PlayOffCourse:
         for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
             left_s = self.first_look_left_s if look == LOOKS[0] and self.first_look_left_s else self.time_left_s
             while len(turns) < look and left_s() > 0:
-                if not self._turn(turns, [name for name in names if name in self._alive]):
+                turn = self._turn([name for name in names if name in self._alive], baseline)
+                if turn is None:
                     return self._unconfirmed(challenger, _STOPPED)
+                turns.append(turn.times)
                 if challenger not in self._alive or baseline not in self._alive:
                     return self._unconfirmed(challenger, _NOTHING_TIMED)
             if len(turns) < LOOKS[0]:

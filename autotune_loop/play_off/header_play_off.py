@@ -100,18 +100,17 @@ class _Timer:
     lost_devices: dict[str, str] = field(default_factory=dict)
     reshaped: dict[str, tuple[ReshapedOutput, ...]] = field(default_factory=dict)
 
-    def __call__(self, order: Sequence[str]) -> Turn:
+    def __call__(self, order: Sequence[str], yardstick: str | None) -> Turn:
         times: dict[str, dict[str, ProcessTime]] = {}
         failed: set[str] = set()
-        baseline = self.bench.built.symbols[0]
         for device in self.bench.plan.devices:
             times[device.name] = {}
             for name in order:
-                result = self.bench.measure(device, name, turn_settings(self.bench.plan.settings, name, baseline))
+                result = self.bench.measure(device, name, turn_settings(self.bench.plan.settings, name, yardstick))
                 if isinstance(result, Measurement):
                     self.clock = result.clock.value
                     self.reshaped[name] = result.reshaped
-                    times[device.name][name] = ProcessTime.of(result, baseline)
+                    times[device.name][name] = ProcessTime.of(result, yardstick)
                 elif result.reason is MeasureFailureReason.DEVICE:
                     del times[device.name]
                     self.lost_devices.setdefault(device.name, result.message)

@@ -7,13 +7,17 @@ from bisect import insort
 from dataclasses import dataclass
 
 from autotune_loop.deadline import Deadline
-from autotune_loop.play_off.course import FEWEST_CHOOSING_TURNS
+from autotune_loop.play_off.choice import FIRST_TURNS
 from autotune_loop.specification.objective import LOOKS
 from devices.device import Clock
 
-PLAY_OFF_CONTENDERS = 4
+PLAY_OFF_CONTENDERS = 6
+# Where times do not vary only one that fails could make way for another.
+_WITHOUT_NOISE = 4
 # The best of the run and what it must beat.
 _FEWEST_CONTENDERS = 2
+# After its first turns the choice among all contenders takes about so many timings, and so much of a budget at most.
+_FURTHER_CHOICE, _CHOICE_SHARE = 24, 0.05
 # Beside its turns a play-off links, and pushes the executable to the devices. Linking is observed.
 _START_S = 0.5
 _LINK_S = 2.5
@@ -46,10 +50,12 @@ class PlayOffReserve:
     Args:
         clock: of the devices. With a simulated clock each schedule is timed only once, because times do not vary.
         at_once: schedules that are timed at once, on all devices together.
+        budget_s: of the run; infinite without one.
     """
 
-    def __init__(self, clock: Clock, at_once: int = 1) -> None:
+    def __init__(self, clock: Clock, at_once: int = 1, budget_s: float = math.inf) -> None:
         self._clock = clock
+        self._budget_s = budget_s
         self._at_once = at_once
         self._held_s: list[float] = []  # sorted, because it is read before every schedule
         self._all_held_s = 0.0
@@ -88,8 +94,19 @@ class PlayOffReserve:
             tasks: tuning tasks, one play-off each.
             with_incumbent: how many of them have an incumbent.
         """
-        without_s = (tasks - with_incumbent) * self._play_off_s(PLAY_OFF_CONTENDERS, False)
-        return self._training_s + without_s + with_incumbent * self._play_off_s(PLAY_OFF_CONTENDERS, True)
+        without_s = (tasks - with_incumbent) * self._play_off_s(self._most_contenders, False)
+        with_s = with_incumbent * self._play_off_s(self._most_contenders, True)
+        return self._training_s + without_s + with_s + self._further_choice_s(tasks)
+
+    def _further_choice_s(self, tasks: int) -> float:
+        """What the choices take when they are close, after the turns without which there is no play-off."""
+        if self._clock is Clock.SIMULATED:
+            return 0.0
+        return min(tasks * _FURTHER_CHOICE * self._typical_s(), _CHOICE_SHARE * self._budget_s)
+
+    @property
+    def _most_contenders(self) -> int:
+        return _WITHOUT_NOISE if self._clock is Clock.SIMULATED else PLAY_OFF_CONTENDERS
 
     def timed_within(self, time_s: float) -> int:
         """How many schedules can be timed in a finite time."""
@@ -116,7 +133,7 @@ class PlayOffReserve:
         start_s = _START_S + (_LINK_S if self._link_s is None else self._link_s)
         if self._clock is Clock.SIMULATED:
             return start_s + math.ceil(names / self._at_once) * self._usual_s()
-        choosing = names * (FEWEST_CHOOSING_TURNS if names > _FEWEST_CONTENDERS else 1)
+        choosing = names * (FIRST_TURNS if names > _FEWEST_CONTENDERS else 1)
         deciding = (_FEWEST_CONTENDERS + int(with_incumbent)) * LOOKS[0]
         return start_s + (choosing + deciding) * self._typical_s()
 
@@ -132,7 +149,7 @@ class PlayOffReserve:
             None if there is not time enough for the first look at two contenders.
         """
         left_s = end.left_s / play_offs
-        for contenders in range(PLAY_OFF_CONTENDERS, _FEWEST_CONTENDERS - 1, -1):
+        for contenders in range(self._most_contenders, _FEWEST_CONTENDERS - 1, -1):
             if self._play_off_s(contenders, with_incumbent) <= left_s:
                 return PlayOffRoom(run, Deadline.after(left_s), contenders)
         return None

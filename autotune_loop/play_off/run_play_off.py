@@ -97,22 +97,21 @@ class RunPlayOff:
         reference: TaskReference,
         task_index: int,
         order: Sequence[str],
+        yardstick: str | None,
     ) -> Turn:
         """Do one turn; a device that fails for good is removed from `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
-        failed: set[str] = set()
+        failed: dict[str, str] = {}
 
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             if isinstance(result, Measurement):
                 self.on_timed(held_s)
                 self.store.database.add_measurement(result, "play-off", held_s)
-                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, entries.baseline)
+                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, yardstick)
             elif result.reason is MeasureFailureReason.DEVICE:
                 times.pop(job.device or "", None)
             elif not self.stop.is_set():
-                failed.add(job.symbol)
-                text = sentence(f"{entries.labels[job.symbol]} is out of the play-off: {result.message}")
-                self.listen(Notice(text, warning=True))
+                failed[job.symbol] = result.message
 
         def enough() -> bool:
             return self.stop.is_set() or (not self.dispatcher.in_service and self.room.first_look_by.within(0.0))
@@ -126,7 +125,10 @@ class RunPlayOff:
             for symbol in order
         ]
         undone = self.dispatcher.run(
-            jobs, lambda job: turn_settings(self.settings, job.symbol, entries.baseline), finish, enough
+            jobs, lambda job: turn_settings(self.settings, job.symbol, yardstick), finish, enough
         )
         devices[:] = list(times)
-        return Turn(times, frozenset(failed), stopped=bool(undone) or self.stop.is_set() or not devices)
+        out = {yardstick: failed[yardstick]} if yardstick in failed else failed  # the others may have failed by it
+        for symbol, why in out.items():
+            self.listen(Notice(sentence(f"{entries.labels[symbol]} is out of the play-off: {why}"), warning=True))
+        return Turn(times, frozenset(out), stopped=bool(undone) or self.stop.is_set() or not devices)

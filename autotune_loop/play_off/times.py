@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,8 @@ class ProcessTime:
 
     Attributes:
         median_s: of its calls; shown to users.
-        compared: what contenders are compared by: the time as a multiple of the baseline's in the same turn, and 1
-            for the baseline itself. Without a baseline, or noise, the seconds that a quarter of the calls were below:
+        compared: what contenders are compared by: the time as a multiple of the yardstick's in the same turn, and 1
+            for the yardstick itself. Without a yardstick, or noise, the seconds that a quarter of the calls were below:
             other load only slows calls, so they are less disturbed than the median.
         by_size_s: size → the median there; empty if there is one size.
     """
@@ -34,12 +35,12 @@ class ProcessTime:
     by_size_s: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, measurement: Measurement, baseline: str | None) -> ProcessTime:
+    def of(cls, measurement: Measurement, yardstick: str | None) -> ProcessTime:
         """The time of a measurement, made with the settings of `turn_settings`."""
         compared = measurement.ratio
         if compared is None:
-            is_baseline = measurement.kernel == baseline and measurement.clock.is_noisy
-            compared = 1.0 if is_baseline else measurement.quarter_s
+            is_yardstick = measurement.kernel == yardstick and measurement.clock.is_noisy
+            compared = 1.0 if is_yardstick else measurement.quarter_s
         return cls(measurement.median_s, compared, medians_by_size_s(measurement))
 
 
@@ -60,8 +61,8 @@ class DeviceTimes:
 
     @property
     def compared(self) -> float:
-        """What contenders are ranked by."""
-        return statistics.median(process.compared for process in self.processes)
+        """What contenders are ranked by: Hodges' and Lehmann's estimate, which one disturbed turn does not move far."""
+        return math.exp(statistics.median(means_of_pairs([math.log(process.compared) for process in self.processes])))
 
     @property
     def median_ms(self) -> float:
@@ -93,11 +94,16 @@ class DeviceTimes:
         return min(self.turns_s) * 1e3, max(self.turns_s) * 1e3
 
 
-def turn_settings(settings: MeasureSettings, kernel: str, baseline: str | None) -> MeasureSettings:
-    """How a contender is timed: beside the baseline, and to the end even if it is slower."""
-    if baseline is None or kernel == baseline:
+def turn_settings(settings: MeasureSettings, kernel: str, yardstick: str | None) -> MeasureSettings:
+    """How a contender is timed: beside the yardstick, and to the end even if it is slower."""
+    if yardstick is None or kernel == yardstick:
         return settings
-    return replace(settings, beside=baseline, lost_over=_NEVER_LOST)
+    return replace(settings, beside=yardstick, lost_over=_NEVER_LOST)
+
+
+def means_of_pairs(values: Sequence[float]) -> list[float]:
+    """The means of all pairs, each value with itself included (Walsh's averages), in order."""
+    return sorted((a + b) / 2 for place, a in enumerate(values) for b in values[place:])
 
 
 # For each turn, device → contender → its time, without failures.

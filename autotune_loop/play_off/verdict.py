@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
+from autotune_loop.play_off.times import means_of_pairs
 from autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, ObjectiveKind
 from autotune_loop.store.published import SpeedUp
 
@@ -177,7 +178,7 @@ def estimate_ratio(logs: Sequence[float]) -> RatioEstimate:
     Args:
         logs: logarithms of the ratio, one a turn; at least one.
     """
-    every = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
+    every = means_of_pairs(logs)
     means = sorted(set(every))
     margin = 1e-9 + abs(means[-1] - means[0])
     between = [(a + b) / 2 for a, b in itertools.pairwise(means)]

@@ -33,7 +33,7 @@ class TimePlan:
 
     def __init__(self, budget: RunBudget, clock: Clock, at_once: int, batch_size: int) -> None:
         self.budget = budget
-        self.reserve = PlayOffReserve(clock, at_once)
+        self.reserve = PlayOffReserve(clock, at_once, math.inf if budget.budget_s is None else budget.budget_s)
         self.play_offs = 1
         self.with_incumbent = 0
         self.to_time = 0

@@ -20,7 +20,7 @@ def verdict(stays_s: float, challenges_s: float) -> Verdict:
     noise = itertools.cycle([0.99, 1.0, 1.01])
     times_s = {"stays": stays_s, "challenges": challenges_s}
 
-    def time_turn(order: Sequence[str]) -> Turn:
+    def time_turn(order: Sequence[str], yardstick: str | None) -> Turn:
         taken_s = {name: times_s[name] * next(noise) for name in order}
         return Turn({"local": {name: ProcessTime(time_s, time_s) for name, time_s in taken_s.items()}})
 

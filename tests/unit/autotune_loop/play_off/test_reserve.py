@@ -12,9 +12,9 @@ from autotune_loop.play_off.reserve import PlayOffReserve
 from devices.device import Clock
 
 
-def reserve(clock: Clock, *held_s: float) -> PlayOffReserve:
+def reserve(clock: Clock, *held_s: float, budget_s: float = math.inf) -> PlayOffReserve:
     """Of a run whose timings have held their devices for so long."""
-    made = PlayOffReserve(clock)
+    made = PlayOffReserve(clock, budget_s=budget_s)
     for one_s in held_s:
         made.add_timing(one_s)
     return made
@@ -27,18 +27,23 @@ def test_on_a_simulated_clock_each_contender_is_timed_once() -> None:
 
 
 def test_a_turn_takes_what_turns_usually_take_in_this_run() -> None:
-    """Two turns of four that choose, and eight of two that decide."""
+    """Two turns of six that choose, 24 timings of those that are close, and eight turns of two that decide."""
     made = reserve(Clock.WALL, 0.8, 0.8, 0.8)
     made.add_link(0.2)
-    assert made.needed_s(1, 0) == pytest.approx(0.5 + 0.2 + 24 * 0.8)
+    assert made.needed_s(1, 0) == pytest.approx(0.5 + 0.2 + 52 * 0.8)
     mixed = reserve(Clock.WALL, 0.2, 0.4, 0.3)
-    assert mixed.needed_s(1, 0) == pytest.approx(3.0 + 24 * 0.3)
+    assert mixed.needed_s(1, 0) == pytest.approx(3.0 + 52 * 0.3)
+
+
+def test_a_close_choice_takes_a_twentieth_of_a_budget_at_most() -> None:
+    assert reserve(Clock.WALL, 0.8, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 28 * 0.8 + 3.0)
+    assert reserve(Clock.WALL, 0.1, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 52 * 0.1)
 
 
 def test_one_timing_that_had_to_wait_is_not_what_turns_take() -> None:
     usual_s = reserve(Clock.WALL, *[0.3] * 9).needed_s(1, 0)
     waited_s = reserve(Clock.WALL, *[0.3] * 8, 99.0).needed_s(1, 0)
-    assert waited_s == pytest.approx(usual_s + 24 * (4 - 1) * 0.3 / 9)
+    assert waited_s == pytest.approx(usual_s + 52 * (4 - 1) * 0.3 / 9)
 
 
 def test_linking_is_as_slow_as_it_was_seen_to_be() -> None:
@@ -58,17 +63,17 @@ def test_a_training_that_is_under_way_is_waited_for() -> None:
 
 
 def test_the_first_look_may_come_after_the_budget_is_spent() -> None:
-    made = reserve(Clock.WALL, 0.8)
+    made = reserve(Clock.WALL, 0.8, budget_s=0.0)
     needed_s = made.needed_s(1, 0)
     spent = Deadline(time.monotonic() - 1.0)
     given = made.room(spent, Deadline.after(4000.0), with_incumbent=False, play_offs=1)
-    assert given is not None and (given.contenders, given.deadline) == (4, spent)
+    assert given is not None and (given.contenders, given.deadline) == (6, spent)
     assert 3000.0 < given.first_look_by.left_s <= 4000.0
     shared = made.room(spent, Deadline.after(400.0), with_incumbent=True, play_offs=4)
     assert shared is not None and 90.0 < shared.first_look_by.left_s <= 100.0
     tight = Deadline.after(needed_s - 1.0)
     fewer = made.room(spent, tight, with_incumbent=False, play_offs=1)
-    assert fewer is not None and fewer.contenders == 3 and fewer.first_look_by.at_s <= tight.at_s + 0.5
+    assert fewer is not None and fewer.contenders == 5 and fewer.first_look_by.at_s <= tight.at_s + 0.5
     assert made.room(spent, Deadline.after(18 * 0.8), with_incumbent=False, play_offs=1) is None
     assert made.room(spent, Deadline.after(4000.0), with_incumbent=False, play_offs=1000) is None
     ample = Deadline.after(500.0)
