@@ -19,7 +19,7 @@ from targets.halide_install import find_halide_install
 from targets.process.atomic_write import write_atomically
 from tests.run_specs import make_record, make_spec, make_task
 from weights.baseline import baseline_weights
-from weights.weights_file import write_weights
+from weights.weights_file import weights_sha256, write_weights
 
 HEADERS = Path(__file__).parent / "unit" / "autotune_loop" / "schedule" / "headers"
 _SAMPLES_A_ROUND = 32
@@ -31,7 +31,10 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
     source = random.Random(samples)
     features, speeds = _schedules(samples)
     headers = [path.read_text() for path in sorted(HEADERS.glob("*adams*.schedule.h"))]
-    record = make_record(spec or make_spec(make_task("harris")), clock=clock)
+    weights = baseline_weights(find_halide_install().plugin_path("Adams2019"))
+    record = make_record(
+        spec or make_spec(make_task("harris")), clock=clock, start_weights_sha256=weights_sha256(weights)
+    )
     store = RunStore(folder, record, resume=False)
     database = store.database
     try:
@@ -51,7 +54,7 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
                     sample_index=sample_index,
                     symbol=symbol,
                     point=SearchPoint(origin, number, 32, 100, store.updated_weights),
-                    schedule_sha256=str(number),
+                    schedule_sha256=features[number].schedule_sha256,
                     search_s=0.2,
                     predicted_ms=measured_ms * 2.0 ** source.gauss(0.0, 0.3),
                 )
@@ -65,7 +68,10 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
             )
         used = store.batch_folder(0, 0) / "used.weights"
         used.parent.mkdir(parents=True, exist_ok=True)
-        write_weights(baseline_weights(find_halide_install().plugin_path("Adams2019")), used)
+        for path in (used, store.start_weights, store.default_weights, store.updated_weights):
+            write_weights(weights, path)
+        for one in database.measured():
+            store.write_sample(store.training_sample(one, pipeline_id=1))
         if samples:
             default, tuned = ScheduleTime(6.5, 0.1, (6.3, 6.9), 8), ScheduleTime(4.0, 0.1, (3.9, 4.2), 8)
             published = Published(

@@ -111,12 +111,12 @@ class Learner:
         with self._turn():
             self._check_transfer()
             report = self._process.train(self._learn, self._seed)
-        sha256 = ""
+        sha256 = "" if report.weights is None else weights_sha256(report.weights)
+        # First, so that weights that are there are recorded, even if the process is killed here.
+        self._store.database.add_weights(round_index, sha256, report.accepted, report.reason, report_fields(report))
         if report.weights is not None:
-            sha256 = weights_sha256(report.weights)
             write_weights(report.weights, self._store.updated_weights)
             self._process.load_weights(self._store.updated_weights)
-        self._store.database.add_weights(round_index, sha256, report.accepted, report.reason, report_fields(report))
         before, after = report.before, report.after
         self._listen(
             Trained(

@@ -46,9 +46,14 @@ class PublishedHeader:
 
 @dataclass(frozen=True)
 class Training:
-    """One training, with the scores of the old and the new weights if there were enough schedules."""
+    """One training, with the scores of the old and the new weights if there were enough schedules.
+
+    Attributes:
+        sha256: of the new weights' file.
+    """
 
     round_index: int
+    sha256: str
     accepted: bool
     reason: str
     accuracy_before: float | None
@@ -220,13 +225,13 @@ def _published_headers(
 
 def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:
     trainings = []
-    for round_index, accepted, reason, text in connection.execute(
-        "SELECT round, accepted, reason, report FROM weights ORDER BY rowid"
+    for round_index, sha256, accepted, reason, text in connection.execute(
+        "SELECT round, sha256, accepted, reason, report FROM weights ORDER BY rowid"
     ):
         report = json.loads(str(text))
         accuracies = [report.get(key, {}) or {} for key in ("before", "after")]
         before, after = (scores.get("pairwise_accuracy") for scores in accuracies)
-        trainings.append(Training(int(round_index), bool(accepted), str(reason), before, after))
+        trainings.append(Training(int(round_index), str(sha256), bool(accepted), str(reason), before, after))
     return tuple(trainings)
 
 

@@ -230,7 +230,24 @@ def read_published(connection: sqlite3.Connection, path: Path, task_index: int, 
         "SELECT published FROM published WHERE task=? AND header_sha256=? ORDER BY rowid DESC LIMIT 1",
         (task_index, sha256),
     ).fetchone()
-    if row is None:
-        return None
+    return None if row is None else _published_of(row[0], path)
+
+
+def newest_published(connection: sqlite3.Connection, path: Path, task_index: int) -> tuple[str, Published] | None:
+    """What a run has published last for an argument set: the SHA-256 of the file, empty if it was withdrawn.
+
+    Returns:
+        None if it has published nothing.
+
+    Raises:
+        RunFolderError, sqlite3.Error: as `read_published`.
+    """
+    row = connection.execute(
+        "SELECT header_sha256, published FROM published WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,)
+    ).fetchone()
+    return None if row is None else (str(row[0]), _published_of(row[1], path))
+
+
+def _published_of(text: object, path: Path) -> Published:
     source = Source(f"{path} is damaged", RunFolderError, next_step="Restore it from a copy, or start a new run.")
-    return source.check(record(Published), source.json(str(row[0])))
+    return source.check(record(Published), source.json(str(text)))

@@ -1,8 +1,9 @@
-"""`sdk doctor`: what this machine can build and emulate, and what is missing."""
+"""`sdk doctor`: what this machine can build and emulate, and what is missing; or whether a run agrees with itself."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,9 @@ import typer
 from autotune_loop.specification.options import DeviceOptions
 from sdk.options.completion import COMPLETIONS
 from sdk.options.shared_options import HexagonSdkOption, JsonOption, declared
-from sdk.output import make_console, plain_table, print_json
+from sdk.output import make_console, plain_table, print_json, show_progress
 from sdk.settings import read_settings
+from targets.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +38,43 @@ def doctor(
             autocompletion=COMPLETIONS["inventory"],
         ),
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="FOLDER",
+            help="Check instead whether the files, the database and the headers of this run agree.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check what this machine can build and emulate. The exit code is 1 if something is missing.
 
     Example: sdk doctor --target arm64
     """
+    if run is not None:
+        if given := [name for name, value in (("--target", target), ("--device", device)) if value is not None]:
+            raise UsageError("--run checks a run and nothing else.", next_step=f"Leave {given[0]} out.")
+        checks = _run_checks(run)
+    else:
+        checks = _machine_checks(target, hexagon_sdk_root, device)
+    passed = all(check.passed or not check.needed for check in checks)
+    if as_json:
+        print_json({"passed": passed, "checks": [asdict(check) for check in checks]})
+    else:
+        print_checks(checks, "ok", "missing" if run is None else "wrong")
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _run_checks(folder: Path) -> list[Check]:
+    from sdk.checks.run_checks import check_run
+
+    with show_progress(f"Checking {folder}"):
+        return check_run(folder)
+
+
+def _machine_checks(target: str | None, hexagon_sdk_root: Path | None, device: str | None) -> list[Check]:
     from sdk.checks.machine_checks import check_machine
     from targets.profile.loader import list_profiles, load_profile
     from targets.profile.profile import ProfileListing
@@ -57,13 +90,7 @@ def doctor(
     checks = check_machine(settings, listings, must_run_here=target is not None)
     if device is not None:
         checks += _dsp_checks(device, settings)
-    passed = all(check.passed or not check.needed for check in checks)
-    if as_json:
-        print_json({"passed": passed, "checks": [asdict(check) for check in checks]})
-    else:
-        print_checks(checks, "ok", "missing")
-    if not passed:
-        raise typer.Exit(1)
+    return checks
 
 
 def _dsp_checks(name: str, settings: Settings) -> Iterator[Check]:

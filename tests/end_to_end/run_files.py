@@ -12,6 +12,7 @@ from autotune_loop.run.result import TuneResult
 from autotune_loop.store.featurization import read_featurization
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.sample_file import read_sample
+from sdk.checks.run_checks import check_run
 from weights.network import Network
 from weights.weights_file import read_weights
 
@@ -25,6 +26,7 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 def check_run_folder(result: TuneResult, name: str, clock: str, network: Network = Network.ADAMS2019) -> None:
     """Halide's layout, complete; what Halide's search found and was timed has its sample; nothing else is left."""
     folder = result.run_folder
+    assert not [check for check in check_run(folder) if not check.passed]
     timed = rows(
         folder,
         "SELECT c.round, c.task, c.sample, m.median_ms * m.factor, m.relative, m.clock, m.output_checked, c.lineage"
