@@ -19,6 +19,7 @@ from targets.halide_install import find_halide_install
 from targets.process.atomic_write import write_atomically
 from tests.run_specs import make_record, make_spec, make_task
 from weights.baseline import baseline_weights
+from weights.network import Network
 from weights.weights_file import weights_sha256, write_weights
 
 HEADERS = Path(__file__).parent / "unit" / "autotune_loop" / "schedule" / "headers"
@@ -70,7 +71,8 @@ def write_run_folder(folder: Path, samples: int, *, spec: RunSpec | None = None,
         used.parent.mkdir(parents=True, exist_ok=True)
         for path in (used, store.start_weights, store.default_weights, store.updated_weights):
             write_weights(weights, path)
-        for one in database.measured():
+        is_learnt = record.spec.profile.autoscheduler.name in list(Network)
+        for one in database.measured() if is_learnt else ():
             store.write_sample(store.training_sample(one, pipeline_id=1))
         if samples:
             default, tuned = ScheduleTime(6.5, 0.1, (6.3, 6.9), 8), ScheduleTime(4.0, 0.1, (3.9, 4.2), 8)

@@ -10,6 +10,8 @@ from devices.device_trouble import TroubleKind
 
 _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0
+# Who waits for another user's lease takes the device soon after it is given back.
+_LEASE_CHECK_S = 2.0
 # After this many failures in a row a device is unhealthy, which is reported.
 _UNHEALTHY_AFTER = 3
 _MOST_AHEAD = 16
@@ -104,18 +106,27 @@ class DeviceState:
         return self.failures >= _UNHEALTHY_AFTER or self.gone
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether it answers, and someone else has it."""
+        return not (self.in_service or self.failures)
+
+    @property
     def is_due(self) -> bool:
         """Whether it is time to check it again."""
         return not (self.in_service or self.checking or self.gone) and time.monotonic() >= self.next_check_s
 
     def out_of_service(self, kind: TroubleKind, message: str) -> None:
-        """Record a failure; the time until the next check grows with every failure."""
-        self.failures += 1
+        """Record a failure; the time until the next check grows with every failure, but not while it is leased."""
         self.message = message
         self.out_since_s = self.out_since_s or time.monotonic()
         self._failing_since_s = self._failing_since_s or time.monotonic()
-        self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
         self.gone = kind.needs_a_person
+        if kind is TroubleKind.LEASED:
+            self.failures = 0
+            self.next_check_s = time.monotonic() + _LEASE_CHECK_S
+            return
+        self.failures += 1
+        self.next_check_s = time.monotonic() + min(_FIRST_CHECK_S * 2 ** (self.failures - 1), _LONGEST_CHECK_S)
 
     def back_in_service(self, boot: str) -> None:
         """Record that it answers again."""

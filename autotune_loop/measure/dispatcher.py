@@ -29,12 +29,15 @@ from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable
 from targets.errors import DeviceError
+from targets.values.texts import brief_duration
 
 _POLL_S = 0.2
 # After this many tries a schedule is given up.
 _MOST_TRIES = 12
 _LOST_AGAIN = (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
 _MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
+# What is worth waiting for at the start of a run.
+_WAITED_FOR = (*_LOST_AGAIN, TroubleKind.LEASED)
 # The device is not at fault, so these do not count against its health.
 _FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
 # If a device is lost while it times a schedule and is not back after this time, the schedule is blamed.
@@ -108,7 +111,7 @@ class Dispatcher:
     def open(self, stopped: Callable[[], bool]) -> None:
         """Connect to all devices at the same time, and lease them.
 
-        If none can be used, waits for those that were reached and lost again, until `stopped`.
+        If none can be used, waits for those that are leased, or were reached and lost again, until `stopped`.
 
         Raises:
             DeviceError: no device can be used; this is the first one's trouble.
@@ -123,8 +126,13 @@ class Dispatcher:
                 self._out_of_service(self._states[name], answer)
             else:
                 self._states[name].boot = answer
-        reached = any(isinstance(trouble, DeviceTrouble) and trouble.kind in _LOST_AGAIN for trouble in troubles)
-        if not self.in_service and not (reached and self._wait_for_device(stopped)) and not stopped():
+        if self.in_service:
+            return
+        if any(isinstance(trouble, DeviceTrouble) and trouble.kind in _WAITED_FOR for trouble in troubles):
+            self.listen(Notice(f"The run waits for a device, {brief_duration(self.patience_s)} at most."))
+            if self._wait_for_device(stopped):
+                return
+        if not stopped():
             raise troubles[0]
 
     def prepare(
@@ -359,12 +367,14 @@ class Dispatcher:
 
     def _out_of_service(self, state: DeviceState, trouble: DeviceError) -> None:
         was_unhealthy = state.is_unhealthy
+        # It is asked again and again, and somebody has it all the time.
+        is_told = isinstance(trouble, DeviceTrouble) and trouble.kind is TroubleKind.LEASED and state.is_awaited
         if not isinstance(trouble, DeviceTrouble):
             trouble = DeviceTrouble(TroubleKind.BROKEN, trouble.message, next_step=trouble.next_step)
         state.out_of_service(trouble.kind, str(trouble))
         if state.is_unhealthy and not was_unhealthy and trouble.kind not in _FAULTLESS:
             self.report_health(state.name, trouble)
-        if not was_unhealthy:
+        if not (was_unhealthy or is_told):
             news = "unhealthy" if state.is_unhealthy else "out of service"
             self.listen(DeviceChanged(state.name, news, state.message.removeprefix(f"{state.name}: ")))
 

@@ -14,6 +14,7 @@ from enum import Enum
 
 from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings, together
 from devices.timing.measurement import MeasureFailure, Measurement
+from targets.values.texts import brief_duration
 
 # The last timings are judged, once there are so many of them, and so long: processor time ticks 100 times a second.
 _LAST_TIMINGS, _LEAST_TIMINGS, _LEAST_S = 16, 4, 0.5
@@ -132,13 +133,15 @@ class MachineWatch:
             return self._give_up(found, now_s, is_new=is_new)
         self.is_waiting = True
         self._next_look_s = now_s + _LOOK_AGAIN_S
-        left = f"The run waits up to {_duration(self.patience_s - (now_s - self._began_s))} for it to become quiet."
+        left = (
+            f"The run waits up to {brief_duration(self.patience_s - (now_s - self._began_s))} for it to become quiet."
+        )
         if is_new:
             self._told_s = now_s
             return [News(f"{_too_disturbed(self.device, causes, found)} {left}", is_warning=True)]
         if now_s - self._told_s >= _TELL_AGAIN_S:
             self._told_s = now_s
-            return [News(f"{self.device} is still disturbed after {_duration(now_s - self._began_s)}. {left}")]
+            return [News(f"{self.device} is still disturbed after {brief_duration(now_s - self._began_s)}. {left}")]
         return []
 
     def _go_on(self, now_s: float) -> list[News]:
@@ -148,7 +151,7 @@ class MachineWatch:
         waited_s = now_s - self._began_s
         self.is_waiting = False
         self.patience_s -= waited_s
-        return [News(f"{self.device} is quiet again after {_duration(waited_s)}; the run goes on.")]
+        return [News(f"{self.device} is quiet again after {brief_duration(waited_s)}; the run goes on.")]
 
     def _give_up(self, found: Surroundings, now_s: float, *, is_new: bool) -> list[News]:
         waited_s, waited = now_s - self._began_s, self.is_waiting
@@ -159,7 +162,9 @@ class MachineWatch:
             text = _too_disturbed(self.device, causes_at_rest(found.signs), found)
             return [News(f"{text} {goes_on[0].upper()}{goes_on[1:]}", is_warning=True)]
         if waited:
-            return [News(f"{self.device} is still disturbed after {_duration(waited_s)}; {goes_on}", is_warning=True)]
+            return [
+                News(f"{self.device} is still disturbed after {brief_duration(waited_s)}; {goes_on}", is_warning=True)
+            ]
         return []
 
 
@@ -181,7 +186,3 @@ def _others(signs: MachineSigns, busiest: BusyProcess | None) -> str:
         return f"{share}, who cannot be seen from here"
     who = "your user" if busiest.is_own_users else "another user"
     return f"{share}, most of all the process {busiest.name} of {who} (pid {busiest.pid})"
-
-
-def _duration(duration_s: float) -> str:
-    return f"{duration_s:.0f} s" if duration_s < 120 else f"{duration_s / 60:.0f} min"

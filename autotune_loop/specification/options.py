@@ -172,8 +172,8 @@ class MeasureOptions:
         Option(
             "--device-patience",
             metavar="TIME",
-            help="How long to wait for a device if none is left, and for one that is too disturbed to become quiet"
-            " (at most a tenth of --budget).",
+            help="How long to wait for a device if all are leased or lost, and for one that is too disturbed to become"
+            " quiet (at most a tenth of --budget).",
             panel=_DEVICE,
             parse=parse_duration_s,
             shown="10m",

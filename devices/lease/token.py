@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -24,11 +25,16 @@ class LeaseToken:
 
     Attributes:
         token: hexadecimal digits; a secret.
-        ttl_s: the duration that the lease was taken for.
+        ends_unix_s: when the lease ends unless it is taken again.
     """
 
     token: Annotated[str, matching(_TOKEN, "32 to 64 hexadecimal digits")] = field(repr=False)
-    ttl_s: Annotated[float, number(1e-3)]
+    ends_unix_s: Annotated[float, number(0.0)]
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until it ends; 0 once it has."""
+        return max(0.0, self.ends_unix_s - time.time())
 
 
 def new_token() -> str:
@@ -47,8 +53,8 @@ def keep_token(folder: Path, place: RemotePlace, lease: LeaseToken) -> None:
     Raises:
         DeviceError: it cannot be written.
     """
-    fields = {"address": place.address.describe(), "slot": place.slot, "token": lease.token, "ttl_s": lease.ttl_s}
-    write_record(_file(folder, place), fields, private=True)
+    fields = {"address": place.address.describe(), "slot": place.slot, "token": lease.token}
+    write_record(_file(folder, place), {**fields, "ends_unix_s": lease.ends_unix_s}, private=True)
 
 
 def forget_token(folder: Path, place: RemotePlace) -> None:

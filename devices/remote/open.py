@@ -52,20 +52,19 @@ def open_remote(
 ) -> AgentTransport:
     """Return the transport to a device behind SSH or ADB, which connects when it opens.
 
-    It uses a lease that this user has taken by hand, and leaves it.
+    It uses a lease that this user has taken by hand until that ends, and leaves it.
 
     Args:
         own_token: the token of the transport's own lease; None takes that of the connections.
     """
     place = device.remote
     assert place is not None, "the device is a remote one"
-    kept = read_token(connections.token_folder, place)
     connection = shared_connection(
         open_link(device.name, place.address, connections),
         device,
         partial(agent_for, cache=cache),
         connections.lease_owner,
-        None if kept is None else kept.token,
+        taken_by_hand=partial(read_token, connections.token_folder, place),
         own_token=own_token or connections.own_token,
     )
     return AgentTransport(connection, device, None if device.dsp is None else DspStarter(device.dsp, cache))

@@ -8,7 +8,7 @@ import secrets
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,14 +51,15 @@ class SessionFiles:
 
     Args:
         name: of the session, hexadecimal.
-        lease: the fields that say who has the device's lease.
+        lease: gives the fields that say who has the device's lease.
     """
 
-    def __init__(self, session: AgentSession, device: str, name: str, lease: Fields) -> None:
+    def __init__(self, session: AgentSession, device: str, name: str, lease: Callable[[], Fields]) -> None:
         self._session = session
         self._device = device
         self._folder = f"s-{name}"
-        self._fields = [("session", name), *lease]
+        self._name = name
+        self._lease = lease
         self._sent: dict[str, _Content] = {}
 
     def push(self, source: Path, name: str) -> None:
@@ -119,20 +120,23 @@ class SessionFiles:
     def remove(self, name: str) -> None:
         """Delete a file if it exists."""
         self._sent.pop(name, None)
-        self._session.ask("remove", [*self._fields, ("name", name)])
+        self._session.ask("remove", [*self._fields(), ("name", name)])
 
     def forget(self) -> None:
         """Assume that the device has none of the files any more."""
         self._sent.clear()
 
+    def _fields(self) -> Fields:
+        return [("session", self._name), *self._lease()]
+
     def _look(self, name: str) -> _Look:
         """Return the device's free bytes, and the file if it exists."""
-        return self._session.ask_for(_Look, "hash", [*self._fields, ("name", name)])
+        return self._session.ask_for(_Look, "hash", [*self._fields(), ("name", name)])
 
     def _send(self, source: Path, name: str, content: _Content) -> None:
         part = f".part-{secrets.token_hex(8)}"
         accept = [
-            *self._fields,
+            *self._fields(),
             ("part", part),
             ("name", name),
             ("sha256", content.file.sha256),

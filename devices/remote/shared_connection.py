@@ -6,16 +6,20 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from devices.agent.program import AgentProgram
 from devices.agent.session import AgentSession
 from devices.device import Device
 from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.lease.lease import LeaseClaim, take_lease
+from devices.lease.lease import LeaseClaim, release_lease, take_lease
+from devices.lease.token import LeaseToken
+from targets.errors import DeviceError
 
 _BEATS_PER_LEASE = 3
+# The least that an agent takes.
+_SHORTEST_LEASE_S = 0.1
 
 
 @dataclass
@@ -23,24 +27,45 @@ class SharedConnection:
     """Used under its lock.
 
     Attributes:
-        own_lease: the lease was not taken before, and ends with the connection.
+        own: the connection's own lease, which ends with it.
+        taken_by_hand: the lease that this user has taken by hand; it counts until it ends, and is not renewed.
         users: transports that are not closed.
-        opened: the lease has been taken.
+        opened: a lease has been taken.
         governor_touched: the device was asked for another governor.
         lost_lease: someone else took the lease; each transport reports it once.
     """
 
     session: AgentSession
-    claim: LeaseClaim
-    own_lease: bool
+    own: LeaseClaim
+    taken_by_hand: Callable[[], LeaseToken | None]
     lock: threading.RLock = field(default_factory=threading.RLock)
     users: int = 0
     opened: bool = False
     governor_touched: bool = False
     lost_lease: DeviceTrouble | None = None
+    _used: LeaseClaim | None = None
     _leased: bool = False
     _heartbeat: threading.Thread | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def claim(self) -> LeaseClaim:
+        """What the device is asked with now."""
+        kept = self.taken_by_hand()
+        if kept is None or not kept.left_s:
+            return self.own
+        # What is left: an agent makes no lease longer than it is asked to.
+        return replace(self.own, token=kept.token, ttl_s=max(_SHORTEST_LEASE_S, min(self.own.ttl_s, kept.left_s)))
+
+    def change_over(self) -> None:
+        """Give back a lease that was taken by hand and has ended, so that the connection's own can follow at once.
+
+        An operation that began before the end has kept it until now.
+        """
+        before, self._used = self._used, self.claim
+        if before is not None and before.token not in (self._used.token, self.own.token):
+            with contextlib.suppress(DeviceError):
+                release_lease(self.session, before)
 
     def keep_lease(self) -> None:
         """Renew the lease from now on, in a thread; it has just been taken."""
@@ -65,7 +90,7 @@ class SharedConnection:
             self._heartbeat.join(patience_s)
 
     def _keep_renewing(self) -> None:
-        while not self._ended.wait(self.claim.ttl_s / _BEATS_PER_LEASE):
+        while not self._ended.wait(self.own.ttl_s / _BEATS_PER_LEASE):
             # The next operation meets the same trouble and reports it.
             with contextlib.suppress(Exception):
                 self._renew()
@@ -75,6 +100,7 @@ class SharedConnection:
             return  # the operation in progress keeps the lease
         try:
             if self.session.connected and self.users:
+                self.change_over()
                 take_lease(self.session, self.claim)
                 self._leased = True
         except DeviceTrouble as trouble:
@@ -89,8 +115,8 @@ def shared_connection(
     device: Device,
     agent: Callable[[str], AgentProgram],
     owner: str,
-    token: str | None = None,
     *,
+    taken_by_hand: Callable[[], LeaseToken | None] = lambda: None,
     own_token: str | None = None,
     lease_ttl_s: float = 120.0,
 ) -> SharedConnection:
@@ -100,12 +126,11 @@ def shared_connection(
         link: used by nobody else.
         agent: returns the agent's program for what the device's `uname -m` prints.
         owner: of the lease, for people.
-        token: of a lease taken before; without it the lease is the connection's own and ends with it.
+        taken_by_hand: asked before each operation for the lease that this user has taken by hand; None without one.
         own_token: of its own lease, by which a process takes over the lease of its dead predecessor.
         lease_ttl_s: how long the lease outlives this process.
     """
     session, place = AgentSession(link, device, agent), device.remote
     assert place is not None, "the session has checked it"
-    secret = token or own_token or secrets.token_hex(16)
-    claim = LeaseClaim(place.slot, place.lease_folder, secret, owner, lease_ttl_s)
-    return SharedConnection(session, claim, own_lease=token is None)
+    own = LeaseClaim(place.slot, place.lease_folder, own_token or secrets.token_hex(16), owner, lease_ttl_s)
+    return SharedConnection(session, own, taken_by_hand)

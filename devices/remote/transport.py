@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from devices.agent.protocol import Printable, core_list
-from devices.agent.session import AgentError, Reply
+from devices.agent.session import AgentError, Fields, Reply
 from devices.device import Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.canary import CANARY_S, time_canary
@@ -75,12 +75,12 @@ class AgentTransport:
         self._starter = starter
         self._place = device.remote
         self._connection = connection
-        self._session, self._claim, self._lock = connection.session, connection.claim, connection.lock
+        self._session, self._lock = connection.session, connection.lock
         with self._lock:
             connection.users += 1
             self._heard_of_loss = connection.lost_lease
         self._name = secrets.token_hex(8)
-        self._files = SessionFiles(self._session, device.name, self._name, self._claim.fields())
+        self._files = SessionFiles(self._session, device.name, self._name, self._lease)
         self._opened: OpenedDevice | None = None
         self._generation = -1
         self._closed = False
@@ -138,7 +138,7 @@ class AgentTransport:
             limit_s = min(max(time_s, 0.0), _LONGEST_RUN_S)
             fields = [
                 ("session", self._name),
-                *self._claim.fields(),
+                *self._lease(),
                 ("program", name),
                 *(("arg", argument) for argument in arguments),
                 *(("env", f"{key}={value}") for key, value in self._place.environment),
@@ -210,10 +210,10 @@ class AgentTransport:
         if self._opened is not None:
             self._session.ask("clear", [("session", self._name)], limit_s=left_s())
         if is_last and self._connection.governor_touched:
-            restore = [*self._claim.fields(), ("set", "restore"), ("cores", "")]
+            restore = [*self._lease(), ("set", "restore"), ("cores", "")]
             self._session.ask("governor", restore, limit_s=left_s())
-        if is_last and self._connection.own_lease:
-            release_lease(self._session, self._claim, limit_s=left_s())
+        if is_last:
+            release_lease(self._session, self._connection.own, limit_s=left_s())
 
     @contextlib.contextmanager
     def _operation(self) -> Iterator[None]:
@@ -231,13 +231,19 @@ class AgentTransport:
                     self._heard_of_loss = self._connection.lose_lease(trouble)
                 raise
 
+    def _lease(self) -> Fields:
+        return self._connection.claim.fields()
+
     def _stay_open(self) -> None:
+        if self._session.connected:
+            self._connection.change_over()
         if not (self._opened and self._session.connected and self._generation == self._session.generation):
             self.open()
 
     def _open_once(self) -> None:
         self._session.connect()
-        opened = self._session.ask_for(OpenedDevice, "open", [("session", self._name), *self._claim.fields()])
+        self._connection.change_over()
+        opened = self._session.ask_for(OpenedDevice, "open", [("session", self._name), *self._lease()])
         if self._opened is not None and self._opened.boot != opened.boot:
             self._files.forget()
         if self._place.performance_mode:
@@ -250,7 +256,7 @@ class AgentTransport:
 
     def _set_performance(self) -> None:
         """Ask for the performance governor, which a device may refuse."""
-        fields = [*self._claim.fields(), ("set", "performance"), ("cores", core_list(self._place.cores))]
+        fields = [*self._lease(), ("set", "performance"), ("cores", core_list(self._place.cores))]
         try:
             self._session.ask("governor", fields)
         except AgentError as error:
@@ -262,7 +268,7 @@ class AgentTransport:
     def _halt(self) -> None:
         """Wait for the end of the run, which the agent begins when the connection closes."""
         with contextlib.suppress(DeviceError):
-            self._session.ask("halt", self._claim.fields(), limit_s=_CLOSING_S)
+            self._session.ask("halt", self._lease(), limit_s=_CLOSING_S)
 
 
 def _run_outcome(reply: Reply, result: _RunResult) -> RunOutcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 
 from devices.lease.lease import SlotLease
@@ -45,7 +46,7 @@ def take_leases(reached: ReachedDevice, places: Sequence[RemotePlace], ttl_s: fl
             if known is None:
                 fresh.append(place)
             # Kept first, so that the lease can be given back even if this program is killed.
-            keep_token(reached.token_folder, place, LeaseToken(token, ttl_s))
+            keep_token(reached.token_folder, place, LeaseToken(token, time.time() + ttl_s))
             taken.append(reached.take_lease(place.slot, token, ttl_s, force))
     except SdkError:
         for place in fresh:

@@ -18,6 +18,11 @@ _SIZE = re.compile(r"\d{1,10}(x\d{1,10})*")
 _PLACED_SIZE = re.compile(r"[1-9]\d{0,8}(x[1-9]\d{0,8})*(@-?\d{1,9}(x-?\d{1,9})*)?")
 
 
+def brief_duration(duration_s: float) -> str:
+    """'90 s' or '10 min'."""
+    return f"{duration_s:.0f} s" if duration_s < 120 else f"{duration_s / 60:.0f} min"
+
+
 def parse_duration_s(text: str) -> float:
     """'90', '90s', '10m' or '1.5h' in seconds.
 

@@ -10,6 +10,7 @@ from typing import Any
 from devices.agent.program import AgentProgram, agent_for
 from devices.device import Clock, Device
 from devices.lease.lease import SlotLease, release_lease, show_leases, take_lease
+from devices.lease.token import LeaseToken
 from devices.remote.shared_connection import shared_connection
 from devices.remote.transport import AgentTransport
 from devices.remote_place import RemotePlace, SshAddress
@@ -35,7 +36,7 @@ def local_transport(
     *,
     link: LocalLink | None = None,
     slot: int = 0,
-    token: str | None = None,
+    taken_by_hand: Callable[[], LeaseToken | None] = lambda: None,
     owner: str = "tester@here",
     lease_ttl_s: float = 120.0,
     agent: Callable[[str], AgentProgram] | None = None,
@@ -43,7 +44,8 @@ def local_transport(
 ) -> AgentTransport:
     home.mkdir(parents=True, exist_ok=True)
     device, build = local_device(home, slot, **place), agent or partial(agent_for, cache=cache)
-    connection = shared_connection(link or LocalLink(home), device, build, owner, token, lease_ttl_s=lease_ttl_s)
+    wire = link or LocalLink(home)
+    connection = shared_connection(wire, device, build, owner, taken_by_hand=taken_by_hand, lease_ttl_s=lease_ttl_s)
     return AgentTransport(connection, device)
 
 
@@ -55,8 +57,8 @@ def leases_of(transport: AgentTransport) -> tuple[SlotLease, ...]:
 
 def take_lease_of(transport: AgentTransport, force: bool = False) -> SlotLease:
     """Take a transport's lease as a person does by hand."""
-    return take_lease(transport._session, transport._claim, force=force)
+    return take_lease(transport._session, transport._connection.claim, force=force)
 
 
 def release_lease_of(transport: AgentTransport) -> bool:
-    return release_lease(transport._session, transport._claim)
+    return release_lease(transport._session, transport._connection.claim)

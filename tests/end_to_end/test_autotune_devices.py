@@ -24,6 +24,7 @@ from autotune_loop.store import board_factor
 from devices.health import canary as canary_watch
 from sdk.settings import Settings
 from targets.errors import DeviceError
+from targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.fault_proxy import Direction
@@ -260,6 +261,35 @@ def test_a_killed_run_takes_its_device_back_at_once(tune: Tune, lab: Lab, exampl
     resumed = tune(generator, run_folder=folder, resume=True, rounds=1, **request)
     assert resumed.outcome is Outcome.FINISHED and resumed.totals.not_done == 0
     assert not incidents(resumed) and not lab.leases()
+
+
+def test_a_device_that_another_user_has_is_waited_for(tune: Tune, lab: Lab, examples: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    ann = lab.boards[0].transport(ContentCache(lab.settings.cache_folder), owner="ann@lab")
+
+    def listen(event: Event) -> None:
+        if isinstance(event, DeviceChanged):
+            told.append(f"{event.device} is {event.state}: {event.message}")
+        elif isinstance(event, Notice) and "waits for a device" in event.text:
+            told.append(event.text)
+            ann.close()
+
+    with contextlib.closing(ann):
+        ann.open()
+        result = tune(
+            str(examples / "separable_filter.py"),
+            parameters=SMALL,
+            target="x86-64",
+            device=["one"],
+            inventory=lab.inventory,
+            run_folder=tmp_path / "run",
+            settings=lab.settings,
+            rounds=1,
+            listen=listen,
+        )
+    assert result.outcome is Outcome.FINISHED and result.totals.samples_timed > 0
+    assert told[0].startswith("one is out of service: The slot is leased by ann@lab.") and told[1].endswith("at most.")
+    assert told[2] == "one is in service: " and not lab.leases()
 
 
 def test_schedules_are_compared_on_each_device(lab: Lab, examples: Path) -> None:

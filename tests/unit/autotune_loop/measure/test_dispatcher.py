@@ -144,9 +144,27 @@ def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) 
 
 
 def test_no_device_at_the_start_is_an_error(make_bench: MakeBench) -> None:
-    trouble = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
-    with pytest.raises(DeviceError, match="leased by ann@lab"):
+    trouble = DeviceTrouble(TroubleKind.UNREACHABLE, "no answer")
+    with pytest.raises(DeviceError, match="no answer"):
         make_bench(["a", "b"], always_timed, lambda device, times: trouble)
+
+
+def test_a_leased_device_is_waited_for_and_its_holder_is_told_once(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autotune_loop.measure.device_state._LEASE_CHECK_S", 0.01)
+    leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    bench = make_bench(["a"], always_timed, lambda device, times: leased if times < 5 else "boot")
+    assert bench.run(["s0"]) == 0 and bench.devices.opened.count("a") == 6
+    told = [(event.state, event.message) for event in bench.events if isinstance(event, DeviceChanged)]
+    assert told[:2] == [("out of service", "leased by ann@lab"), ("in service", "")]
+    assert [e.text for e in bench.events if isinstance(e, Notice)] == ["The run waits for a device, 2 min at most."]
+
+
+def test_patience_ends_with_the_holder_of_the_lease(make_bench: MakeBench) -> None:
+    leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
+    with pytest.raises(DeviceError, match="leased by ann@lab"):
+        make_bench(["a"], always_timed, lambda device, times: leased, patience_s=SHORT_PATIENCE_S)
 
 
 def test_patience_ends_when_no_device_comes_back(make_bench: MakeBench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ PLACE = RemotePlace(SshAddress("board"))
 
 def test_a_token_is_kept_for_its_slot_and_for_this_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "config" / "leases"
-    lease = LeaseToken(new_token(), 7200.0)
+    lease = LeaseToken(new_token(), 2e9)
     keep_token(folder, PLACE, lease)
     assert read_token(folder, PLACE) == lease
     assert read_token(folder, RemotePlace(SshAddress("board"), slot=1)) is None
@@ -23,6 +24,11 @@ def test_a_token_is_kept_for_its_slot_and_for_this_user_alone(tmp_path: Path) ->
     forget_token(folder, PLACE)
     forget_token(folder, PLACE)
     assert read_token(folder, PLACE) is None
+
+
+def test_a_lease_lasts_until_its_end() -> None:
+    assert 50.0 < LeaseToken(new_token(), time.time() + 60.0).left_s <= 60.0
+    assert LeaseToken(new_token(), time.time() - 60.0).left_s == 0.0
 
 
 def test_a_token_is_never_shown() -> None:
@@ -38,10 +44,10 @@ def test_a_token_is_never_shown() -> None:
         "{}",
         "[]",
         "[" * 3000,
-        '{"token": "../../x", "ttl_s": 1}',
-        '{"token": 3, "ttl_s": 1}',
-        '{"token": "abababababababababababababababab", "ttl_s": NaN}',
-        '{"token": "abababababababababababababababab", "ttl_s": true}',
+        '{"token": "../../x", "ends_unix_s": 1}',
+        '{"token": 3, "ends_unix_s": 1}',
+        '{"token": "abababababababababababababababab", "ends_unix_s": NaN}',
+        '{"token": "abababababababababababababababab", "ends_unix_s": true}',
     ],
 )
 def test_a_damaged_file_is_no_token(tmp_path: Path, content: str) -> None:

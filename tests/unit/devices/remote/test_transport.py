@@ -16,6 +16,7 @@ import pytest
 from devices.agent import session as agent_session
 from devices.agent.program import AgentProgram, agent_for
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.lease.token import LeaseToken
 from devices.remote import shared_connection
 from devices.remote.transport import AgentTransport
 from targets.errors import DeviceError, UsageError
@@ -334,19 +335,44 @@ def test_a_lease_taken_by_force_is_told_by_the_next_operation(
     robber.close()
 
 
+class HandLease:
+    """A lease that a user has taken by hand, as the device has it and as the user's tokens say."""
+
+    def __init__(self, home: Path, cache: ContentCache, ttl_s: float) -> None:
+        self.person = local_transport(home, cache, lease_ttl_s=ttl_s)
+        self.ends_unix_s = time.time() + ttl_s
+        self.taken = take_lease_of(self.person)
+
+    def __call__(self) -> LeaseToken:
+        return LeaseToken(self.person._connection.own.token, self.ends_unix_s)
+
+
 def test_a_lease_taken_by_hand_outlives_the_transport(home: Path, cache: ContentCache) -> None:
-    token = "e" * 32
-    hand = local_transport(home, cache, token=token, lease_ttl_s=3600)
-    assert 3590 < take_lease_of(hand).expires_in_s <= 3600
-    hand.close()
-    session = local_transport(home, cache, token=token)
+    hand = HandLease(home, cache, ttl_s=3600)
+    assert 3590 < hand.taken.expires_in_s <= 3600
+    session = local_transport(home, cache, taken_by_hand=hand)
     session.open()
     session.close()
-    again = local_transport(home, cache, token=token)
-    (lease,) = leases_of(again)
+    (lease,) = leases_of(hand.person)
     assert lease.expires_in_s > 3000
-    assert release_lease_of(again)
-    again.close()
+    assert release_lease_of(hand.person)
+    hand.person.close()
+
+
+def test_a_run_does_not_keep_a_lease_that_was_taken_by_hand(home: Path, cache: ContentCache, program: Path) -> None:
+    hand = HandLease(home, cache, ttl_s=60)
+    session = local_transport(home, cache, taken_by_hand=hand, lease_ttl_s=3600)
+    session.push(program, "p")
+    (lease,) = leases_of(session)
+    assert lease.expires_in_s <= 60, "the run asks for an hour"
+    hand.ends_unix_s = 0.0
+    session.push(program, "q")
+    (lease,) = leases_of(session)
+    assert lease.expires_in_s > 60 and lease.since_s < hand.taken.expires_in_s, "its own has followed"
+    session.run("q", ["true"], TIME_S)
+    session.close()
+    assert leases_of(hand.person) == ()
+    hand.person.close()
 
 
 def test_closing_leaves_nothing_and_no_thread(
