@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
 
-from autotune_loop.run_scale import RunScale, process_error
+from autotune_loop.run_scale import DISTURBED_NOISE, RunScale, process_error
 from devices.timing.measurement import Measurement
 from devices.timing.measurement_at_sizes import medians_by_size_s
 from targets.build.executable import Executable, KernelObject
@@ -231,11 +231,17 @@ class Placement:
 
     Attributes:
         relative: the schedule's time as a multiple of the reference's.
-        reference_ms: what the reference takes at that moment, on that device.
+        reference_ms: what the reference takes at that moment, on that device; None if other load disturbed the timing,
+            which changes the ratio of two kernels.
     """
 
     relative: float
-    reference_ms: float
+    reference_ms: float | None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the ratio may be far off."""
+        return self.reference_ms is None
 
 
 @dataclass(frozen=True)
@@ -264,7 +270,14 @@ class Yardstick:
         """What a measurement beside this yardstick says; None for one of a kernel that was timed alone."""
         if measurement.ratio is None or measurement.beside_median_s is None:
             return None
-        return Placement(self.relative * measurement.ratio, measurement.beside_median_s * 1e3 / self.relative)
+        reference_ms = measurement.beside_median_s * 1e3 / self.relative
+        relative, slow_down = self.relative * measurement.ratio, self.scale.slow_down(reference_ms)
+        # In kernels that take long some thread loses its core in most repetitions, on a quiet machine as well.
+        if not measurement.is_disturbed or slow_down == 1.0:
+            return Placement(relative, reference_ms)
+        # Where cores are shared, calls of a few milliseconds and more are slowed down; shorter ones fit between the
+        # turns of the others. How much of the yardstick's slow-down this kernel has had, nobody knows.
+        return Placement(relative * math.sqrt(slow_down), None)
 
 
 @dataclass(frozen=True)
@@ -303,6 +316,7 @@ class Measured:
         at_unix_s: when the time was recorded.
         processes: how many processes the time is the mean of.
         is_relative: it was timed beside a yardstick.
+        is_disturbed: other load disturbed the timing, so that its ratio may be far off.
         by_size_ms: size → what it took there; empty if there is one size.
     """
 
@@ -315,12 +329,15 @@ class Measured:
     at_unix_s: float = 0.0
     processes: int = 1
     is_relative: bool = False
+    is_disturbed: bool = False
     by_size_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def log_error(self) -> float:
         """Standard error of the logarithm of its ratio to the yardstick; 0 if it was timed alone."""
-        return process_error(self.processes) if self.is_relative else 0.0
+        if not self.is_relative:
+            return 0.0
+        return DISTURBED_NOISE if self.is_disturbed else process_error(self.processes)
 
     @classmethod
     def of(cls, candidate: Candidate, measurement: Measurement, paired_ms: float | None) -> Measured:

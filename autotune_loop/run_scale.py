@@ -9,6 +9,10 @@ from collections.abc import Sequence
 # Standard deviation of the logarithm of a schedule's ratio to the yardstick from one process to the next. Measured on a
 # shared two-core machine: 0.01 to 0.02 where nothing else ran, 0.06 where tests did.
 PROCESS_NOISE = 0.04
+# The same for a timing in which other processes took cores away most of the time.
+DISTURBED_NOISE = 0.3
+# The yardstick then takes this much longer than usual.
+_SLOWED_DOWN = 1.25
 # How far one timing of the reference is from its usual time, until the run knows better: a standard deviation of
 # logarithms as on a shared machine. It counts as this many timings.
 _USUAL_NOISE, _USUAL_COUNT = 0.15, 2
@@ -47,6 +51,11 @@ class RunScale:
     def settled_ms(self) -> float:
         """What the reference takes: the median of all that is known."""
         return statistics.median(self._times_ms)
+
+    def slow_down(self, reference_ms: float) -> float:
+        """How many times as long as usual everything takes when the reference takes so long; 1 for small changes."""
+        factor = reference_ms / self.settled_ms
+        return factor if factor > _SLOWED_DOWN else 1.0
 
     def time_ms(self, relative: float) -> float:
         """A multiple of the reference's time on the run's scale."""

@@ -27,11 +27,13 @@ from targets.build.executable import Executable
 _HOPELESS_FACTOR = 4.0
 # A schedule whose first time is over the best one by more than this factor is no leader.
 _CLOSE_FACTOR = 1.25
+# A first time that other load disturbed may be too long by so much.
+_DISTURBED_FACTOR = 1.5
 # A schedule is not repeated once it is certainly slower than the best so far by this factor, which is what a single
 # time of the best may be wrong by.
 _LOST_FACTOR = 1.1
 # The race of the leaders takes at most this share of the time that the batch took, and has this long in any case.
-_RACE_SHARE, _SHORTEST_RACE_S = 0.3, 2.0
+_RACE_SHARE, _SHORTEST_RACE_S = 0.3, 3.0
 _NOT_THE_SCHEDULE = (MeasureFailureReason.STOPPED, MeasureFailureReason.DEVICE)
 # In alternation with another kernel: so that no short disturbance decides.
 _LEAST_PAIRED_S = 0.05
@@ -176,13 +178,15 @@ class BatchMeasurer:
 
     def _measured(self, work: _Batch, result: Measurement, purpose: str, held_s: float) -> Measured:
         """Record a time; beside a yardstick it tells two things: a ratio, and what the machine is like now."""
-        yardstick, paired_ms = work.batch.yardstick, None
+        candidate, yardstick = work.candidates[result.kernel], work.batch.yardstick
         placement = None if yardstick is None else yardstick.place(result)
         self.store.database.add_measurement(result, purpose, held_s, placement)
-        if yardstick is not None and placement is not None:
+        if yardstick is None or placement is None:
+            return Measured.of(candidate, result, None)
+        if placement.reference_ms is not None:
             yardstick.scale.add(result.device, placement.reference_ms)
-            paired_ms = yardstick.scale.time_ms(placement.relative)
-        return Measured.of(work.candidates[result.kernel], result, paired_ms)
+        measured = Measured.of(candidate, result, yardstick.scale.time_ms(placement.relative))
+        return replace(measured, is_disturbed=placement.is_disturbed)
 
     def _settings_now(self, work: _Batch) -> MeasureSettings:
         settings = self.settings
@@ -202,10 +206,12 @@ class BatchMeasurer:
 
     def _first_time(self, work: _Batch, measured: Measured) -> None:
         work.measured += 1
-        work.best_ms = min(work.best_ms, measured.median_ms)
+        if not measured.is_disturbed:
+            work.best_ms = min(work.best_ms, measured.median_ms)
         correction = 1.0 if work.batch.yardstick is None else work.batch.yardstick.scale.correction
         self._tell(measured, correction * measured.median_ms, work.measured + work.failed, len(work.candidates))
-        if work.batch.yardstick is not None and measured.median_ms <= _CLOSE_FACTOR * work.best_ms:
+        close_factor = _CLOSE_FACTOR * (_DISTURBED_FACTOR if measured.is_disturbed else 1.0)
+        if work.batch.yardstick is not None and measured.median_ms <= close_factor * work.best_ms:
             work.leaders[measured.candidate.symbol] = measured
         else:
             self._keep(work, measured)
@@ -221,13 +227,12 @@ class BatchMeasurer:
 
     def _race(self, work: _Batch, until_s: float) -> None:
         """Settle the times of those that may be the best, as long as there is time."""
-        first_ms = {symbol: measured.median_ms for symbol, measured in work.leaders.items()}
-        race = LeaderRace(first_ms, work.known_best_ms, work.batch.round_index)
-        by_size_ms: dict[str, list[Mapping[str, float]]] = {symbol: [] for symbol in first_ms}
+        race = LeaderRace(list(work.leaders.values()), work.known_best_ms, work.batch.round_index)
+        by_size_ms: dict[str, list[Mapping[str, float]]] = {symbol: [] for symbol in work.leaders}
         while time.monotonic() < until_s and (turn := race.next_turn()) and not self.enough(work.measured):
             timed = self._run(work, turn, "race")
             for symbol in turn:
-                race.add(symbol, timed[symbol].median_ms if symbol in timed else None)
+                race.add(symbol, timed.get(symbol))
             for symbol, measured in timed.items():
                 by_size_ms[symbol].append(measured.by_size_ms)
         for symbol, (median_ms, processes) in race.settled().items():
@@ -236,6 +241,7 @@ class BatchMeasurer:
                     work.leaders[symbol],
                     median_ms=median_ms,
                     processes=processes,
+                    is_disturbed=False,
                     by_size_ms=mean_by_size_ms(by_size_ms[symbol]),
                 )
 

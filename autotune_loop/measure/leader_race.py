@@ -3,19 +3,22 @@
 One timing is right to a few per cent: what memory a process gets and what else runs meanwhile differ. The fastest of
 many single timings is therefore above all a lucky one. Every schedule that cannot be told from the best is timed in
 `TURNS` further processes, and its time is the mean of those alone: the luck by which it was chosen has no part in it.
+Timings that other load disturbed do not count; they are repeated, since load comes and goes.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autotune_loop.candidate import mean_ms
+from autotune_loop.candidate import Measured, mean_ms
 from autotune_loop.run_scale import process_error
 
 TURNS = 3
+# Of one schedule, disturbed ones included.
+_MOST_TIMINGS = 3 * TURNS
 MOST_LEADERS = 8
 # Two schedules are told apart when their times differ by so many standard errors.
 DEVIATIONS = 2.0
@@ -27,36 +30,47 @@ class Leader:
     """A schedule that may be the best.
 
     Attributes:
-        first_ms: its time when it was first timed.
-        times_ms: of the race, one for each process.
+        first: its first timing.
+        times_ms: of the race, one for each process that was not disturbed.
+        timings: how often it was timed in the race.
     """
 
-    symbol: str
-    first_ms: float
+    first: Measured
     times_ms: list[float] = field(default_factory=list)
+    timings: int = 0
     failed: bool = False
+
+    @property
+    def symbol(self) -> str:
+        """Of its kernel."""
+        return self.first.candidate.symbol
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is not timed again."""
+        return self.failed or len(self.times_ms) >= TURNS or self.timings >= _MOST_TIMINGS
 
     @property
     def log_ms(self) -> float:
         """The estimate of the logarithm of its time."""
-        return math.log(mean_ms(self.times_ms or [self.first_ms]))
+        return math.log(mean_ms(self.times_ms or [self.first.median_ms]))
 
     @property
     def log_error(self) -> float:
         """Standard error of that."""
-        return process_error(max(1, len(self.times_ms)))
+        return process_error(len(self.times_ms)) if self.times_ms else self.first.log_error
 
 
 class LeaderRace:
     """Decides who is timed next, and what each one's time is.
 
     Args:
-        first_ms: schedule → its time when it was first timed.
+        first: the first timings of those that may be the best.
         best_ms: the best time known before; infinite if there is none.
     """
 
-    def __init__(self, first_ms: Mapping[str, float], best_ms: float, seed: int) -> None:
-        self._leaders = {symbol: Leader(symbol, time_ms) for symbol, time_ms in first_ms.items()}
+    def __init__(self, first: Sequence[Measured], best_ms: float, seed: int) -> None:
+        self._leaders = {one.candidate.symbol: Leader(one) for one in first}
         self._best_log_ms = math.log(best_ms)
         self._chance = random.Random(seed)
 
@@ -69,17 +83,18 @@ class LeaderRace:
         unsettled = [
             one.symbol
             for one in ranked[:MOST_LEADERS]
-            if len(one.times_ms) < TURNS and one.log_ms - best[0] <= DEVIATIONS * math.hypot(one.log_error, best[1])
+            if not one.is_settled and one.log_ms - best[0] <= DEVIATIONS * math.hypot(one.log_error, best[1])
         ]
         self._chance.shuffle(unsettled)
         return unsettled
 
-    def add(self, symbol: str, time_ms: float | None) -> None:
+    def add(self, symbol: str, timed: Measured | None) -> None:
         """A schedule was timed again; None if that failed."""
-        if time_ms is None:
-            self._leaders[symbol].failed = True
-        else:
-            self._leaders[symbol].times_ms.append(time_ms)
+        leader = self._leaders[symbol]
+        leader.timings += 1
+        leader.failed = timed is None
+        if timed is not None and not timed.is_disturbed:
+            leader.times_ms.append(timed.median_ms)
 
     def settled(self) -> dict[str, tuple[float, int]]:
         """Schedule → its time in milliseconds and the processes that it comes from, of those that were timed again."""

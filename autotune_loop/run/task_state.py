@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autotune_loop.candidate import Measured, TrainingSample, Yardstick
 from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.measure.leader_race import DEVIATIONS, TURNS
+from autotune_loop.measure.leader_race import DEVIATIONS
 from autotune_loop.parameters.space import set_text
 from autotune_loop.play_off.course import PlayOffResult
 from autotune_loop.play_off.incumbent import Incumbent
@@ -40,6 +40,8 @@ from weights.network import Network
 LEARN_STAGE = "learn"
 # Each change of the yardstick adds an error to the run's scale: a little faster is not worth it.
 _FASTER = 0.9
+# In so many processes, so that the error is small.
+_TIMED_WELL = 2
 _NOT_YET = "Unconfirmed: the run has not held its play-off."
 _NOT_HELD = "Unconfirmed: no play-off was held."
 
@@ -157,7 +159,9 @@ class TaskState:
     def advance_yardstick(self, store: RunStore) -> None:
         """Make the best schedule the yardstick if it was timed well beside the present one, and is much faster."""
         best, present = self.timed[0] if self.timed else None, self.yardstick
-        if best is None or present is None or best.processes < TURNS or best.median_ms > _FASTER * present.time_ms:
+        if best is None or present is None or best.processes < _TIMED_WELL:
+            return
+        if best.median_ms > _FASTER * present.time_ms:
             return
         kernel = KernelObject(best.symbol, store.object_path(best.symbol))
         if not kernel.object_path.is_file():

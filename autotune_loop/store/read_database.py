@@ -34,7 +34,8 @@ CANDIDATE_COLUMNS = (
 )
 MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
-    " m.canary_s, m.at_unix_s, m.relative FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
+    " m.canary_s, m.at_unix_s, m.relative, m.relative IS NOT NULL AND m.reference_ms IS NULL"
+    " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
 )
 # What each timing says that the reference takes; the first row of an argument set names the device that counts.
@@ -162,12 +163,12 @@ def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunSca
                 raise ValueError(f"the time of the reference of argument set {timed.candidate.task_index} is missing")
             reference_ms = scales[timed.candidate.task_index].settled_ms
             one = replace(timed, median_ms=timed.median_ms * reference_ms, spread_ms=timed.spread_ms * reference_ms)
-        if purpose == "race":
-            raced_ms.setdefault(one.candidate.symbol, []).append(one.median_ms)
-        else:
+        if purpose != "race":
             found[one.candidate.symbol] = one
+        elif not one.is_disturbed:
+            raced_ms.setdefault(one.candidate.symbol, []).append(one.median_ms)
     for symbol, times_ms in raced_ms.items():
-        found[symbol] = replace(found[symbol], median_ms=mean_ms(times_ms), processes=len(times_ms))
+        found[symbol] = replace(found[symbol], median_ms=mean_ms(times_ms), processes=len(times_ms), is_disturbed=False)
     return list(found.values())
 
 
@@ -180,7 +181,7 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
     Raises:
         ValueError, TypeError, AttributeError: a value is damaged.
     """
-    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative = row[14:]
+    median_ms, spread_ms, factor, clock, device, canary_s, at_unix_s, relative, is_disturbed = row[14:]
     time = positive(median_ms) * positive(factor) if relative is None else positive(relative)
     return purpose, Measured(
         candidate_of(samples, *row[:14]),
@@ -191,6 +192,7 @@ def timing_of(samples: Path, purpose: str, *row: Any) -> tuple[str, Measured]:
         canary_s=tuple(float(value) for value in json.loads(canary_s)),
         at_unix_s=float(at_unix_s),
         is_relative=relative is not None,
+        is_disturbed=bool(is_disturbed),
     )
 
 

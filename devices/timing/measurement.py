@@ -12,6 +12,9 @@ from devices.device import Clock
 from devices.device_trouble import TroubleKind
 from devices.timing.machine_signs import MachineSigns
 
+# Others take the cores away without it being seen, too: where most repetitions are disturbed, the rest are suspect.
+_MOST_SHARE = 0.7
+
 
 class MeasureFailureReason(Enum):
     """Why a schedule has no time."""
@@ -132,10 +135,24 @@ class Measurement:
         return tuple(one or two for one, two in zip(self.disturbed, self.beside.disturbed, strict=False))
 
     @property
+    def is_disturbed(self) -> bool:
+        """Whether one of the kernels was disturbed in most of its repetitions."""
+        marks = [self.disturbed] if self.beside is None else [self.disturbed, self.beside.disturbed]
+        return any(sum(one) > _MOST_SHARE * len(one) for one in marks)
+
+    @property
     def ratio(self) -> float | None:
-        """Its time as a multiple of the other kernel's: the median over the pairs; None if it was timed alone."""
-        logs = self.log_ratios
-        return math.exp(statistics.median(logs)) if logs else None
+        """Its time as a multiple of the other kernel's; None if it was timed alone.
+
+        The median over the pairs of which neither was disturbed. Without such a pair it is the ratio of the medians,
+        unless the timing as a whole is disturbed: then it is the median over all pairs.
+        """
+        if self.beside is None:
+            return None
+        has_pairs = not self.disturbed_marks or not all(self.disturbed_marks)
+        if has_pairs or self.is_disturbed:
+            return math.exp(statistics.median(self.log_ratios))
+        return self.median_s / self.beside.median_s
 
     @property
     def beside_median_s(self) -> float | None:

@@ -43,6 +43,11 @@ class MeasurementAtSizes(Measurement):
         return self.median_s * math.hypot(*shares) / len(shares)
 
     @property
+    def is_disturbed(self) -> bool:
+        """Whether every repetition at one of the sizes was disturbed."""
+        return any(one.is_disturbed for one in self.at_sizes.values())
+
+    @property
     def ratio(self) -> float | None:
         """Geometric mean of the sizes' ratios; None if it was timed alone at any of them."""
         ratios = [one.ratio for one in self.at_sizes.values()]

@@ -19,6 +19,7 @@ from autotune_loop.store.featurization import Featurization, format_featurizatio
 from autotune_loop.store.run_store import RunStore
 from autotune_loop.store.sample_file import read_sample
 from devices.timing.measure_settings import Tolerance
+from devices.timing.measurement import Beside, Measurement
 from targets.build.executable import KernelObject
 from tests.contract.writing_process import RECORD, candidate, measurement
 from tests.run_specs import make_task
@@ -131,6 +132,35 @@ def test_users_see_times_as_the_reference_is_known_now(store: RunStore) -> None:
     between = state.shown_range_ms(state.timed[0])
     assert between is not None
     assert between[0] < 2.0 < between[1] < 12.0
+
+
+def disturbed_beside(beside_s: float) -> Measurement:
+    beside = Beside("reference", (beside_s,) * 3, (True,) * 3, (True,) * 3)
+    return replace(measurement("k", 1e-3), repetitions_s=(1e-3,) * 3, disturbed=(False,) * 3, beside=beside)
+
+
+def test_a_ratio_from_a_moment_of_other_load_is_not_trusted() -> None:
+    """A short kernel runs between the turns of others while its yardstick, which takes longer, is slowed down."""
+    yardstick = Yardstick(KernelObject("reference", Path("reference.o")), RunScale("pi", [4.0]))
+    usual, loaded = yardstick.place(disturbed_beside(4.4e-3)), yardstick.place(disturbed_beside(16e-3))
+    assert usual is not None and loaded is not None
+    assert (usual.relative, usual.reference_ms) == (pytest.approx(1 / 4.4), pytest.approx(4.4))
+    assert loaded.is_disturbed and loaded.relative == pytest.approx(1 / 8)
+
+
+def test_a_resumed_run_trusts_such_times_no_more_than_before(store: RunStore) -> None:
+    new_state(store)
+    one = candidate(store.candidate_folder(0, 0, 0), 0, 0)
+    store.database.add_candidate(one)
+    timed = replace(measurement(one.symbol, 1e-3), device="pi")
+    for purpose, placement in (("sample", Placement(0.1, None)), ("race", Placement(0.2, None))):
+        store.database.add_measurement(timed, purpose, 0.1, placement)
+        (found,) = store.database.measured()
+        assert found.is_disturbed and found.median_ms == pytest.approx(1.0)
+    store.database.add_measurement(timed, "race", 0.1, Placement(0.5, 10.0))
+    (found,) = store.database.measured()
+    assert not found.is_disturbed and found.median_ms == pytest.approx(5.0)
+    assert store.database.scales()[0].settled_ms == pytest.approx(10.0)
 
 
 def test_samples_of_a_finished_run_have_the_times_that_it_reports(store: RunStore) -> None:

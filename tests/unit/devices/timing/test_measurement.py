@@ -55,7 +55,17 @@ def test_the_ratio_is_that_of_the_pairs_that_count() -> None:
     assert paired(none, none).ratio == pytest.approx(2.0)
     assert paired((False, True, False), (False, False, True)).ratio == pytest.approx(0.5)
     assert paired((True,) * 3, none).ratio == pytest.approx(2.0)
+    # No pair counts, but of each kernel a repetition does.
+    assert paired((False, True, True), (True, False, True)).ratio == pytest.approx(0.5)
     assert measurement([1.0]).ratio is None and measurement([1.0]).log_ratios == ()
+
+
+def test_it_is_disturbed_where_one_of_the_kernels_was_most_of_the_time() -> None:
+    none, once, always = (False,) * 3, (False, True, False), (True,) * 3
+    assert not paired(none, none).is_disturbed and not paired(once, (True, False, True)).is_disturbed
+    assert paired(always, none).is_disturbed and paired(none, always).is_disturbed
+    assert not measurement([1.0]).is_disturbed
+    assert Measurement("k", "pi", Clock.WALL, (1.0,), "time", True, disturbed=(True,)).is_disturbed
 
 
 @given(st.lists(st.tuples(st.floats(1e-9, 1e6), st.floats(1e-9, 1e6)), min_size=1, max_size=40))
