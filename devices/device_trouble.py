@@ -8,6 +8,7 @@ from targets.errors import DeviceError
 
 _FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 _REASON_CHARACTERS = 200
+MAKE_ROOM = "Free some storage on the device (df -h shows what is left), or give it another folder."
 
 
 class TroubleKind(Enum):
@@ -52,15 +53,20 @@ class DeviceTrouble(DeviceError):
         self.kind = kind
 
 
+def says_full(reason: str) -> bool:
+    """Whether a device's reason is that it has no room left."""
+    return any(words in reason.lower() for words in _FULL_WORDS)
+
+
 def transfer_failure(device: str, path: str, complaint: bytes) -> DeviceTrouble:
     """Return the trouble behind a device's complaint about the transfer of a file: FULL, else BROKEN."""
     text = complaint.decode("utf-8", "replace")
     reason = "".join(letter if letter.isprintable() else " " for letter in text).rstrip()[:_REASON_CHARACTERS]
-    if any(words in reason.lower() for words in _FULL_WORDS):
+    if says_full(reason):
         return DeviceTrouble(
             TroubleKind.FULL,
             f"{device} has no room for {path}: {reason}.",
-            next_step="Free some storage on the device (df -h shows what is left), or give it another folder.",
+            next_step=MAKE_ROOM,
         )
     return DeviceTrouble(
         TroubleKind.BROKEN,

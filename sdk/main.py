@@ -28,6 +28,7 @@ from sdk.commands.farm import farm
 from sdk.commands.report import report
 from sdk.commands.retrain import retrain
 from sdk.commands.ship import ship
+from sdk.service.interrupts import end_in_order
 from targets.errors import SdkError
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (this process's if none is given) and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(given)
+        with end_in_order():
+            code = _run(given)
         sys.stdout.flush()
     except SdkError as error:
         return _complain(str(error), error.exit_code)

@@ -35,7 +35,7 @@ _POLL_S = 0.2
 # After this many tries a schedule is given up.
 _MOST_TRIES = 12
 _LOST_AGAIN = (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
-_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
+_MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.FULL, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
 # What is worth waiting for at the start of a run.
 _WAITED_FOR = (*_LOST_AGAIN, TroubleKind.LEASED)
 # The device is not at fault, so these do not count against its health.

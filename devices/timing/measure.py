@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from devices.device import Clock, Device
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.device_trouble import MAKE_ROOM, DeviceTrouble, TroubleKind, says_full
 from devices.timing.machine_signs import Surroundings, read_signs, read_surroundings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
@@ -304,6 +304,8 @@ def failure_of(device: Device, kernel: str, outcome: RunOutcome, events: Sequenc
     reason, message = _judge(outcome, events)
     if reason is MeasureFailureReason.DEVICE:
         trouble = DeviceTrouble(TroubleKind.BROKEN, f"{device.name} lacks what every kernel needs. {message}")
+        if says_full(message):
+            trouble = DeviceTrouble(TroubleKind.FULL, f"{device.name} has no room left. {message}", next_step=MAKE_ROOM)
         return device_failure(kernel, device.name, trouble, under_way=False)
     return MeasureFailure(kernel, device.name, reason, message, outcome.output)
 

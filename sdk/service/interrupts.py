@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one stops a run in order, the second one at once."""
+"""Ctrl-C and other signals that end a process: the first one stops a run in order, the second one at once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,28 @@ from targets.process.stop_signal import StopSignal
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # `timeout` and others send a signal to the process and to its group: one press, two signals.
 _SAME_PRESS_S = 0.3
+
+
+@contextlib.contextmanager
+def end_in_order() -> Iterator[None]:
+    """Within the block, SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, so that nothing is left behind.
+
+    Signals that this process ignores stay ignored. Does nothing outside of the main thread.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    unhandled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+    taken = unhandled if is_main else []
+    for each in taken:
+        signal.signal(each, handle)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from targets.generator.reference import unqualified
 from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
 from targets.pipeline.preparation import PipelinePreparation
 from targets.process.limited_process import ProcessLimits
+from targets.process.scratch_folder import scratch_folder
 from targets.profile.profile import TargetProfile
 from targets.profile.target_features import kernel_target
 from targets.schedule.autoschedulers import ScheduleChoice
@@ -93,24 +94,40 @@ def build_artifacts(
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name, target = unqualified(recipe.function_name), recipe.profile.halide_target
-    with os_error_as(ToolchainError, f"{output} cannot be written"):
-        output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=output) as folder:
-            shipped = _generate(recipe, Path(folder), target, _SHIPPED)
-            called_with = called_with or BenchmarkArguments()
-            _check_names(called_with, shipped["c_header"].read_text(), name)
-            inputs = {argument: Path(folder) / f"{name}_{argument}.raw" for argument in called_with.files}
-            for argument, path in inputs.items():
-                shutil.copyfile(called_with.files[argument], path)
-            kernel = build_kernel(replace(recipe, function_name=name), Path(folder) / "kernel")
-            defaults = _runner_options(called_with, inputs)
-            benchmark = link_executable([kernel], target, tools, Path(folder) / f"{name}_benchmark", defaults=defaults)
-            made = [*(shipped[key] for key in _SHIPPED), benchmark.path, *inputs.values()]
-            placed = [output / path.name for path in made]
-            for path, place in zip(made, placed, strict=True):
-                os.replace(path, place)
-            described = tools.toolchain.describe()
-            return Artifacts(placed[0], placed[1], placed[2], placed[3], described, tuple(placed[4:]))
+    with (
+        os_error_as(ToolchainError, f"{output} cannot be written"),
+        _made(output),
+        scratch_folder("build", output) as folder,
+    ):
+        shipped = _generate(recipe, folder, target, _SHIPPED)
+        called_with = called_with or BenchmarkArguments()
+        _check_names(called_with, shipped["c_header"].read_text(), name)
+        inputs = {argument: folder / f"{name}_{argument}.raw" for argument in called_with.files}
+        for argument, path in inputs.items():
+            shutil.copyfile(called_with.files[argument], path)
+        kernel = build_kernel(replace(recipe, function_name=name), folder / "kernel")
+        defaults = _runner_options(called_with, inputs)
+        benchmark = link_executable([kernel], target, tools, folder / f"{name}_benchmark", defaults=defaults)
+        made = [*(shipped[key] for key in _SHIPPED), benchmark.path, *inputs.values()]
+        placed = [output / path.name for path in made]
+        for path, place in zip(made, placed, strict=True):
+            os.replace(path, place)
+        described = tools.toolchain.describe()
+        return Artifacts(placed[0], placed[1], placed[2], placed[3], described, tuple(placed[4:]))
+
+
+@contextlib.contextmanager
+def _made(output: Path) -> Iterator[None]:
+    """Make the folder; if the block fails, a new one that is still empty is deleted again."""
+    is_new = not output.exists()
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                output.rmdir()
+        raise
 
 
 def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path]) -> list[str]:

@@ -19,6 +19,7 @@ from targets.errors import GeneratorError
 from targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
 from targets.generator.preload import Preload
 from targets.generator.python_server import LONGEST_MESSAGE_BYTES
+from targets.process.child_guard import forget, watch_over
 from targets.process.content_cache import file_sha256
 from targets.process.limited_process import (
     ProcessLimits,
@@ -68,6 +69,7 @@ class PythonGeneratorProgram:
                 env=dict(environment),
                 start_new_session=True,
             )
+        watch_over(self._process.pid)
         self.names = self._await_ready()
 
     def _await_ready(self) -> tuple[str, ...]:
@@ -179,6 +181,7 @@ class PythonGeneratorProgram:
         except subprocess.TimeoutExpired:
             kill_group(self._process.pid)
             self._process.wait()
+        forget(self._process.pid)
         self._socket.close()
 
 

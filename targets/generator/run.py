@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from targets.generator.preload import Preload
 from targets.generator.program import GeneratorProgram
+from targets.process.disk_space import full_disk
 from targets.process.limited_process import ProcessLimits, ProcessOutcome
 from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
@@ -156,6 +158,9 @@ def run_generator(
     for path in files.values():
         path.unlink(missing_ok=True)
     reason, message = _explain(outcome, request)
+    if not outcome.stopped and (full := full_disk([request.output_folder, Path(tempfile.gettempdir())])):
+        reason = GeneratorFailureReason.FAILED
+        message = f"Generator {request.generator_name} {outcome.describe()}. {full}"
     return GeneratorFailure(reason, message, outcome.log, outcome.duration_s)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from targets.errors import ToolchainError
+from targets.process.disk_space import full_disk
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
@@ -49,8 +52,16 @@ def run_compiler(
     except OSError as error:
         raise ToolchainError(f"{failure}: {error}.") from error
     if not outcome.succeeded and not outcome.stopped:
+        if full := full_disk(_written_to(command, folder)):
+            raise ToolchainError(f"{failure}. {full}")
         lines = "\n".join(outcome.log.splitlines()[-_ERROR_LINES:])
         raise ToolchainError(f"{failure} ({compiler} {outcome.describe()}):\n{lines}")
+
+
+def _written_to(command: Sequence[str], folder: Path | None) -> list[Path]:
+    """The folders that a compiler writes into: that of its output, its working directory, and that of its notes."""
+    outputs = [Path(output).parent for option, output in pairwise(command) if option == "-o"]
+    return [*outputs, *([] if folder is None else [folder]), Path(tempfile.gettempdir())]
 
 
 def find_compiler(names: Sequence[str], environment: Mapping[str, str], purpose: str, next_step: str) -> str:

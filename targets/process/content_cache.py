@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -48,11 +48,13 @@ class ContentCache:
         return path
 
     def _build(self, path: Path, build: Callable[[Path], None]) -> None:
+        folder = path.with_name(f".building-{path.name}")
         with _writing(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made_in = tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent, ignore_cleanup_errors=True)
-        with made_in as folder:
-            fresh = Path(folder) / path.name
+            # One that is there is a killed process's, since this one has the lock.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        try:
+            fresh = folder / path.name
             build(fresh)
             if not fresh.is_file() or fresh.stat().st_size == 0:
                 raise ToolchainError(f"Building {path.name} succeeded but wrote no file.")
@@ -63,6 +65,8 @@ class ContentCache:
                 _sync(seal)
                 os.replace(fresh, path)
                 os.replace(seal, _seal_path(path))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from targets.process.child_guard import forget, watch_over
 from targets.process.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
+# The largest file that a child may write; what it prints is one. Outputs of kernels are, too.
+LARGEST_FILE_BYTES = 4 * 2**30
 # poll() takes a C int.
 _LONGEST_WAIT_MS = 2**31 - 1
 # A process whose peak memory came this close to its limit probably died of it.
@@ -90,6 +93,8 @@ class ProcessOutcome:
             return f"did not end within {self.duration_s:.0f} s"
         if self.out_of_memory:
             return f"ran out of its {self.memory_limit_bytes / 2**30:.1f} GiB of memory"
+        if self.exit_code == -signal.SIGXFSZ:
+            return f"printed, or wrote into a file, more than {LARGEST_FILE_BYTES / 2**30:.0f} GiB"
         if self.exit_code < 0:
             return f"was ended by {signal_name(-self.exit_code)}"
         return f"exited with code {self.exit_code}"
@@ -114,7 +119,7 @@ def run_limited(
     """Run a program in a session of its own and wait for it.
 
     The memory limit is set right after the start: no code runs between fork and exec, so this is safe in a threaded
-    program. CPU time is limited, too, so that a child whose parent was killed ends by itself.
+    program. A killed parent takes the child with it.
 
     Raises:
         OSError: the program cannot be started.
@@ -130,6 +135,7 @@ def run_limited(
             cwd=folder,
             start_new_session=True,
         )
+        watch_over(child.pid)
         ended = os.pidfd_open(child.pid)
         try:
             with contextlib.suppress(ProcessLookupError):  # it has already ended
@@ -140,6 +146,7 @@ def run_limited(
             kill_group(child.pid)
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
+            forget(child.pid)
         return ProcessOutcome(
             exit_code=child.returncode,
             timed_out=timed_out,
@@ -164,6 +171,7 @@ def limit_process(pid: int, limits: ProcessLimits) -> None:
     resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
 
 
 def _own_peak_bytes(usage: resource.struct_rusage) -> int:

@@ -21,20 +21,23 @@ _LEAST_AGE_S = 600.0
 
 
 @contextlib.contextmanager
-def scratch_folder(purpose: str) -> Iterator[Path]:
-    """A new folder in the system's place for temporary files, deleted at the end.
+def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
+    """A new folder, deleted at the end.
 
     While it is in use it is locked: the first one that a process makes deletes what killed processes of this user have
     left there.
 
     Args:
         purpose: a word for its name.
+        place: the folder that it is made in; None for the system's place for temporary files.
 
     Raises:
         OSError: it cannot be made.
     """
-    _delete_left_over(tempfile.gettempdir())
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{purpose}-") as text, file_lock(Path(text), fcntl.LOCK_SH):
+    parent = str(place or tempfile.gettempdir())
+    _delete_left_over(parent)
+    made = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{purpose}-", dir=parent)
+    with made as text, file_lock(Path(text), fcntl.LOCK_SH):
         yield Path(text)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from targets.errors import ToolchainError
+from targets.process.child_guard import forget, watch_over
 
 
 class ModelProcessError(ToolchainError):
@@ -63,6 +64,7 @@ class ChildProcess:
                 )
         except OSError as error:
             raise ModelProcessError(f"The cost-model process cannot be started: {error}.") from error
+        watch_over(self._child.pid)
 
     def send(self, request: object, deadline_s: float) -> None:
         """Send an object before the deadline (of `time.monotonic`)."""
@@ -93,6 +95,7 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
+        forget(self._child.pid)
         self._answers.close()
 
     @contextlib.contextmanager

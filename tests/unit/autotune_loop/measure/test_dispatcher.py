@@ -258,10 +258,28 @@ def test_a_reference_that_restarts_the_device_is_not_tried_for_ever(make_bench: 
 
 
 def test_trouble_that_waiting_does_not_mend_ends_the_preparation(make_bench: MakeBench) -> None:
-    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL))
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.BROKEN))
     failure = prepared(bench).result
-    assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.FULL
+    assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.BROKEN
     assert bench.devices.measured == [("a", "reference")] * 2
+
+
+def test_a_device_whose_storage_is_full_is_waited_for(make_bench: MakeBench) -> None:
+    full_times = 3
+
+    def time(device: str, symbol: str, times: int) -> Timing:
+        if times < full_times:
+            return lost(device, symbol, under_way=False, kind=TroubleKind.FULL)
+        return timed(device, symbol)
+
+    bench = make_bench(["a"], time)
+    assert isinstance(prepared(bench).result, Measurement)
+    assert bench.devices.measured == [("a", "reference")] * (full_times + 1)
+    stays_full = make_bench(
+        ["a"], lambda d, s, n: lost(d, s, under_way=False, kind=TroubleKind.FULL), patience_s=SHORT_PATIENCE_S
+    )
+    failure = prepared(stays_full).result
+    assert isinstance(failure, MeasureFailure) and failure.trouble is TroubleKind.FULL
 
 
 def test_a_device_that_is_lost_while_it_is_opened_is_waited_for(make_bench: MakeBench) -> None:

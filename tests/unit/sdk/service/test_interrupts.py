@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sdk.service import interrupts
-from sdk.service.interrupts import stop_on_interrupt
+from sdk.service.interrupts import end_in_order, stop_on_interrupt
 from targets.process.stop_signal import StopSignal
 
 
@@ -79,3 +79,17 @@ def test_ignored_signals_stay_ignored() -> None:
         signal.raise_signal(signal.SIGHUP)
     assert not stop.is_set()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_end_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    with pytest.raises(KeyboardInterrupt), end_in_order():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_signals_that_are_ignored_stay_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with end_in_order():
+        signal.raise_signal(signal.SIGHUP)

@@ -154,3 +154,13 @@ def test_different_keys_have_different_paths(cache: ContentCache, first: Key, se
 def test_sha256_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     assert file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_what_a_killed_process_was_building_is_deleted_by_the_next(cache: ContentCache) -> None:
+    path = cache.get_or_build(["a"], ".o", write("content"))
+    path.unlink()
+    left = path.with_name(f".building-{path.name}")
+    left.mkdir()
+    (left / path.name).write_text("half of it")
+    assert cache.get_or_build(["a"], ".o", write("content")) == path
+    assert path.read_text() == "content" and not left.exists()

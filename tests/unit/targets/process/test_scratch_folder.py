@@ -87,3 +87,10 @@ def test_another_users_folder_stays(place: Path) -> None:
     os.chown(folder, 12345, 12345)
     with scratch_folder("other"):
         assert folder.is_dir()
+
+
+def test_it_can_be_made_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    left = left_over(elsewhere)
+    with scratch_folder("build", elsewhere) as folder:
+        assert folder.parent == elsewhere and not left.exists()
