@@ -72,6 +72,7 @@ class PlayOffCourse:
         time_turn: times each contender once on every device, in this order, each in a fresh process, beside the
             one that is named last, if any.
         time_left_s: after it no further turn begins; infinite without a limit.
+        least_gain: how much less time the challenger must take, as a share of the baseline's.
         first_look_left_s: the same for the turns of the first look; None for no other limit.
         devices: all that the winner is for; those that do not finish are reported as lost.
         most_turns: of challenger against baseline, at least LOOKS[0].
@@ -89,6 +90,7 @@ class PlayOffCourse:
     tell: Callable[[int, int, int], None] = lambda contenders, turn, turns: None
     also_timed: str | None = None
     first_look_left_s: Callable[[], float] | None = None
+    least_gain: float = LEAST_GAIN
 
     def __post_init__(self) -> None:
         self._order = random.Random(self.seed)
@@ -186,7 +188,7 @@ class PlayOffCourse:
             left = [device for device in devices_with(turns, [challenger, baseline]) if device in devices]
             if not left:
                 return self._unconfirmed(challenger, _NO_DEVICE)
-            compared = compare_turns(_log_ratios(turns, challenger, baseline, left), self.objective)
+            compared = compare_turns(_log_ratios(turns, challenger, baseline, left), self.objective, self.least_gain)
             for name in names:
                 if name in self._alive and (everywhere := devices_with(turns, [name])):
                     self._times[name] = times_of(turns, name, everywhere)
@@ -197,7 +199,7 @@ class PlayOffCourse:
         return self._verdict(challenger, baseline, compared, lost)
 
     def _verdict(self, challenger: str, baseline: str, compared: Comparison, lost: tuple[str, ...]) -> Verdict:
-        reason = _reason(compared)
+        reason = _reason(compared, self.least_gain)
         if lost and self.objective.kind is ObjectiveKind.WORST:
             reason = VerdictReason.UNCONFIRMED
         verdict = Verdict(
@@ -213,7 +215,8 @@ class PlayOffCourse:
             devices_lost=lost,
         )
         labels = (self.contenders[challenger], self.contenders[baseline])
-        return replace(verdict, message=decided_message(verdict, compared, *labels, self.objective.worst_tolerance))
+        told = decided_message(verdict, compared, labels, self.objective.worst_tolerance, self.least_gain)
+        return replace(verdict, message=told)
 
     def _unopposed(self, winner: str) -> Verdict:
         message = f"{self.contenders[winner]} wins: there is neither a default nor an incumbent to compare it with."
@@ -226,12 +229,12 @@ class PlayOffCourse:
         return PlayOffResult(verdict, {name: self._times[name] for name in self._times if name in self._alive})
 
 
-def _reason(compared: Comparison) -> VerdictReason:
+def _reason(compared: Comparison, least_gain: float) -> VerdictReason:
     if compared.is_won:
         return VerdictReason.FASTER
     if compared.is_faster:
         return VerdictReason.SLOWER_ON_A_DEVICE
-    is_none = compared.estimate.ratio >= 1 or compared.estimate.low > 1 - LEAST_GAIN
+    is_none = compared.estimate.ratio >= 1 or compared.estimate.low > 1 - least_gain
     return VerdictReason.NOT_FASTER if is_none else VerdictReason.NOT_PROVEN
 
 

@@ -16,13 +16,28 @@ from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.reserve import PlayOffRoom
 from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import sentence
+from autotune_loop.play_off.verdict import LEAST_GAIN, sentence
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
 from targets.process.stop_signal import StopSignal
+
+
+@dataclass(frozen=True)
+class AtSize:
+    """One of a run's sizes, at which alone a play-off compares.
+
+    Attributes:
+        size: as times have it.
+        number: its place among the run's sizes.
+        least_gain: as for `PlayOffCourse`.
+    """
+
+    size: str
+    number: int
+    least_gain: float
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,7 @@ class PlayOffEntries:
         baseline: the symbol of the one that stays unless it is beaten; None if there is none.
         also_timed: the symbol of a further one that is timed to the end, and takes the baseline's place if that fails.
         own: the symbol of the generator's own schedule; None if it does not take part.
+        at: the size that counts; None for all of them.
     """
 
     kernels: Sequence[KernelObject]
@@ -42,6 +58,7 @@ class PlayOffEntries:
     baseline: str | None
     also_timed: str | None
     own: str | None = None
+    at: AtSize | None = None
 
 
 @dataclass
@@ -68,7 +85,8 @@ class RunPlayOff:
         Raises:
             SdkError: they cannot be linked.
         """
-        link = Link(self.store.work / "executables", f"play_off_{task_index}", tuple(entries.kernels))
+        name = f"play_off_{task_index}" if entries.at is None else f"play_off_{task_index}_at_{entries.at.number}"
+        link = Link(self.store.work / "executables", name, tuple(entries.kernels))
         executable = self.executor.submit(link).result()
         everywhere = self.dispatcher.taking_part
         devices = list(everywhere)
@@ -84,6 +102,7 @@ class RunPlayOff:
             time_left_s=lambda: self.room.deadline.left_s,
             first_look_left_s=lambda: self.room.first_look_by.left_s,
             devices=everywhere,
+            least_gain=LEAST_GAIN if entries.at is None else entries.at.least_gain,
             tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
         ).run()
         self.dispatcher.forget(executable)
@@ -102,12 +121,13 @@ class RunPlayOff:
         """Do one turn; a device that fails for good is removed from `devices`."""
         times: dict[str, dict[str, ProcessTime]] = {device: {} for device in devices}
         failed: dict[str, str] = {}
+        purpose, size = ("play-off", "") if entries.at is None else ("size play-off", entries.at.size)
 
         def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
             if isinstance(result, Measurement):
                 self.on_timed(held_s)
-                self.store.database.add_measurement(result, "play-off", held_s)
-                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, yardstick)
+                self.store.database.add_measurement(result, purpose, held_s)
+                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, yardstick, size)
             elif result.reason is MeasureFailureReason.DEVICE:
                 times.pop(job.device or "", None)
             elif not self.stop.is_set():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from autotune_loop.store.published import ScheduleTime
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import medians_by_size_s
+from devices.timing.measurement_at_sizes import by_size, medians_by_size_s
 
 # The standard deviation of normal noise over its median absolute deviation.
 _NORMAL_SCALE = 1.4826
@@ -35,8 +35,13 @@ class ProcessTime:
     by_size_s: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, measurement: Measurement, yardstick: str | None) -> ProcessTime:
-        """The time of a measurement, made with the settings of `turn_settings`."""
+    def of(cls, measurement: Measurement, yardstick: str | None, size: str = "") -> ProcessTime:
+        """The time of a measurement, made with the settings of `turn_settings`.
+
+        Args:
+            size: the one that counts; empty for all that it was made at.
+        """
+        measurement = by_size(measurement)[size] if size else measurement
         compared = measurement.ratio
         if compared is None:
             is_yardstick = measurement.kernel == yardstick and measurement.clock.is_noisy

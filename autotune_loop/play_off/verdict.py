@@ -144,11 +144,14 @@ class Comparison:
     slower_devices: tuple[str, ...]
 
 
-def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) -> Comparison:
+def compare_turns(
+    turns: Sequence[Mapping[str, float]], objective: Objective, least_gain: float = LEAST_GAIN
+) -> Comparison:
     """Test the turns so far.
 
     Args:
         turns: at least one; device → logarithm of challenger's time over baseline's in that turn, of equal devices.
+        least_gain: a smaller one does not count, as a share of the baseline's time.
     """
     together = [objective.mean_log(turn) for turn in turns]
     by_device = {device: estimate_ratio([turn[device] for turn in turns]) for device in turns[0]}
@@ -157,8 +160,9 @@ def compare_turns(turns: Sequence[Mapping[str, float]], objective: Objective) ->
     if objective.kind is ObjectiveKind.WORST:
         limit = 1 + objective.worst_tolerance
         slower = tuple(device for device, ratio in by_device.items() if ratio.high > limit)
-    is_faster = estimate.high < 1 - LEAST_GAIN
-    no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or estimate.low > 1 - _SMALLEST_GAIN
+    is_faster = estimate.high < 1 - least_gain
+    surely_too_little = estimate.low > 1 - max(least_gain, _SMALLEST_GAIN)
+    no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or surely_too_little
     surely_slower = any(by_device[device].low > 1 + objective.worst_tolerance for device in slower)
     return Comparison(
         estimate=estimate,
@@ -206,19 +210,23 @@ def _tail(logs: Sequence[float], side: str) -> float:
     return float(wilcoxon(differing, alternative=side, method="exact").pvalue) if differing else 1.0
 
 
-def decided_message(verdict: Verdict, compared: Comparison, challenger: str, baseline: str, tolerance: float) -> str:
+def decided_message(
+    verdict: Verdict, compared: Comparison, labels: tuple[str, str], tolerance: float, least_gain: float
+) -> str:
     """For a challenger that was compared with the baseline.
 
     Args:
         verdict: without its message.
-        challenger, baseline: their labels.
+        labels: of challenger and baseline.
         tolerance: how much slower the challenger may be on any device, as a share.
+        least_gain: as for `compare_turns`.
     """
+    challenger, baseline = labels
     speed, turns = compared.estimate.speed_text(baseline), f"{compared.turns} turns"
     stays = f"{baseline} stays:"
     lost = verdict.devices_lost
     does = "does" if len(lost) == 1 else "do"
-    faster = f"over {LEAST_GAIN * 100:g} % faster"
+    faster = f"over {100 * least_gain / (1 - least_gain):.2g} % faster"
     gone = f" {', '.join(lost)} did not finish and {does} not count." if lost else ""
     match verdict.reason:
         case VerdictReason.FASTER:

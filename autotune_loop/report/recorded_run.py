@@ -29,6 +29,7 @@ from autotune_loop.store.read_database import (
 )
 from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_record import RunRecord, read_run_record
+from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
 from devices.device import Clock
 from targets.errors import RunFolderError, os_error_as
 
@@ -38,10 +39,15 @@ _DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 @dataclass(frozen=True)
 class PublishedHeader:
-    """What a run has published for an argument set: its header, or the parameters that were tuned, with its figures."""
+    """What a run has published for an argument set: its header, or the parameters that were tuned, with its figures.
+
+    Attributes:
+        size_schedules: what is used at each size; empty with one size, or where that was not decided.
+    """
 
     published: Published
     text: str
+    size_schedules: tuple[SizeSchedule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,9 +223,11 @@ def _published_headers(
 ) -> dict[int, PublishedHeader]:
     found = {}
     for index, data in headers.items():
-        published = read_published(connection, path, index, hashlib.sha256(data).hexdigest())
+        sha256 = hashlib.sha256(data).hexdigest()
+        published = read_published(connection, path, index, sha256)
         if published is not None:
-            found[index] = PublishedHeader(published, data.decode("utf-8", "replace"))
+            at_sizes = read_size_schedules(connection, path, index, sha256)
+            found[index] = PublishedHeader(published, data.decode("utf-8", "replace"), at_sizes)
     return found
 
 

@@ -83,6 +83,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
             {
                 "task": task,
                 "published": None if header is None else header.published,
+                "size_schedules": () if header is None else header.size_schedules,
                 "fastest_from": timings_text(task.fastest.processes),
                 "plots": names,
                 "ancestors": () if header is None else ancestors(task.samples, header.published.symbol),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autotune_loop.candidate import kernel_symbol
 from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.executor import Executor
 from autotune_loop.run.task_state import TaskState
+from autotune_loop.run.timed import Timed
 from autotune_loop.search.lost_objects import rebuild
 from autotune_loop.store.kernel_failure import KernelFailure
 from autotune_loop.store.run_database import NOT_DONE
@@ -41,9 +44,9 @@ def keep_failure(store: RunStore, state: TaskState, *, tried_again: bool = False
         state.no_default = failure.of_default
 
 
-def restore_objects(executor: Executor, store: RunStore, state: TaskState, count: int, listen: Listener) -> None:
-    """Build again what the play-off needs and a kill has taken: the code of the `count` best and of the default."""
-    for timed in state.kept(count):
+def restore_objects(executor: Executor, store: RunStore, needed: Sequence[Timed], listen: Listener) -> None:
+    """Build again what a play-off needs and a kill has taken: the code of these schedules."""
+    for timed in needed:
         candidate, failure = store.database.candidate(timed.symbol), store.database.failure_of(timed.symbol)
         is_there = store.object_path(timed.symbol).is_file()
         if candidate is None or is_there or (failure is not None and failure.is_its_own):

@@ -35,6 +35,14 @@ class RunEnding:
         """Whether the run is to end at once."""
         return self._stop.is_set() or self.signal.is_set()
 
+    def stop(self) -> None:
+        """The user stops the run."""
+        self._stop.set()
+
+    def is_over_budget(self) -> bool:
+        """Whether the run is to end at once, and not because the user has stopped it."""
+        return self.signal.is_set() and not self._stop.is_set()
+
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Kill what is under way, and what still starts, from the end of the run to the end of the context."""

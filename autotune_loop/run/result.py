@@ -10,6 +10,7 @@ from pathlib import Path
 from autotune_loop.play_off.verdict import Verdict
 from autotune_loop.store.published import NOTHING, OWN, Published, ScheduleTime
 from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.store.size_schedules import SizeSchedule
 from targets.values.records import plain
 
 
@@ -35,6 +36,7 @@ class TunedSchedule:
         published: which schedule that is, with its figures.
         verdict: what the play-off says; None where none was held.
         parameters_file: best.<name>.parameters.toml, where parameters are tuned; else as `header`.
+        size_schedules: what is used at each size; empty with one size, or where that was not decided.
     """
 
     parameters: Mapping[str, str]
@@ -44,6 +46,7 @@ class TunedSchedule:
     published: Published = NOTHING
     verdict: Verdict | None = None
     parameters_file: Path | None = None
+    size_schedules: tuple[SizeSchedule, ...] = ()
 
     @property
     def is_published(self) -> bool:
@@ -113,6 +116,7 @@ class TunedSchedule:
             "parameters_file": None if self.parameters_file is None else str(self.parameters_file),
             **self.published.to_dict(),
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "size_schedules": [schedule.to_dict() for schedule in self.size_schedules],
         }
 
 

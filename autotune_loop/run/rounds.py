@@ -18,10 +18,10 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.measure.batch_measurer import BatchMeasurer
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
-from autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
 from autotune_loop.run.batch_builders import BatchBuilders, BatchRequest
 from autotune_loop.run.budget import RunBudget
-from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
+from autotune_loop.run.decision.play_offs import PlayOffs
+from autotune_loop.run.default_schedule import is_left_over, keep_failure
 from autotune_loop.run.ending import RunEnding
 from autotune_loop.run.nothing_timed import nothing_timed
 from autotune_loop.run.recovery import account_for_unfinished, left_over, recover, settle_samples
@@ -74,6 +74,8 @@ class Rounds:
         batch_size = self.prepared.options.search.batch_size
         self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
+        place = (self.prepared, self.store, self.executor, self.dispatcher)
+        self._play_offs = PlayOffs(*place, self._plan, self._ending, self.listen, self._time_default)
 
     def run(self, started_s: float) -> TuneResult:
         """Do the rounds and the play-offs; `started_s` is the monotonic time at which the run began.
@@ -138,7 +140,8 @@ class Rounds:
             return Outcome.INTERRUPTED
         self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
         self._newest_round = recover(self.store, self._states, self.learner, self.listen)
-        self._plan.play_offs = len(self._states)
+        # Single sizes may need one, too.
+        self._plan.play_offs = len(self._states) + (1 if self.prepared.options.inputs.also_sizes else 0)
         self._plan.with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         for state in self._states:
             state.failures = None if self.prepared.resume else 0
@@ -358,46 +361,7 @@ class Rounds:
     def _decide(self, index: int) -> TunedSchedule:
         """Hold the play-off of a task and publish the winner."""
         self.budget.begin("the play-off")
-        state, clock = self._states[index], self.prepared.clock.value
-        if self._ending.has_come() or self.dispatcher.is_lost:
-            return state.unconfirmed(self.store, clock)
-        room = self._plan.play_off_room(len(self._states) - index, state.incumbent is not None)
-        if room is None:
-            self.listen(Notice("The budget left no time for the play-off, so the winner is unconfirmed.", warning=True))
-            return state.unconfirmed(self.store, clock)
-        play_off = RunPlayOff(
-            executor=self.executor,
-            dispatcher=self.dispatcher,
-            store=self.store,
-            settings=measure_settings(self.prepared),
-            options=self.prepared.options,
-            room=room,
-            listen=self.listen,
-            stop=self._ending.signal,
-            on_timed=self._plan.reserve.add_timing,
-        )
-        try:
-            entries = self._entries(state, room.contenders)
-            if entries is None:
-                return state.unconfirmed(self.store, clock)
-            result = play_off.hold(entries, state.reference, state.task_index)
-        except SdkError as error:
-            if not self._ending.has_come():
-                self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
-                return state.unconfirmed(self.store, clock)
-            result = None
-        if self._ending.has_come() and not self.stop.is_set():
-            self.listen(Notice("The budget ended the play-off.", warning=True))
-        return state.unconfirmed(self.store, clock) if result is None else state.decide(self.store, result, clock)
-
-    def _entries(self, state: TaskState, count: int) -> PlayOffEntries | None:
-        """The contenders of a play-off, once the default has a time if it can get one; None if there are none."""
-        if failed_on_a_device(self.store, state):
-            self._time_default(state)
-        if not state.has_baseline:
-            return None
-        restore_objects(self.executor, self.store, state, count, self.listen)
-        return None if self._ending.has_come() else state.entries(self.store, count)
+        return self._play_offs.decide(self._states[index], len(self._states) - index)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

@@ -19,7 +19,7 @@ from autotune_loop.play_off.run_play_off import PlayOffEntries
 from autotune_loop.play_off.verdict import Verdict, VerdictReason
 from autotune_loop.run.result import TunedSchedule
 from autotune_loop.run.task_scheduler import TaskHistory
-from autotune_loop.run.timed import Timed
+from autotune_loop.run.timed import Timed, fastest_at_sizes
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
 from autotune_loop.store.published import (
@@ -213,8 +213,9 @@ class TaskState:
         return math.log(timed.median_ms / best.median_ms) <= DEVIATIONS * error
 
     def prune(self, store: RunStore, count: int) -> None:
-        """Delete the objects of all but the best and the default."""
+        """Delete the objects of all but the best, also at single sizes, and the default."""
         kept = {timed.symbol for timed in self.kept(count)} | {one.kernel.name for one in self.yardsticks}
+        kept |= fastest_at_sizes(self.timed, count // 2)
         for timed in self.timed:
             if timed.symbol not in kept:
                 shutil.rmtree(store.objects / timed.symbol, ignore_errors=True)

@@ -25,7 +25,7 @@ class TimePlan:
         batch_size: the most schedules of a batch.
 
     Attributes:
-        play_offs: to be held, one for each task.
+        play_offs: to be held, one for each task, and one for single sizes if there are several.
         with_incumbent: how many of them have an incumbent.
         to_time: schedules of the batch under way that are not timed yet.
         batches_done: batches that were timed.

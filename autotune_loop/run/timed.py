@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotune_loop.store.published import DEFAULT
@@ -45,9 +45,24 @@ class Timed:
         """What a result calls it."""
         return DEFAULT if self.is_default else self.sample
 
+    def cautious_ms_at(self, size: str) -> float:
+        """The same at one of its sizes."""
+        return self.by_size_around(self.cautious_ms)[size]
+
     def by_size_around(self, median_ms: float) -> dict[str, float]:
         """Size → its time there, where its time over the sizes is settled; the geometric mean of them is that time."""
         if not self.by_size_ms:
             return {}
         factor = median_ms / statistics.geometric_mean(self.by_size_ms.values())
         return {size: time_ms * factor for size, time_ms in self.by_size_ms.items()}
+
+
+def fastest_at(size: str, timed: Iterable[Timed]) -> list[Timed]:
+    """Those that were timed at a size, the fastest there first."""
+    return sorted((one for one in timed if size in one.by_size_ms), key=lambda one: one.cautious_ms_at(size))
+
+
+def fastest_at_sizes(timed: Sequence[Timed], count: int) -> set[str]:
+    """The symbols of the `count` fastest at each size; empty if there is one size."""
+    sizes = {size for one in timed for size in one.by_size_ms}
+    return {one.symbol for size in sizes for one in fastest_at(size, timed)[:count]}

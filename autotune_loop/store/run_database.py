@@ -44,6 +44,13 @@ from autotune_loop.store.read_database import (
     settled,
     timing_of,
 )
+from autotune_loop.store.schema import SCHEMA
+from autotune_loop.store.size_schedules import (
+    SIZE_SCHEDULES_SCHEMA,
+    SizeSchedule,
+    size_schedules_row,
+)
+from autotune_loop.store.size_schedules import TABLE as SIZE_SCHEDULES
 from autotune_loop.store.size_times import (
     HAS_SIZE_TIMES_SQL,
     SIZE_TIMES_SCHEMA,
@@ -61,46 +68,6 @@ _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 NOT_DONE = "stopped"
 
 _LOST_STEP = "Restore it from a copy, or start a new run; `sdk retrain` can still learn from this run's samples."
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS candidates (
-    candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, task INTEGER NOT NULL, sample INTEGER NOT NULL,
-    symbol TEXT NOT NULL UNIQUE, origin TEXT NOT NULL, seed INTEGER, beam_size INTEGER,
-    random_dropout INTEGER, weights_noise REAL, parameters TEXT, lineage TEXT, schedule_sha256 TEXT NOT NULL,
-    predicted_ms REAL, search_s REAL NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS builds (
-    symbol TEXT NOT NULL, build_s REAL NOT NULL, object_bytes INTEGER NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS measurements (
-    symbol TEXT NOT NULL, purpose TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL,
-    median_ms REAL NOT NULL, minimum_ms REAL NOT NULL, spread_ms REAL NOT NULL, repetitions_s TEXT NOT NULL,
-    stopped_by TEXT NOT NULL, output_checked INTEGER NOT NULL, device_held_s REAL NOT NULL,
-    factor REAL NOT NULL, canary_s TEXT NOT NULL, disturbed TEXT NOT NULL, beside TEXT NOT NULL,
-    relative REAL, reference_ms REAL, machine TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS yardsticks (
-    task INTEGER NOT NULL, symbol TEXT NOT NULL, device TEXT NOT NULL, reference_ms REAL NOT NULL,
-    relative REAL NOT NULL, log_error REAL NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS failures (
-    symbol TEXT, stage TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
-    round INTEGER NOT NULL, task INTEGER NOT NULL, seed INTEGER, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS incidents (
-    symbol TEXT NOT NULL, device TEXT NOT NULL, trouble TEXT NOT NULL, message TEXT NOT NULL,
-    under_way INTEGER NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS calibrations (
-    task INTEGER NOT NULL, device TEXT NOT NULL, epoch TEXT NOT NULL, factor REAL NOT NULL, spread REAL NOT NULL,
-    noise REAL NOT NULL, schedules INTEGER NOT NULL, furthest TEXT NOT NULL, fits INTEGER NOT NULL,
-    times_ms TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS device_states (
-    device TEXT NOT NULL, moment TEXT NOT NULL, state TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS weights (
-    round INTEGER NOT NULL, sha256 TEXT NOT NULL, accepted INTEGER NOT NULL, reason TEXT NOT NULL,
-    report TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS verdicts (
-    task INTEGER NOT NULL, verdict TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS published (
-    task INTEGER NOT NULL, header_sha256 TEXT NOT NULL, published TEXT NOT NULL, at_unix_s REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS batches (
-    round INTEGER NOT NULL, task INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
-"""
 
 
 class RunDatabase:
@@ -130,7 +97,7 @@ class RunDatabase:
                 check_schema_version(path, version)
             if version == SCHEMA_VERSION:
                 self._check_tables()
-            self._connection.executescript(_SCHEMA)
+            self._connection.executescript(SCHEMA)
             self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         except _TROUBLE as error:
             self._connection.close()
@@ -141,7 +108,7 @@ class RunDatabase:
 
     def _check_tables(self) -> None:
         there = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
-        lost = [name for name in re.findall(r"EXISTS (\w+)", _SCHEMA) if name not in there]
+        lost = [name for name in re.findall(r"EXISTS (\w+)", SCHEMA) if name not in there]
         if lost:
             raise RunFolderError(f"{self._path} is damaged: the table {lost[0]} is missing.", next_step=_LOST_STEP)
 
@@ -211,7 +178,7 @@ class RunDatabase:
     def add_measurement(
         self, measurement: Measurement, purpose: str, device_held_s: float, placement: Placement | None = None
     ) -> None:
-        """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), 'play-off' or 'reference'."""
+        """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), '[size ]play-off' or 'reference'."""
         if rows := size_rows(measurement, purpose):  # first, so that what has a time has those at the sizes
             self._rows(SIZE_TIMES_SCHEMA)
             self._add_rows(TABLE, rows)
@@ -309,6 +276,11 @@ class RunDatabase:
     def add_published(self, task_index: int, header_sha256: str, published: Published) -> None:
         """A header is about to be published, with these figures."""
         self._add("published", task_index, header_sha256, published.row())
+
+    def add_size_schedules(self, task_index: int, header_sha256: str, schedules: Sequence[SizeSchedule]) -> None:
+        """It was decided what is used at each size, beside the published header of this text."""
+        self._rows(SIZE_SCHEDULES_SCHEMA)
+        self._add(SIZE_SCHEDULES, task_index, header_sha256, size_schedules_row(schedules))
 
     def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""

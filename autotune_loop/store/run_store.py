@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from autotune_loop.store.published import Published
 from autotune_loop.store.run_database import RunDatabase
 from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
 from autotune_loop.store.sample_file import Sample, write_sample
+from autotune_loop.store.size_schedules import SizeSchedule
 from targets.build.executable import KernelObject
 from targets.errors import RunFolderError, os_error_as
 from targets.process.atomic_write import remove_unfinished, write_atomically
@@ -258,6 +260,30 @@ class RunStore:
             write_atomically(self._best_note(task_index), published.note(clock).encode())
         return header if is_header else parameters
 
+    def size_header(self, task_index: int, extents: str, schedule_path: Path) -> tuple[str, str]:
+        """The file name and the text of a schedule's header as the one for a size."""
+        name = self._names[task_index]
+        return f"{_size_prefix(name)}{extents}.schedule.h", mend_header(
+            schedule_path.read_text(), f"{name}_at_{extents}"
+        )
+
+    def publish_for_sizes(
+        self, task_index: int, header_sha256: str, schedules: Sequence[SizeSchedule], files: Mapping[str, str]
+    ) -> None:
+        """Publish what is used at each size beside the published header of this text.
+
+        Args:
+            files: the headers of the sizes that have their own, by file name.
+        """
+        with self._writing():
+            for path in self.samples.glob(f"{_size_prefix(self._names[task_index])}*.schedule.h"):
+                if path.name not in files:
+                    path.unlink()
+            for file, text in files.items():
+                write_atomically(self.samples / file, text.encode())
+        # Last: whoever finds the row finds the files.
+        self.database.add_size_schedules(task_index, header_sha256, schedules)
+
     def result_path(self, candidate_folder: Path) -> Path:
         """What would be published of a candidate: its header, or its parameters where it has none."""
         header, parameters = self.schedule_path(candidate_folder), self.parameters_path(candidate_folder)
@@ -310,3 +336,7 @@ class RunStore:
         shutil.rmtree(self.work, ignore_errors=True)
         os.close(self._lock)
         self._lock = -1
+
+
+def _size_prefix(name: str) -> str:
+    return f"best.{name}.at_"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from autotune_loop.report.recorded_run import RecordedRun
     from autotune_loop.report.run_page import PageOptions
     from autotune_loop.store.published import Published
+    from autotune_loop.store.size_schedules import SizeSchedule
 
 _FASTEST_SHOWN = 5
 
@@ -122,6 +123,7 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
                 "task": task.task_index,
                 "timed": len(task.samples),
                 **_published(run, task.task_index).to_dict(),
+                "size_schedules": [one.to_dict() for one in _at_sizes(run, task.task_index)],
                 "fastest_in_rounds": _fastest(task.fastest),
                 "ancestors": [asdict(one) for one in ancestors(task.samples, _published(run, task.task_index).symbol)],
                 "techniques": [asdict(one) for one in techniques(task.samples)],
@@ -136,6 +138,10 @@ def _published(run: RecordedRun, task_index: int) -> Published:
     from autotune_loop.store.published import NOTHING
 
     return run.headers[task_index].published if task_index in run.headers else NOTHING
+
+
+def _at_sizes(run: RecordedRun, task_index: int) -> tuple[SizeSchedule, ...]:
+    return run.headers[task_index].size_schedules if task_index in run.headers else ()
 
 
 def _fastest(measured: Measured) -> dict[str, object]:
@@ -156,7 +162,7 @@ def _print_tables(run: RecordedRun) -> None:
     from autotune_loop.specification.tuning_task import generator_names
     from autotune_loop.store.published import NOTHING
     from devices.device import Clock
-    from sdk.display.published_rows import LABEL_WIDTH, published_rows
+    from sdk.display.published_rows import LABEL_WIDTH, published_rows, size_schedule_rows
 
     console = make_console()
     label = Clock(run.clock).label
@@ -170,7 +176,8 @@ def _print_tables(run: RecordedRun) -> None:
         if published is NOTHING:
             console.print("  nothing that the run has published is there", style="bold yellow")
             continue
-        for row_label, text, style in published_rows(published, label, ""):
+        at_sizes = _at_sizes(run, task.task_index)
+        for row_label, text, style in (*published_rows(published, label, ""), *size_schedule_rows(at_sizes, label)):
             line = f"  {row_label:{LABEL_WIDTH}}{text}"
             console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
         if published.parameters:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autotune_loop.store.published import DEFAULT, Published, ScheduleTime, words_for
+from autotune_loop.store.size_schedules import SizeSchedule
 from sdk.display.quantities import time_text
 
 LABEL_WIDTH = 11
@@ -46,6 +47,16 @@ def _size_rows(published: Published, clock_label: str) -> Iterator[tuple[str, st
         of_default = None if default is None else default.by_size_ms.get(size)
         beside = "" if of_default is None else f", the default {time_text(of_default, clock_label)}"
         yield "at a size", f"{time_text(time_ms, clock_label)}{beside}; {size}", ""
+
+
+def size_schedule_rows(schedules: Sequence[SizeSchedule], clock_label: str) -> Iterator[tuple[str, str, str]]:
+    """Label, text and style of a row for each size that has a schedule of its own, or might have with more time."""
+    for one in schedules:
+        if one.tuned is not None and one.speed_up is not None:
+            text = f"{time_text(one.tuned.median_ms, clock_label)}, {one.speed_up.text}; {one.sample}; {one.size}"
+            yield "for a size", text, _GOOD
+        elif one.is_unconfirmed:
+            yield "for a size", one.message, _DOUBTFUL
 
 
 def _timed(time: ScheduleTime, clock_label: str) -> str:

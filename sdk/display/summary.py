@@ -10,7 +10,7 @@ from autotune_loop.parameters.space import set_text
 from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
-from sdk.display.published_rows import LABEL_WIDTH, published_rows
+from sdk.display.published_rows import LABEL_WIDTH, published_rows, size_schedule_rows
 from sdk.display.quantities import count_text, duration_text, time_text
 from sdk.output import make_console, shown_path
 
@@ -66,9 +66,14 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
         return
     for name, text, style in published_rows(tuned.published, label, tuned.default_description):
         yield _row(name, text, style)
+    for name, text, style in size_schedule_rows(tuned.size_schedules, label):
+        yield _row(name, text, style)
     yield from _device_lines(tuned, label)
     if tuned.header is not None:
         yield _row("header", shown_path(tuned.header))
+        for one in tuned.size_schedules:
+            if one.is_own:
+                yield _row("", shown_path(tuned.header.with_name(one.header)))
     if tuned.parameters_file is not None:
         yield _row("parameters", set_text(tuned.tuned_parameters), "bold")
         yield _row("file", shown_path(tuned.parameters_file))

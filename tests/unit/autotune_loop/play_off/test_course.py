@@ -159,6 +159,41 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: fl
     assert verdict.message.startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("true_s", "winner", "reason", "told"),
+    [
+        (0.8, "a", VerdictReason.FASTER, "a is 1.2"),
+        (
+            0.95,
+            "default",
+            VerdictReason.NOT_FASTER,
+            "no schedule is over 10 % faster; the best, a, ",
+        ),
+        (
+            0.91,
+            "default",
+            VerdictReason.NOT_PROVEN,
+            "do not show with 95 % confidence that a is over 10 % faster",
+        ),
+    ],
+)
+def test_a_gain_must_be_as_large_as_is_asked(true_s: float, winner: str, reason: VerdictReason, told: str) -> None:
+    bench = Bench({"pi": {"default": 1.0, "a": true_s}}, noise=0.006)
+    course = PlayOffCourse(
+        {"default": "the default", "a": "a"},
+        "default",
+        Objective(),
+        seed=7,
+        time_turn=bench,
+        time_left_s=lambda: math.inf,
+        devices=bench.devices,
+        most_turns=LOOKS[0],
+        least_gain=1 - 1 / 1.1,
+    )
+    verdict = course.run().verdict
+    assert (verdict.winner, verdict.reason) == (winner, reason) and told in verdict.message
+
+
 def test_a_gain_that_may_be_too_small_is_not_proven() -> None:
     """All of the interval is a gain, but not all of it one that counts."""
     bench = Bench({"pi": {"default": 1.0, "a": 0.985}}, noise=0.006, seed=2)
@@ -319,3 +354,10 @@ def test_contenders_are_timed_beside_the_baseline_to_the_end() -> None:
     assert turn_settings(settings, "k", None) == settings
     paired = turn_settings(settings, "k", "default")
     assert (paired.beside, paired.lost_over) == ("default", 1e6)
+
+
+def test_at_one_of_several_sizes_its_own_times_count() -> None:
+    beside = Beside("best", (2.0, 2.0), (), ())
+    small = Measurement("a", "pi", Clock.WALL, (1.0, 1.0), "precision", True, beside=beside)
+    large = replace(small, repetitions_s=(8.0, 8.0))
+    assert ProcessTime.of(over_sizes({"small": small, "large": large}), "best", "large") == ProcessTime(8.0, 4.0)

@@ -151,8 +151,10 @@ def test_lost_code_is_built_from_the_header_or_else_by_the_search(
         return BuiltObject(DEFAULT, path, path.parent / "made.schedule.h", 0.1)
 
     executor = ScriptedExecutor(build)
-    restore_objects(executor, store, state, 4, said.append)
-    restore_objects(executor, store, state, 4, lambda event: pytest.fail(f"it is there: {event}")) if built else None
+    restore_objects(executor, store, state.kept(4), said.append)
+    restore_objects(
+        executor, store, state.kept(4), lambda event: pytest.fail(f"it is there: {event}")
+    ) if built else None
     executor.close()
     assert done == (["build_with_header"] if header else ["build_object"])
     entries = state.entries(store, 4)
@@ -169,6 +171,6 @@ def test_code_that_failed_is_not_built_again(store: RunStore, state: TaskState) 
     time_schedule(store, state, DEFAULT, 5.0, is_default=True)
     fail(store, "measure", "crashed")
     restore_objects(
-        ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")), store, state, 4, lambda e: None
+        ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")), store, state.kept(4), lambda e: None
     )
     assert state.entries(store, 4) is None

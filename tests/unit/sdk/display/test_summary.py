@@ -11,6 +11,7 @@ import pytest
 from autotune_loop.play_off.verdict import RatioEstimate, Verdict, VerdictReason
 from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
 from autotune_loop.store.published import NOTHING, NoDefault, ScheduleTime, SpeedUp
+from autotune_loop.store.size_schedules import GENERAL, SizeSchedule
 from sdk.display.display import RESUME_IT
 from sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
@@ -158,3 +159,23 @@ def test_argument_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     text = summary(replace(RESULT, tuned=sets), capsys)
     assert "argument set 1: the defaults\n" in text
     assert "argument set 2: radius=3 tiles=2\n" in text
+
+
+def test_sizes_that_have_their_own_schedules_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    general = SizeSchedule("output=640x480", "output", "640x480", "batch_0_0/1", "s1", "", "", "Nothing is faster.")
+    own = replace(
+        general,
+        size="output=64x48",
+        sample="batch_0_0/2",
+        header="best.blur.at_64x48.schedule.h",
+        tuned=ScheduleTime(0.5, 0.01, (0.4, 0.6), 8),
+        speed_up=SpeedUp(1.2, GENERAL, 1.15, 1.25),
+    )
+    late = replace(general, message="Unconfirmed: there was no time.", is_unconfirmed=True)
+    gain = "1.200 times as fast as the schedule for all sizes (95 % interval 1.150 to 1.250)"
+    lines = summary(of(replace(TUNED, size_schedules=(general, own, late))), capsys).splitlines()
+    assert [line for line in lines if "64x48" in line or "Unconfirmed" in line or "Nothing" in line] == [
+        f"  for a size 0.5000 ms, {gain}; batch_0_0/2; output=64x48",
+        "  for a size Unconfirmed: there was no time.",
+        "             /runs/blur-arm64-1/samples/best.blur.at_64x48.schedule.h",
+    ]

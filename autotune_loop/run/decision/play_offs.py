@@ -1,0 +1,102 @@
+"""The play-offs at the end of a run: which schedule ships, and which one at a size that it is slow at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from autotune_loop.events import Listener, Notice
+from autotune_loop.execute.executor import Executor
+from autotune_loop.measure.dispatcher import Dispatcher
+from autotune_loop.play_off.reserve import PlayOffRoom
+from autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
+from autotune_loop.run.decision.size_play_offs import SizePlayOffs
+from autotune_loop.run.default_schedule import failed_on_a_device, restore_objects
+from autotune_loop.run.ending import RunEnding
+from autotune_loop.run.result import TunedSchedule
+from autotune_loop.run.setup import measure_settings
+from autotune_loop.run.task_state import TaskState
+from autotune_loop.run.time_plan import TimePlan
+from autotune_loop.specification.prepared_run import PreparedRun
+from autotune_loop.store.run_store import RunStore
+from targets.errors import SdkError
+
+
+@dataclass
+class PlayOffs:
+    """Holds the play-offs of a run.
+
+    Attributes:
+        time_default: times the default of a task where a device kept it from that.
+    """
+
+    prepared: PreparedRun
+    store: RunStore
+    executor: Executor
+    dispatcher: Dispatcher
+    plan: TimePlan
+    ending: RunEnding
+    listen: Listener
+    time_default: Callable[[TaskState], None]
+
+    def decide(self, state: TaskState, to_come: int) -> TunedSchedule:
+        """Hold the play-off of a task and publish the winner.
+
+        Args:
+            to_come: tasks to decide, this one included.
+        """
+        clock = self.prepared.clock.value
+        if self.ending.has_come() or self.dispatcher.is_lost:
+            return state.unconfirmed(self.store, clock)
+        further = 1 if self.prepared.options.inputs.also_sizes else 0
+        room = self.plan.play_off_room(to_come + further, state.incumbent is not None)
+        if room is None:
+            self.listen(Notice("The budget left no time for the play-off, so the winner is unconfirmed.", warning=True))
+            return state.unconfirmed(self.store, clock)
+        try:
+            entries = self._entries(state, room.contenders)
+            if entries is None:
+                return state.unconfirmed(self.store, clock)
+            result = self._held_in(room).hold(entries, state.reference, state.task_index)
+        except SdkError as error:
+            if not self.ending.has_come():
+                self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
+                return state.unconfirmed(self.store, clock)
+            result = None
+        if self.ending.is_over_budget():
+            self.listen(Notice("The budget ended the play-off.", warning=True))
+        if result is None:
+            return state.unconfirmed(self.store, clock)
+        tuned = state.decide(self.store, result, clock)
+        try:
+            return self._at_sizes.decide(state, tuned)
+        except KeyboardInterrupt:  # the winner over all sizes stays
+            self.ending.stop()
+            return tuned
+
+    @property
+    def _at_sizes(self) -> SizePlayOffs:
+        inputs = self.prepared.options.inputs
+        return SizePlayOffs(inputs, self.store, self.executor, self.plan, self.ending, self.listen, self._held_in)
+
+    def _held_in(self, room: PlayOffRoom) -> RunPlayOff:
+        return RunPlayOff(
+            executor=self.executor,
+            dispatcher=self.dispatcher,
+            store=self.store,
+            settings=measure_settings(self.prepared),
+            options=self.prepared.options,
+            room=room,
+            listen=self.listen,
+            stop=self.ending.signal,
+            on_timed=self.plan.reserve.add_timing,
+        )
+
+    def _entries(self, state: TaskState, count: int) -> PlayOffEntries | None:
+        """The contenders of a play-off, once the default has a time if it can get one; None if there are none."""
+        if failed_on_a_device(self.store, state):
+            self.time_default(state)
+        if not state.has_baseline:
+            return None
+        restore_objects(self.executor, self.store, state.kept(count), self.listen)
+        return None if self.ending.has_come() else state.entries(self.store, count)
