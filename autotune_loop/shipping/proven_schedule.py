@@ -49,9 +49,10 @@ def prove_schedule(
     """
     task, target = run.task, run.record.spec.profile.halide_target
     funcs = read_func_table(program, task.generator_name, run.parameters, target, compiler)
-    provenance = make_provenance(run, algorithm_hash(funcs), sdk_version)
+    size = "" if run.for_size is None else run.for_size.size
+    provenance = make_provenance(run, algorithm_hash(funcs), sdk_version, size)
     # Functions and modules of several targets need different names.
-    function_name = f"{run.name}_{re.sub(r'[^A-Za-z0-9]', '_', run.profile_name)}"
+    function_name = "_".join(filter(None, [run.name, re.sub(r"[^A-Za-z0-9]", "_", run.profile_name), run.place]))
     header_text = print_cpp_header(run.schedule, function_name, provenance, funcs)
     # The run's header is applied as in the run. The shipped one takes the generator's schedule off by itself.
     as_in_run = PipelinePreparation(build_preparation_plugin(compiler), task.estimates)
@@ -67,11 +68,12 @@ def prove_schedule(
         name=run.name,
         function_name=function_name,
         dispatch_target=dispatch_target(target),
-        header=f"{run.name}.{run.profile_name}.schedule.h",
+        header=".".join(filter(None, [run.name, run.profile_name, run.place, "schedule.h"])),
         python_module=f"{function_name}_schedule.py",
         provenance=provenance,
         parameters=shipped_parameters(run.parameters),
         funcs=funcs,
+        for_size="" if run.for_size is None else run.for_size.extents,
     )
     module_text = print_python_module(run.schedule, function_name, provenance, funcs)
     return ProvenSchedule(run, program, shipped, header_text, module_text)

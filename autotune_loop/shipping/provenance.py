@@ -28,12 +28,13 @@ _DEVICE_WORDS = {
 }
 
 
-def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Provenance:
+def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str, size: str = "") -> Provenance:
     """The facts of a run's schedule, or of the parameters that it has tuned.
 
     Times are medians in milliseconds, and `tuned_from` says of what; the default's are None if it has none.
     `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
     `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
+    `size` is there only for a schedule that is for one size, and its times are of that size.
     `no_default` is there only where the default has no time, `tuned_parameters` and `default_parameters` only where
     parameters were tuned, and `weights_sha256` only where they were not. `sizes` is there only where there are several;
     the other times are then geometric means of those that it has.
@@ -76,6 +77,8 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str) -> Pr
         facts["default_parameters"] = set_text(run.task.space.defaults)
     if tuned.by_size_ms:
         facts["sizes"] = "; ".join(f"{time_ms:.4g} ms at {size}" for size, time_ms in tuned.by_size_ms.items())
+    if size:
+        facts["size"] = size
     if recorded.published.no_default is not None:
         facts["no_default"] = recorded.published.no_default.what
     return {name: _presentable(fact) for name, fact in facts.items()}
@@ -110,6 +113,7 @@ def provenance_comment(facts: Provenance) -> list[str]:
         words = f"{facts['tuned_parameters']}, the default {facts['default_parameters']}"
         tuned_parameters.append(f"tuned         {words}")
     sizes = [f"sizes         {facts['sizes']}"] if "sizes" in facts else []
+    sizes += [f"for one size  {facts['size']}"] if "size" in facts else []
     weights = [f"weights       {facts['weights_sha256']}"] if "weights_sha256" in facts else []
     return [
         f"generator     {facts['generator']}, parameters: {facts['parameters'] or 'none'}",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
 from autotune_loop.store.read_database import check_schema_version, read_database
+from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
 from targets.errors import RunFolderError
 from targets.process.content_cache import file_sha256
 
@@ -25,6 +26,7 @@ class RecordedFacts:
         samples: schedules timed.
         weights_sha256: of the newest accepted weights; None without any.
         tuned_unix_s: when its last measurement was recorded.
+        size_schedules: what is used at each size; empty with one size, or where that was not decided.
     """
 
     published: Published
@@ -32,6 +34,7 @@ class RecordedFacts:
     samples: int
     weights_sha256: str | None
     tuned_unix_s: float
+    size_schedules: tuple[SizeSchedule, ...] = ()
 
 
 def read_recorded_facts(header: Path, path: Path, task_index: int) -> RecordedFacts:
@@ -88,4 +91,5 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
         samples=int(samples),
         weights_sha256=None if weights is None else str(weights[0]),
         tuned_unix_s=tuned_unix_s,
+        size_schedules=read_size_schedules(database, path, task_index, sha256),
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune_loop.play_off.verdict import VerdictReason
 from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.shipping.recorded_facts import read_recorded_facts
 from autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from autotune_loop.store.published import NoDefault, Published
 from autotune_loop.store.run_record import RunRecord
+from autotune_loop.store.size_schedules import SizeSchedule
 from targets.errors import GeneratorError, RunFolderError
+from targets.process.content_cache import file_sha256
 from targets.schedule.header import read_schedule
 
 
@@ -20,15 +24,53 @@ class RunSchedule(RunWinner):
 
     Attributes:
         header_text: the content of best.<name>.schedule.h.
+        for_size: the size that it is for; None for all of them.
     """
 
     schedule: Schedule
     header_text: str
+    for_size: SizeSchedule | None = None
 
     @property
     def header(self) -> Path:
         """Its best.<name>.schedule.h."""
         return self.path
+
+    @property
+    def place(self) -> str:
+        """What tells its files from those of other sizes: empty, or such as 'at_640x480'."""
+        return "" if self.for_size is None else f"at_{self.for_size.extents}"
+
+    def for_sizes(self) -> list[RunSchedule]:
+        """The schedules of the sizes that have their own.
+
+        Raises:
+            RunFolderError: one is missing, was changed, or is damaged.
+        """
+        return [self._for_size(one) for one in self.facts.size_schedules if one.is_own]
+
+    def _for_size(self, one: SizeSchedule) -> RunSchedule:
+        header = self.path.with_name(one.header)
+        check_is_there(self.folder, header)
+        text, schedule = _read(header)
+        if file_sha256(header) != one.header_sha256:
+            raise RunFolderError(
+                f"{header} was changed after the run had published it.",
+                next_step="Continue the run, which publishes it again; or build with the header itself.",
+            )
+        published = Published(
+            sample=one.sample,
+            symbol=one.symbol,
+            confirmed=True,
+            reason=VerdictReason.FASTER.value,
+            message=one.message,
+            tuned=one.tuned,
+            speed_up=one.speed_up,
+            no_default=NoDefault("at this size it was timed beside the schedule for all sizes"),
+            parameters=self.facts.published.parameters,
+        )
+        facts = replace(self.facts, published=published, size_schedules=())
+        return replace(self, facts=facts, path=header, schedule=schedule, header_text=text, for_size=one)
 
 
 def read_run_schedule(folder: Path, record: RunRecord, index: int, header: Path) -> RunSchedule:
@@ -38,13 +80,17 @@ def read_run_schedule(folder: Path, record: RunRecord, index: int, header: Path)
         RunFolderError: it is missing, was changed, or is damaged.
     """
     check_is_there(folder, header)
+    text, schedule = _read(header)
+    facts = read_recorded_facts(header, folder / "tuning.db", index)
+    return RunSchedule(folder, record, index, facts, header, schedule, text)
+
+
+def _read(header: Path) -> tuple[str, Schedule]:
     try:
         text = read_schedule(header)
-        schedule = parse_schedule(text)
+        return text, parse_schedule(text)
     except GeneratorError as error:
         where = "" if error.message.startswith(str(header)) else f"{header}: "
         raise RunFolderError(
             f"{where}{error.message}", next_step="The header was changed or damaged. Continue the run, or tune again."
         ) from error
-    facts = read_recorded_facts(header, folder / "tuning.db", index)
-    return RunSchedule(folder, record, index, facts, header, schedule, text)

@@ -110,16 +110,17 @@ def write_ship_folder(
             # It has what another process has shipped meanwhile.
             before = _open(folder)
             _check_names((*before.schedules, *shipped), (*before.parameter_sets, *parameter_sets))
-            by_function = {schedule.function_name: schedule for schedule in (*before.schedules, *shipped)}
+            # The new run of a target need not have schedules for the single sizes of the older one.
+            new = {(schedule.name, schedule.target_profile) for schedule in shipped}
+            kept = [one for one in before.schedules if not (one.for_size and (one.name, one.target_profile) in new)]
+            by_function = {schedule.function_name: schedule for schedule in (*kept, *shipped)}
             schedules = tuple(sorted(by_function.values(), key=lambda s: (s.name, s.function_name)))
             by_target = {(one.name, one.target_profile): one for one in (*before.parameter_sets, *parameter_sets)}
             sets = tuple(one for _, one in sorted(by_target.items()))
             all_texts = {**texts, **_dispatch_texts(schedules)}
             _check_free(folder, before, all_texts)
             hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in all_texts.items()}
-            owned = {
-                name for schedule in schedules for name in (schedule.header, schedule.python_module, schedule.guard)
-            }
+            owned = {name for schedule in schedules for name in schedule.files}
             owned |= {name for one in sets for name in one.files}
             files = {name: sha256 for name, sha256 in before.files.items() if name in owned}
             manifest = ShipManifest(schedules, {**files, **hashes}, sets)
@@ -186,7 +187,7 @@ def _check_names(schedules: Iterable[ShippedSchedule], parameter_sets: Iterable[
             parameters.files, f"the parameters of {parameters.name} for {parameters.target_profile}"
         )
     for schedule in schedules:
-        one = f"the schedule {schedule.function_name} for {schedule.provenance.get('target_profile')}"
+        one = f"the schedule {schedule.function_name} for {schedule.target_profile}"
         every = f"the choice among the schedules of {schedule.name}"
         names = {schedule.header: one, schedule.python_module: one}
         names |= {dispatch_header(schedule.name): every, _dispatch_module(schedule.name): every}

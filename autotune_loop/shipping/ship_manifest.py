@@ -59,6 +59,8 @@ class ShippedSchedule:
         funcs: the pipeline that it was made for.
         sizes: the results at other sizes than its estimates; None if they were not tried.
         guard: the C header that calls another kernel at sizes that it does not take; empty without one.
+        for_size: the extents that it is for, such as '640x480'; empty for all sizes.
+        by_size: the C source that calls the kernel for the size; empty where no size has a schedule of its own.
     """
 
     name: Annotated[str, _c_name]
@@ -71,6 +73,18 @@ class ShippedSchedule:
     funcs: Annotated[tuple[FuncRow, ...], _funcs]
     sizes: Annotated[tuple[SizeOutcome, ...] | None, _sizes] = None
     guard: Annotated[str, _file_name_or_nothing] = ""
+    for_size: Annotated[str, matching(r"(\d+(x\d+)*)?", "extents such as 640x480, or empty")] = ""
+    by_size: Annotated[str, _file_name_or_nothing] = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return tuple(filter(None, (self.header, self.python_module, self.guard, self.by_size)))
+
+    @property
+    def target_profile(self) -> str:
+        """The profile that it was tuned for."""
+        return str(self.provenance.get("target_profile"))
 
 
 @dataclass(frozen=True)

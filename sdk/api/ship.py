@@ -15,7 +15,7 @@ from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.run_winner import RunWinner
 from autotune_loop.shipping.run_winners import read_run_winners
 from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.shipping.ship_runs import allow_unconfirmed, require_confirmed, ship_runs
+from autotune_loop.shipping.ship_runs import ShipRequest, allow_unconfirmed, require_confirmed, ship_runs
 from autotune_loop.shipping.sizes.request import parse_accepted_size
 from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
 from autotune_loop.store.run_record import read_run_record
@@ -92,11 +92,14 @@ def ship(
         runs,
         output,
         _sources(options.generators, options.build, workbench, settings),
-        sdk_version(),
+        ShipRequest(
+            sdk_version(),
+            confirm=confirm if holds_play_off else as_recorded,
+            trial=trial if asked or neighbours else None,
+            guard=options.guard,
+            for_sizes=not options.one_schedule,
+        ),
         progress,
-        confirm=confirm if holds_play_off else as_recorded,
-        trial=trial if asked or neighbours else None,
-        guard=options.guard,
     )
 
 

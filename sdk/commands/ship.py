@@ -76,9 +76,9 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
     from autotune_loop.parameters.space import set_text
 
     for schedule in manifest.schedules:
-        _print_facts(schedule.name, schedule.provenance, "schedule")
-        typer.echo(f"  {output / schedule.header}")
-        typer.echo(f"  {output / schedule.python_module}")
+        _print_facts(schedule.name, schedule.provenance, "schedule", schedule.for_size)
+        for file in schedule.files:
+            typer.echo(f"  {output / file}")
         for outcome in schedule.sizes or ():
             typer.echo(f"  at {outcome.size}: {outcome.verdict.value}{outcome.message and '. ' + outcome.message}")
     for one in manifest.parameter_sets:
@@ -90,14 +90,15 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
 
 
-def _print_facts(name: str, facts: Mapping[str, Any], what: str) -> None:
+def _print_facts(name: str, facts: Mapping[str, Any], what: str, for_size: str = "") -> None:
     from devices.device import Clock
 
     clock = Clock.label_of(str(facts["clock"]))
     default = "" if facts["default_ms"] is None else f", the default {what} {facts['default_ms']:.4g} ms"
     # A folder that an older version shipped to does not say of what a time is.
     timed = f", {facts['tuned_from']}" if "tuned_from" in facts else ""
-    typer.echo(f"{name} for {facts['target_profile']}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
+    at = for_size and f" at {for_size}"
+    typer.echo(f"{name} for {facts['target_profile']}{at}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
     if facts["verdict"]:
         typer.echo(f"  play-off: {facts['verdict']}")
 

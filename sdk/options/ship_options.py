@@ -38,6 +38,9 @@ class ShipOptions:
     guard: Annotated[
         bool, Option("--guard", help="Also write a C header that calls another kernel at unsupported sizes.")
     ] = False
+    one_schedule: Annotated[
+        bool, Option("--one-schedule", help="Ship one schedule for all sizes, also where a size has its own.")
+    ] = False
     play_off: Annotated[
         bool, Option("--play-off", help="Ship only what beats the default schedule with 95 % confidence.")
     ] = False

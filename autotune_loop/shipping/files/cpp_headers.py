@@ -78,39 +78,77 @@ def _constant(key: str, value: Fact) -> str:
 
 def print_cpp_dispatch(name: str, schedules: Sequence[ShippedSchedule]) -> str:
     """A header with `apply_schedule_<name>`, which applies the schedule that fits the target best or stops the build,
-    and `try_apply_schedule_<name>`, which returns false if none fits.
+    and `try_apply_schedule_<name>`, which returns false if none fits. With a size that has schedules of its own they
+    apply that of the target, where it has one.
     """
+    general = [schedule for schedule in schedules if not schedule.for_size]
     includes = "".join(f'#include "{schedule.header}"\n' for schedule in schedules)
-    targets = ", ".join(f'"{schedule.dispatch_target}"' for schedule in schedules)
-    functions = ", ".join(f"apply_schedule_{schedule.function_name}" for schedule in schedules)
-    listed = ", ".join(schedule.dispatch_target for schedule in schedules)
+    targets = ", ".join(f'"{schedule.dispatch_target}"' for schedule in general)
+    functions = ", ".join(f"apply_schedule_{schedule.function_name}" for schedule in general)
     return (
-        f"#ifndef {name}_SCHEDULES_H\n"
-        f"#define {name}_SCHEDULES_H\n\n"
-        "// MACHINE GENERATED -- DO NOT EDIT\n"
-        f"// Schedules of {name} for {listed}.\n\n"
-        '#include "Halide.h"\n\n'
-        f"{includes}\n"
-        f"{pipeline_check_text()}\n"
-        "// Apply the schedule that fits `target` best. False, and nothing is done, where none does.\n"
-        f"inline bool try_apply_schedule_{name}(\n"
-        "    ::Halide::Pipeline pipeline,\n"
-        "    ::Halide::Target target\n"
-        ") {\n"
-        f"    const int chosen = ::halide_sdk_1::choose_target({{{targets}}}, target);\n"
-        "    if (chosen < 0) return false;\n"
-        f"    void (*const schedules[])(::Halide::Pipeline, ::Halide::Target) = {{{functions}}};\n"
-        "    schedules[chosen](pipeline, target);\n"
-        "    return true;\n"
-        "}\n\n"
-        f"inline void apply_schedule_{name}(\n"
-        "    ::Halide::Pipeline pipeline,\n"
-        "    ::Halide::Target target\n"
-        ") {\n"
-        f"    _halide_user_assert(try_apply_schedule_{name}(pipeline, target))\n"
-        f'        << "There is no schedule of {name} for " << target.to_string() << "; there are some for {listed}. "\n'
-        '        << "Tune it for that target, or call try_apply_schedule_'
-        f'{name} and schedule it yourself where that returns false.\\n";\n'
-        "}\n\n"
-        f"#endif  // {name}_SCHEDULES_H\n"
+        _DISPATCH.replace("@INCLUDES@", includes)
+        .replace("@CHECK@", pipeline_check_text())
+        .replace("@TARGETS@", targets)
+        .replace("@FUNCTIONS@", functions)
+        .replace("@SIZES@", _of_sizes(general, schedules))
+        .replace("@LISTED@", ", ".join(schedule.dispatch_target for schedule in general))
+        .replace("@NAME@", name)
     )
+
+
+def _of_sizes(general: Sequence[ShippedSchedule], schedules: Sequence[ShippedSchedule]) -> str:
+    """The statements that choose a schedule for one size."""
+    sizes = sorted({schedule.for_size for schedule in schedules if schedule.for_size})
+    known = " || ".join(["size.empty()", *(f'size == "{size}"' for size in sizes)])
+    there = f"; there are some for {', '.join(sizes)}" if sizes else ", nor for any other single one"
+    lines = [
+        f"_halide_user_assert({known})",
+        f'    << "There is no schedule of @NAME@ for the size " << size << "{there}.\\n";',
+    ]
+    for index, of_target in enumerate(general):
+        for one in schedules:
+            if one.for_size and one.target_profile == of_target.target_profile:
+                function = f"apply_schedule_{one.function_name}"
+                lines.append(f'if (chosen == {index} && size == "{one.for_size}") schedule = {function};')
+    return "".join(f"    {line}\n" for line in lines)
+
+
+_DISPATCH = """\
+#ifndef @NAME@_SCHEDULES_H
+#define @NAME@_SCHEDULES_H
+
+// MACHINE GENERATED -- DO NOT EDIT
+// Schedules of @NAME@ for @LISTED@.
+
+#include "Halide.h"
+
+@INCLUDES@
+@CHECK@
+// Apply the schedule that fits `target` best. False, and nothing is done, where none does. With a `size` such as
+// "640x480" it is the target's schedule for that size, where it has one.
+inline bool try_apply_schedule_@NAME@(
+    ::Halide::Pipeline pipeline,
+    ::Halide::Target target,
+    const std::string &size = ""
+) {
+    const int chosen = ::halide_sdk_1::choose_target({@TARGETS@}, target);
+    if (chosen < 0) return false;
+    void (*const schedules[])(::Halide::Pipeline, ::Halide::Target) = {@FUNCTIONS@};
+    void (*schedule)(::Halide::Pipeline, ::Halide::Target) = schedules[chosen];
+@SIZES@    schedule(pipeline, target);
+    return true;
+}
+
+inline void apply_schedule_@NAME@(
+    ::Halide::Pipeline pipeline,
+    ::Halide::Target target,
+    const std::string &size = ""
+) {
+    _halide_user_assert(try_apply_schedule_@NAME@(pipeline, target, size))
+        << "There is no schedule of @NAME@ for " << target.to_string() << "; there are some for @LISTED@. "
+        << "Tune it for that target, or call try_apply_schedule_@NAME@ and schedule it yourself "
+        << "where that returns false.\\n";
+}
+
+#endif  // @NAME@_SCHEDULES_H
+"""

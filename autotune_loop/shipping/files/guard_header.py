@@ -85,30 +85,77 @@ def guard_file(name: str) -> str:
 
 
 def print_guard_header(name: str, signature: Sequence[KernelArgument]) -> str:
-    """A header with `<name>_guarded`, which takes the arguments of the kernels `<name>_tuned` and `<name>_fallback`.
+    """A header with `<name>_guarded`, which takes the arguments of the kernels `<name>_tuned` and `<name>_fallback`."""
+    return (
+        _TEMPLATE.replace("@TAKES@", print_takes(f"{name}_takes", f"{name}_tuned", signature))
+        .replace("@NAME@", name)
+        .replace("@PARAMETERS@", parameters(signature))
+        .replace("@PASSED@", ", ".join(c_names(signature)))
+    )
 
-    A bounds query decides which of them is called: the tuned kernel is called without memory and answers with the
-    regions that it would touch. That computes nothing and is right for any schedule.
-    """
-    # Each under a C name of its own.
-    names = [f"a{index}_{re.sub(r'[^A-Za-z0-9_]', '_', argument.name)}" for index, argument in enumerate(signature)]
-    buffers = [name for name, argument in zip(names, signature, strict=True) if argument.is_buffer]
-    declared = [
+
+def c_names(signature: Sequence[KernelArgument]) -> list[str]:
+    """A C name for each argument, all different."""
+    return [f"a{index}_{re.sub(r'[^A-Za-z0-9_]', '_', argument.name)}" for index, argument in enumerate(signature)]
+
+
+def parameters(signature: Sequence[KernelArgument]) -> str:
+    """The parameters of the kernel as C declares them."""
+    return ", ".join(
         f"{'struct halide_buffer_t *' if argument.is_buffer else argument.c_type} {name}".replace("* ", "*")
-        for name, argument in zip(names, signature, strict=True)
-    ]
+        for name, argument in zip(c_names(signature), signature, strict=True)
+    )
+
+
+def print_takes(function: str, kernel: str, signature: Sequence[KernelArgument]) -> str:
+    """A C function that says whether a kernel takes its arguments as they are.
+
+    A bounds query decides: the kernel is called without memory and answers with the regions that it would touch. That
+    computes nothing and is right for any schedule.
+    """
+    names = c_names(signature)
+    buffers = [name for name, argument in zip(names, signature, strict=True) if argument.is_buffer]
     asked = [f"&asked[{buffers.index(name)}]" if name in buffers else name for name in names]
     return (
-        _TEMPLATE.replace("@NAME@", name)
-        .replace("@PARAMETERS@", ", ".join(declared))
+        _TAKES.replace("@FUNCTION@", function)
+        .replace("@KERNEL@", kernel)
+        .replace("@PARAMETERS@", parameters(signature))
         .replace("@COUNT@", str(len(buffers)))
         .replace("@DIMENSIONS@", str(_MAXIMUM_DIMENSIONS))
         .replace("@BUFFERS@", ", ".join(buffers))
         .replace("@ASKED@", ", ".join(asked))
-        .replace("@PASSED@", ", ".join(names))
     )
 
 
+_TAKES = """\
+static inline bool @FUNCTION@(@PARAMETERS@) {
+    struct halide_buffer_t *given[] = {@BUFFERS@};
+    struct halide_buffer_t asked[@COUNT@];
+    halide_dimension_t dimensions[@COUNT@][@DIMENSIONS@];
+    for (int i = 0; i < @COUNT@; i++) {
+        if (given[i] == NULL) return false;
+        asked[i] = *given[i];
+        asked[i].host = NULL;
+        asked[i].device = 0;
+        asked[i].device_interface = NULL;
+        asked[i].dim = dimensions[i];
+        if (given[i]->dimensions > @DIMENSIONS@) return false;
+        for (int d = 0; d < given[i]->dimensions; d++) {
+            dimensions[i][d] = given[i]->dim[d];
+        }
+    }
+    /* Without memory it writes the regions that it would touch into the buffers. */
+    if (@KERNEL@(@ASKED@) != 0) return false;
+    for (int i = 0; i < @COUNT@; i++) {
+        for (int d = 0; d < given[i]->dimensions; d++) {
+            const int64_t min = given[i]->dim[d].min, end = min + given[i]->dim[d].extent;
+            const int64_t asked_min = dimensions[i][d].min, asked_end = asked_min + dimensions[i][d].extent;
+            if (asked_min < min || asked_end > end) return false;
+        }
+    }
+    return true;
+}
+"""
 _TEMPLATE = """\
 #ifndef @NAME@_GUARD_H
 #define @NAME@_GUARD_H
@@ -127,33 +174,7 @@ _TEMPLATE = """\
 #include "HalideRuntime.h"
 
 /* Whether the tuned kernel takes these buffers as they are. */
-static inline bool @NAME@_takes(@PARAMETERS@) {
-    struct halide_buffer_t *given[] = {@BUFFERS@};
-    struct halide_buffer_t asked[@COUNT@];
-    halide_dimension_t dimensions[@COUNT@][@DIMENSIONS@];
-    for (int i = 0; i < @COUNT@; i++) {
-        asked[i] = *given[i];
-        asked[i].host = NULL;
-        asked[i].device = 0;
-        asked[i].device_interface = NULL;
-        asked[i].dim = dimensions[i];
-        if (given[i]->dimensions > @DIMENSIONS@) return false;
-        for (int d = 0; d < given[i]->dimensions; d++) {
-            dimensions[i][d] = given[i]->dim[d];
-        }
-    }
-    /* Without memory it writes the regions that it would touch into the buffers. */
-    if (@NAME@_tuned(@ASKED@) != 0) return false;
-    for (int i = 0; i < @COUNT@; i++) {
-        for (int d = 0; d < given[i]->dimensions; d++) {
-            const int64_t min = given[i]->dim[d].min, end = min + given[i]->dim[d].extent;
-            const int64_t asked_min = dimensions[i][d].min, asked_end = asked_min + dimensions[i][d].extent;
-            if (asked_min < min || asked_end > end) return false;
-        }
-    }
-    return true;
-}
-
+@TAKES@
 /* The tuned kernel where it takes the size, else the fallback; returns Halide's error code, 0 when all is well. */
 static inline int @NAME@_guarded(@PARAMETERS@) {
     if (@NAME@_takes(@PASSED@)) return @NAME@_tuned(@PASSED@);

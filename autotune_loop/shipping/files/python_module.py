@@ -150,13 +150,15 @@ def _literal(value: Fact) -> str:
 
 def print_python_dispatch(name: str, schedules: Sequence[ShippedSchedule]) -> str:
     """A module with `apply_schedule`, which applies the schedule that fits the target best or raises, and
-    `try_apply_schedule`, which returns False if none fits.
+    `try_apply_schedule`, which returns False if none fits. With a size that has schedules of its own they apply that of
+    the target, where it has one.
     """
-    names = [schedule.python_module.removesuffix(".py") for schedule in schedules]
-    targets = [schedule.dispatch_target for schedule in schedules]
-    modules, listed = ", ".join(names), ", ".join(targets)
+    general = [schedule for schedule in schedules if not schedule.for_size]
+    modules = ", ".join(_module(schedule) for schedule in schedules)
+    listed = ", ".join(schedule.dispatch_target for schedule in general)
     rows = "".join(
-        f'    ("{target}", {module}.apply_schedule),\n' for target, module in zip(targets, names, strict=True)
+        f'    ("{one.dispatch_target}", {_module(one)}.apply_schedule, {{{_of_sizes(one, schedules)}}}),\n'
+        for one in general
     )
     return (
         f'"""Schedules of {name} for {listed}. MACHINE GENERATED -- DO NOT EDIT."""\n\n'
@@ -166,12 +168,30 @@ def print_python_dispatch(name: str, schedules: Sequence[ShippedSchedule]) -> st
     )
 
 
+def _module(schedule: ShippedSchedule) -> str:
+    return schedule.python_module.removesuffix(".py")
+
+
+def _of_sizes(of_target: ShippedSchedule, schedules: Sequence[ShippedSchedule]) -> str:
+    """The items of a dictionary: size → the schedule that a target has for it."""
+    return ", ".join(
+        f'"{one.for_size}": {_module(one)}.apply_schedule'
+        for one in schedules
+        if one.for_size and one.target_profile == of_target.target_profile
+    )
+
+
 _DISPATCH = '''\
-def choose_schedule(target):
+def choose_schedule(target, size=""):
     """The function of the schedule that fits best, or None: of the architecture, with no feature that `target` lacks,
-    best of its operating system, then with the most features."""
+    best of its operating system, then with the most features. With a `size` such as "640x480" it is the target's
+    schedule for that size, where it has one."""
+    sizes = sorted({one for _, _, of_sizes in SCHEDULES for one in of_sizes})
+    if size and size not in sizes:
+        there = f"; there are some for {', '.join(sizes)}" if sizes else ", nor for any other single one"
+        raise RuntimeError(f"There is no schedule of @NAME@ for the size {size}{there}.")
     best, best_score = None, -1
-    for text, function in SCHEDULES:
+    for text, function, of_sizes in SCHEDULES:
         wanted = hl.Target(text)
         if (wanted.arch, wanted.bits) != (target.arch, target.bits):
             continue
@@ -179,26 +199,26 @@ def choose_schedule(target):
         asked = [feature for feature in features if wanted.has_feature(feature)]
         score = (len(features) if wanted.os == target.os else 0) + len(asked)
         if score > best_score and all(target.has_feature(feature) for feature in asked):
-            best, best_score = function, score
+            best, best_score = of_sizes.get(size, function), score
     return best
 
 
-def try_apply_schedule(pipeline, target, strict=False):
+def try_apply_schedule(pipeline, target, strict=False, size=""):
     """Apply the schedule that fits `target` best. False, and nothing is done, where none does."""
-    function = choose_schedule(target)
+    function = choose_schedule(target, size)
     if function is not None:
         function(pipeline, target, strict)
     return function is not None
 
 
-def apply_schedule(pipeline, target, strict=False):
-    """Apply the schedule that fits `target` best.
+def apply_schedule(pipeline, target, strict=False, size=""):
+    """Apply the schedule that fits `target` best; with a `size` such as "640x480" its schedule for that, if it has one.
 
     Raises RuntimeError where none does, or where the pipeline is not the one it was made for; with `strict` also where
     a definition has changed.
     """
-    if not try_apply_schedule(pipeline, target, strict):
-        listed = ", ".join(text for text, _ in SCHEDULES)
+    if not try_apply_schedule(pipeline, target, strict, size):
+        listed = ", ".join(text for text, _, _ in SCHEDULES)
         raise RuntimeError(
             f"There is no schedule of @NAME@ for {target.to_string()}; there are some for {listed}. Tune it for that "
             "target, or call try_apply_schedule and schedule it yourself where that returns False."

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.ship_runs import ship_runs
+from autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
 from sdk.settings import Settings
 from targets.generator.program import open_generator
 from targets.generator.reference import parse_generator
@@ -56,7 +56,7 @@ def ship_product(
                 for run in runs:
                     profile = load_profile(run.name, settings.profile_folder)
                     write_tuned_run(run, generator, program, profile, sources.halide, {"variant": "0"})
-            ship_runs(runs, place / "shipped", sources, SDK_VERSION, lambda step: None)
+            ship_runs(runs, place / "shipped", sources, ShipRequest(SDK_VERSION), lambda step: None)
             made[file_name] = ShippedProduct(generator, runs, place / "shipped")
         return made[file_name]
 

@@ -13,7 +13,7 @@ import pytest
 from autotune_loop.shipping.check_folder import CheckedFolder, check_folder
 from autotune_loop.shipping.generator_sources import GeneratorSources
 from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.shipping.ship_runs import ship_runs
+from autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
 from targets.errors import GeneratorError, UsageError
 from targets.generator.reference import parse_generator
 from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
@@ -82,7 +82,7 @@ def test_what_is_shipped_must_be_of_the_generator_that_was_tuned(
 
     def ship(*runs: Path, given: tuple[str, ...] = ()) -> ShipManifest:
         passed = replace(sources, given=tuple(parse_generator(file) for file in given))
-        return ship_runs(runs, tmp_path / "new", passed, SDK_VERSION, lambda step: None)
+        return ship_runs(runs, tmp_path / "new", passed, ShipRequest(SDK_VERSION), lambda step: None)
 
     with pytest.raises(UsageError, match="are both runs of product for x86-64"):
         ship(run, product.runs[0])
