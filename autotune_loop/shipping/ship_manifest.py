@@ -120,6 +120,11 @@ class ShipManifest:
     files: Mapping[str, str] = field(default_factory=dict)
     parameter_sets: tuple[ShippedParameters, ...] = ()
 
+    def of_target(self, schedule: ShippedSchedule) -> tuple[ShippedSchedule, ...]:
+        """A schedule with those of the same generator and target, which are for other sizes."""
+        key = (schedule.name, schedule.target_profile)
+        return tuple(one for one in self.schedules if (one.name, one.target_profile) == key)
+
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form; equal for equal manifests."""
         schedules = [_schedule_fields(schedule) for schedule in self.schedules]

@@ -4,6 +4,7 @@
 #         blur FROM blur.generator SCHEDULES schedules
 #         [TARGETS target...]            Halide targets, or names of target profiles (`sdk targets`)
 #         [SCHEDULE_NAME name]           of the schedules; default: FUNCTION_NAME, else the library's name
+#         [BY_SIZE]                      a kernel for each size that has its own schedule, chosen in each call
 #         [AUTOSCHEDULER Halide::Name]   for targets that have no schedule; default: the generator's own schedule
 #         [TUNE_TARGETS profile...]      what tune-blur tunes for; default: TARGETS
 #         [TUNE_OPTIONS option...]       of `sdk autotune`, such as --budget 10m
@@ -26,7 +27,7 @@ set(_HalideAutotune_lists DEPENDS PARAMS FEATURES)
 
 function(add_tuned_halide_library TARGET)
     cmake_parse_arguments(
-        PARSE_ARGV 1 ARG "${_HalideAutotune_flags}"
+        PARSE_ARGV 1 ARG "BY_SIZE;${_HalideAutotune_flags}"
         "FROM;SCHEDULES;SCHEDULE_NAME;AUTOSCHEDULER;${_HalideAutotune_values}"
         "TARGETS;PLUGINS;TUNE_TARGETS;TUNE_OPTIONS;SHIP_OPTIONS;${_HalideAutotune_lists}"
     )
@@ -60,6 +61,11 @@ function(add_tuned_halide_library TARGET)
     _HalideAutotune_read_schedules(
         "${ARG_SCHEDULES}" "${ARG_SCHEDULE_NAME}" "${ARG_PARAMS}" schedules)
     _HalideAutotune_choose(uses_schedules)
+    set(sizes "")
+    if (ARG_BY_SIZE AND uses_schedules)
+        _HalideAutotune_read_sizes("${ARG_SCHEDULES}" "${ARG_SCHEDULE_NAME}" "${best}" sizes by_size)
+        _HalideAutotune_check_by_size()
+    endif ()
 
     set(handed_on FROM "${ARG_FROM}" TARGETS ${halide_targets})
     foreach (name IN LISTS _HalideAutotune_flags)
@@ -78,7 +84,11 @@ function(add_tuned_halide_library TARGET)
         if (ARG_AUTOSCHEDULER MATCHES "::")
             list(APPEND plugins "${ARG_AUTOSCHEDULER}")
         endif ()
-        add_halide_library(${TARGET} ${handed_on} AUTOSCHEDULER SdkSchedule PLUGINS ${plugins})
+        if (sizes)
+            _HalideAutotune_add_by_size()
+        else ()
+            add_halide_library(${TARGET} ${handed_on} AUTOSCHEDULER SdkSchedule PLUGINS ${plugins})
+        endif ()
     elseif (ARG_AUTOSCHEDULER)
         add_halide_library(${TARGET} ${handed_on} AUTOSCHEDULER ${ARG_AUTOSCHEDULER} PLUGINS ${ARG_PLUGINS})
     else ()
@@ -101,7 +111,11 @@ function(_HalideAutotune_read_schedules FOLDER NAME PARAMS OUT)
         set(index 0)
         while (index LESS count)
             string(JSON name GET "${text}" schedules ${index} name)
-            if (name STREQUAL NAME)
+            string(JSON for_size ERROR_VARIABLE older GET "${text}" schedules ${index} for_size)
+            if (older)
+                set(for_size "")
+            endif ()
+            if (name STREQUAL NAME AND for_size STREQUAL "")
                 string(JSON target GET "${text}" schedules ${index} dispatch_target)
                 string(JSON made_with GET "${text}" schedules ${index} parameters)
                 list(APPEND found "${target}")
@@ -112,6 +126,106 @@ function(_HalideAutotune_read_schedules FOLDER NAME PARAMS OUT)
     endif ()
     set("${OUT}" "${found}" PARENT_SCOPE)
 endfunction()
+
+# The sizes for which SCHEDULES/ship.json has schedules of their own under a name and a target, and the C source that
+# chooses among their kernels; empty without any.
+function(_HalideAutotune_read_sizes FOLDER NAME FITTING OUT_SIZES OUT_SOURCE)
+    file(READ "${FOLDER}/ship.json" text)
+    string(JSON count LENGTH "${text}" schedules)
+    set(sizes "")
+    set(source "")
+    set(index 0)
+    while (index LESS count)
+        foreach (key IN ITEMS name dispatch_target for_size by_size)
+            string(JSON ${key} ERROR_VARIABLE older GET "${text}" schedules ${index} ${key})
+            if (older)
+                set(${key} "")
+            endif ()
+        endforeach ()
+        if (name STREQUAL NAME AND dispatch_target STREQUAL FITTING)
+            if (for_size)
+                list(APPEND sizes "${for_size}")
+            elseif (by_size)
+                set(source "${FOLDER}/${by_size}")
+            endif ()
+        endif ()
+        math(EXPR index "${index} + 1")
+    endwhile ()
+    set("${OUT_SIZES}" "${sizes}" PARENT_SCOPE)
+    set("${OUT_SOURCE}" "${source}" PARENT_SCOPE)
+endfunction()
+
+# What is shipped for single sizes must be what the library is.
+macro(_HalideAutotune_check_by_size)
+    list(LENGTH halide_targets target_count)
+    string(REGEX REPLACE ".*::" "" function "${ARG_FUNCTION_NAME}")
+    if (NOT ARG_FUNCTION_NAME)
+        set(function "${TARGET}")
+    endif ()
+    foreach (name IN LISTS _HalideAutotune_flags _HalideAutotune_values)
+        if (sizes AND ARG_${name} AND NOT name MATCHES "^(GENERATOR|FUNCTION_NAME|NAMESPACE|USE_RUNTIME|NO_THREADS|NO_DL_LIBS)$")
+            message(FATAL_ERROR "HalideAutotune: ${TARGET}: ${name} is of one kernel, and BY_SIZE builds several: leave "
+                                "one of them out.")
+        endif ()
+    endforeach ()
+    if (sizes AND NOT target_count EQUAL 1)
+        message(FATAL_ERROR "HalideAutotune: ${TARGET}: BY_SIZE is for a library of one target, not of ${target_count}.")
+    elseif (sizes AND (NOT function STREQUAL ARG_SCHEDULE_NAME OR ARG_NAMESPACE OR ARG_FUNCTION_NAME MATCHES "::"))
+        message(FATAL_ERROR "HalideAutotune: ${TARGET}: with BY_SIZE the library's function is ${ARG_SCHEDULE_NAME}, as "
+                            "it was tuned: leave FUNCTION_NAME and NAMESPACE out.")
+    endif ()
+endmacro()
+
+# A library for each schedule, and TARGET, whose function calls the kernel for the size of the call.
+macro(_HalideAutotune_add_by_size)
+    set(kernel_options FROM "${ARG_FROM}" TARGETS ${halide_targets})
+    foreach (name IN ITEMS NO_THREADS NO_DL_LIBS DEPENDS FEATURES)
+        if (DEFINED ARG_${name})
+            list(APPEND kernel_options ${name} ${ARG_${name}})
+        endif ()
+    endforeach ()
+    set(generator "${ARG_GENERATOR}")
+    if (NOT generator)
+        set(generator "${TARGET}")
+    endif ()
+    set(runtime "${ARG_USE_RUNTIME}")
+    set(kernels "")
+    foreach (size IN ITEMS any_size ${sizes})
+        set(kernel "${ARG_SCHEDULE_NAME}_at_${size}")
+        set(parameters ${ARG_PARAMS})
+        if (NOT size STREQUAL "any_size")
+            list(APPEND parameters "autoscheduler.size=${size}")
+        endif ()
+        add_halide_library(
+            ${kernel} ${kernel_options} GENERATOR "${generator}" PARAMS ${parameters} USE_RUNTIME ${runtime}
+            AUTOSCHEDULER SdkSchedule PLUGINS ${plugins}
+        )
+        list(APPEND kernels ${kernel})
+        if (NOT runtime)
+            set(runtime ${kernel}.runtime)
+        endif ()
+    endforeach ()
+    # All have one signature.
+    set(kernel_header "${CMAKE_CURRENT_BINARY_DIR}/${ARG_SCHEDULE_NAME}_at_any_size.h")
+    set(made_header "${CMAKE_CURRENT_BINARY_DIR}/${ARG_SCHEDULE_NAME}.h")
+    add_custom_command(
+        OUTPUT "${made_header}"
+        COMMAND "${CMAKE_COMMAND}" "-DHEADER=${kernel_header}" "-DMADE=${made_header}"
+                "-DKERNEL=${ARG_SCHEDULE_NAME}_at_any_size" "-DFUNCTION=${ARG_SCHEDULE_NAME}"
+                -P "${_HalideAutotune_package}/renamed_header.cmake"
+        DEPENDS "${kernel_header}"
+        VERBATIM
+    )
+    get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+    if (NOT "C" IN_LIST languages)
+        set_source_files_properties("${by_size}" PROPERTIES LANGUAGE CXX)
+    endif ()
+    add_library(${TARGET} STATIC "${by_size}" "${made_header}")
+    target_include_directories(${TARGET} PUBLIC "${CMAKE_CURRENT_BINARY_DIR}")
+    target_link_libraries(${TARGET} PUBLIC ${kernels})
+    list(JOIN sizes ", " listed)
+    message(STATUS "HalideAutotune: ${TARGET}: kernels for ${listed} and for all sizes, chosen in each call.")
+endmacro()
 
 # Warn if a schedule was tuned with other generator parameters.
 function(_HalideAutotune_check_parameters NAME TARGET MADE_WITH PARAMS)
@@ -202,6 +316,11 @@ macro(_HalideAutotune_add_plugin OUT)
     else ()
         set(header "${ARG_SCHEDULES}/${ARG_SCHEDULE_NAME}.schedule.h")
         set(schedule "${ARG_SCHEDULE_NAME}")
+        # Headers of older versions take no size.
+        set(size_argument "")
+        if (sizes)
+            set(size_argument ", size == parameters.extra.end() ? std::string() : size->second")
+        endif ()
         string(REGEX REPLACE ".*::" "" fallback "${ARG_AUTOSCHEDULER}")
         set(source "${CMAKE_CURRENT_BINARY_DIR}/${TARGET}.schedule.cpp")
         configure_file("${_HalideAutotune_package}/schedule_plugin.cpp.in" "${source}" @ONLY)

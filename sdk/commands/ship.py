@@ -86,6 +86,10 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
         typer.echo(f"  {set_text(one.tuned)}")
         for name in one.files:
             typer.echo(f"  {output / name}")
+    for schedule in manifest.schedules:
+        if schedule.by_size:
+            own = ", ".join(one.for_size for one in manifest.of_target(schedule) if one.for_size)
+            typer.echo(f"for each size: build a kernel for {own} and one for all sizes, and {schedule.by_size}")
     for name in dict.fromkeys(schedule.name for schedule in manifest.schedules):
         typer.echo(f'use it: #include "{name}.schedule.h", or import {name}_schedule')
 

@@ -88,7 +88,9 @@ _TEMPLATE = """\
 
 #include "HalideRuntime.h"
 
-struct halide_filter_metadata_t;
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 @DECLARED@
 const struct halide_filter_metadata_t *@ANY@_metadata(void);
@@ -133,4 +135,8 @@ int @FUNCTION@_argv(void **args) {
 const struct halide_filter_metadata_t *@FUNCTION@_metadata(void) {
     return @ANY@_metadata();
 }
+
+#ifdef __cplusplus
+}
+#endif
 """
