@@ -59,6 +59,7 @@ def _checks(folder: Path) -> list[Check]:
         _account(folder, account),
         _samples(run),
         *published,
+        *_size_schedules(run),
         *_weights(run),
     ]
 
@@ -166,6 +167,17 @@ def _published(run: RecordedRun) -> Iterator[Check]:
             problem = f"{note.name} beside it is not what the run has written"
         fix = f"Resume the run, which publishes it again: sdk autotune --resume {run.folder}"
         yield Check(path.name, not problem, problem or f"{published.sample}, as in the database", _fix(problem, fix))
+
+
+def _size_schedules(run: RecordedRun) -> Iterator[Check]:
+    """The headers of the sizes that have their own are what the run has published."""
+    fix = f"Resume the run, which publishes it again: sdk autotune --resume {run.folder}"
+    for header in run.headers.values():
+        for one in header.size_schedules:
+            if one.is_own:
+                is_same = _sha256_of(run.folder / "samples" / one.header) == one.header_sha256
+                problem = "" if is_same else "it is not what the run has published"
+                yield Check(one.header, not problem, problem or f"{one.sample}, as in the database", _fix(problem, fix))
 
 
 def _weights(run: RecordedRun) -> Iterator[Check]:

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.report.recorded_run import read_recorded_run
+from autotune_loop.report.run_page import PageOptions
 from autotune_loop.run.decision import size_play_offs
 from autotune_loop.run.result import TuneResult
 from autotune_loop.shipping.ship_manifest import read_manifest
 from autotune_loop.store.run_record import read_run_record
 from sdk import check_shipped, ship
+from sdk.api.report import write_report
+from sdk.checks.run_checks import check_run
 from sdk.options.ship_options import ShipOptions
 from sdk.settings import Settings
 from targets.errors import RunFolderError, UsageError
@@ -65,6 +68,17 @@ def test_a_run_tells_what_is_used_at_each_size(run: TuneResult) -> None:
     assert [one["sample"] for one in told] == [one.sample for one in run.best.size_schedules]
     (header,) = read_recorded_run(run.run_folder).headers.values()
     assert header.size_schedules == run.best.size_schedules
+
+
+def test_the_page_and_the_doctor_know_them(run: TuneResult, tmp_path: Path) -> None:
+    page = write_report(read_recorded_run(run.run_folder), tmp_path / "page.html", PageOptions()).read_text()
+    own = run.best.size_schedules
+    assert all(f"<td>{one.size}</td><td>{one.sample}</td><td>{one.message}</td>" in page for one in own)
+    checks = {check.name: check for check in check_run(run.run_folder)}
+    assert all(check.passed for check in checks.values()) and {one.header for one in own} <= checks.keys()
+    copied = Path(shutil.copytree(run.run_folder, tmp_path / "run"))
+    (copied / "samples" / own[0].header).unlink()
+    assert [check.name for check in check_run(copied) if not check.passed] == [own[0].header]
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,23 @@ def test_files_that_are_no_longer_shipped_go(tmp_path: Path) -> None:
     assert (tmp_path / "blur.renamed.schedule.h").exists() and (tmp_path / "blur.host.schedule.h").exists()
 
 
+def test_schedules_of_single_sizes_go_with_the_run_they_came_from(tmp_path: Path) -> None:
+    small = replace(
+        ARM, function_name="blur_arm64_at_64x48", header="blur.arm64.at_64x48.schedule.h", python_module="small.py",
+        for_size="64x48",
+    )  # fmt: skip
+    write(tmp_path, HOST, ARM, small)
+    assert read_manifest(tmp_path).of_target(ARM) == (ARM, small)
+    dispatch = (tmp_path / "blur.schedule.h").read_text()
+    assert 'if (chosen == 0 && size == "64x48") schedule = apply_schedule_blur_arm64_at_64x48;' in dispatch
+    assert '{"64x48": small.apply_schedule}' in (tmp_path / "blur_schedule.py").read_text()
+    write(tmp_path, HOST)
+    assert read_manifest(tmp_path).schedules == (ARM, small, HOST), "of another target"
+    write(tmp_path, ARM)
+    assert read_manifest(tmp_path).schedules == (ARM, HOST)
+    assert not (tmp_path / small.header).exists()
+
+
 def test_nothing_foreign_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match=r"has files that were not shipped, such as notes\.txt"):
