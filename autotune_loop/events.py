@@ -194,13 +194,18 @@ class FarmQueue:
 
 @dataclass(frozen=True)
 class PlayOff:
-    """The best candidates and the default are being timed again, taking turns."""
+    """The best candidates and the default are being timed again, taking turns.
+
+    Attributes:
+        size: the one that they are compared at, with the schedule for all sizes in the default's place; empty for all.
+    """
 
     kind: ClassVar[str] = "play_off"
     task_index: int
     contenders: int
     turn: int
     turns: int
+    size: str = ""
 
 
 Event = (

@@ -91,6 +91,7 @@ class RunPlayOff:
         everywhere = self.dispatcher.taking_part
         devices = list(everywhere)
 
+        at = "" if entries.at is None else entries.at.size
         result = PlayOffCourse(
             contenders=entries.labels,
             baseline=entries.baseline,
@@ -103,7 +104,7 @@ class RunPlayOff:
             first_look_left_s=lambda: self.room.first_look_by.left_s,
             devices=everywhere,
             least_gain=LEAST_GAIN if entries.at is None else entries.at.least_gain,
-            tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns)),
+            tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns, at)),
         ).run()
         self.dispatcher.forget(executable)
         return result

@@ -48,6 +48,8 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
         case PlayOff():
             others = count_text(event.contenders, "schedule")
             line = f"play-off: timing the best again beside the default, {others} in turns"
+            if event.size:
+                line = f"play-off at {event.size}: timing the fastest there beside the winner, {others} in turns"
             return [line + _argset(event.task_index, progress)] if event.turn == 1 else []
     return []
 

@@ -164,7 +164,7 @@ class RunProgress:
             case FarmQueue():
                 self._add_notice(Notice(event.text))
             case PlayOff():
-                note = f"{event.contenders} schedules in turns"
+                note = f"{event.contenders} schedules in turns{event.size and f' at {event.size}'}"
                 self._set("play-off", 0, event.task_index, event.turn - 1, event.turns, note)
 
     def add_earlier(self, rows: Sequence[Measured]) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from autotune_loop.events import BatchDone, BestImproved, Notice, SampleMeasured
+from autotune_loop.events import BatchDone, BestImproved, Notice, PlayOff, SampleMeasured
 from sdk.display.display import STOPPING
 from sdk.display.event_lines import event_lines
 from sdk.display.plain_display import PlainDisplay
@@ -46,6 +46,13 @@ def test_the_lines_of_a_run() -> None:
         "trained on 7 schedules in 0.2 s: rejected, the old weights stay; worse",
         "play-off: timing the best again beside the default, 2 schedules in turns",
     ]
+
+
+def test_a_play_off_at_one_size_says_at_which() -> None:
+    event = PlayOff(0, 3, 1, 8, "output=64x48")
+    told = "play-off at output=64x48: timing the fastest there beside the winner, 3 schedules in turns"
+    assert event_lines(event, progress_after([STARTED])) == [told]
+    assert progress_after([STARTED, event]).stages["play-off"].note == "3 schedules in turns at output=64x48"
 
 
 def test_real_time_has_no_label() -> None:
