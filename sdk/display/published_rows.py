@@ -56,7 +56,7 @@ def size_schedule_rows(schedules: Sequence[SizeSchedule], clock_label: str) -> I
             text = f"{time_text(one.tuned.median_ms, clock_label)}, {one.speed_up.text}; {one.sample}; {one.size}"
             yield "for a size", text, _GOOD
         elif one.is_unconfirmed:
-            yield "for a size", one.message, _DOUBTFUL
+            yield "for a size", f"{one.message.rstrip('.')}; {one.size}", _DOUBTFUL
 
 
 def _timed(time: ScheduleTime, clock_label: str) -> str:

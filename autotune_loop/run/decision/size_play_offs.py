@@ -86,9 +86,11 @@ class SizePlayOffs:
             return replace(general, message=f"No other schedule seemed over {gain} faster there."), ""
         room = self.plan.play_off_room(1, False)
         if self.ending.has_come() or room is None:
-            text = f"The budget left no time for a play-off at {size}, where {challengers[0].name} may be faster."
+            name = challengers[0].name
+            text = f"The budget left no time for a play-off at {size}, where {name} may be faster."
             self.listen(Notice(f"{text} Resume the run with a larger budget."))
-            return replace(general, message=f"Unconfirmed: {text}", is_unconfirmed=True), ""
+            why = f"Unconfirmed: the budget left no time for a play-off, and {name} may be faster."
+            return replace(general, message=why, is_unconfirmed=True), ""
         try:
             challengers = challengers[: room.contenders - 1]
             result = self._held(state, winner, challengers, size, number, room)

@@ -176,6 +176,6 @@ def test_sizes_that_have_their_own_schedules_are_told(capsys: pytest.CaptureFixt
     lines = summary(of(replace(TUNED, size_schedules=(general, own, late))), capsys).splitlines()
     assert [line for line in lines if "64x48" in line or "Unconfirmed" in line or "Nothing" in line] == [
         f"  for a size 0.5000 ms, {gain}; batch_0_0/2; output=64x48",
-        "  for a size Unconfirmed: there was no time.",
+        "  for a size Unconfirmed: there was no time; output=640x480",
         "             /runs/blur-arm64-1/samples/best.blur.at_64x48.schedule.h",
     ]
