@@ -14,7 +14,7 @@ from distributed.core import rpc
 from autotune_loop.execute.worker import FarmWorker
 from autotune_loop.execute.worker_plugin import dask_worker_options
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import check_host_certificate
+from autotune_loop.farm.certificate_files import RevokedError, check_host_certificate
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
 from autotune_loop.farm.scheduler import VERSIONS_KEY, stopped
@@ -38,6 +38,10 @@ class _TakenError(FarmError):
 
 class _RefusedError(FarmError):
     """The scheduler does not want this machine."""
+
+
+# Trying again does not help.
+_FINAL = (_RefusedError, RevokedError)
 
 
 def serve_worker(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop: StopSignal) -> None:
@@ -69,7 +73,7 @@ async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
             dask_workers = await _join(farm_worker, address)
         except FarmError as error:
             taken = isinstance(error, _TakenError)
-            may_pass = waited_s <= _TAKEN_LIMIT_S if taken else was_in and not isinstance(error, _RefusedError)
+            may_pass = waited_s <= _TAKEN_LIMIT_S if taken else was_in and not isinstance(error, _FINAL)
             if not may_pass:
                 raise
             if str(error) != told:
@@ -92,8 +96,8 @@ async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
 
 
 async def _join(farm_worker: FarmWorker, address: FarmAddress) -> list[Worker]:
-    await asyncio.to_thread(probe_scheduler, address)
-    security = address.security()
+    # Nobody but the scheduler that this worker joins may connect to it: what users want of it comes through that.
+    security = address.security(only=await asyncio.to_thread(probe_scheduler, address))
     options = dask_worker_options(farm_worker)
     versions = asdict(own_versions(builds=farm_worker.build_slots > 0))
     await _ask_admission(farm_worker.name, list(options), versions, address, security.get_connection_args("worker"))

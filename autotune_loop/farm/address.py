@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,29 +29,24 @@ class FarmAddress:
     address: str
     certificates: Path | None = None
 
-    def security(self) -> Security:
+    def security(self, only: bytes | None = None) -> Security:
         """What Dask is told: with `certificates`, every connection is encrypted and both ends show a certificate.
+
+        Args:
+            only: the one certificate (DER) that may be at the other end; None for all of the farm that are not revoked.
 
         Raises:
             FarmError: a file is missing or wrong.
         """
         from distributed import Security
 
-        from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE, check_certificate
+        from autotune_loop.farm.certificate_files import check_certificate
+        from autotune_loop.farm.tls import FarmSecurity
 
         if self.certificates is None:
             return Security(require_encryption=False)
         check_certificate(self.certificates)
-        files = {"cert": str(self.certificates / CERTIFICATE_FILE), "key": str(self.certificates / KEY_FILE)}
-        roles = {
-            f"tls_{role}_{what}": path for role in ("client", "scheduler", "worker") for what, path in files.items()
-        }
-        return Security(
-            require_encryption=True,
-            tls_ca_file=str(self.certificates / CA_FILE),
-            tls_min_version=ssl.TLSVersion.TLSv1_2,
-            **roles,
-        )
+        return FarmSecurity(self.certificates, only)
 
 
 def farm_address(text: str, certificates: Path, *, allow_plain: bool = False) -> FarmAddress:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -24,16 +24,24 @@ CA_FILE = "ca.pem"
 CERTIFICATE_FILE = "certificate.pem"
 KEY_FILE = "key.pem"
 CA_KEY_FILE = "ca-key.pem"
+# The list of revoked certificates, signed by the authority; it is missing as long as none is revoked.
+REVOKED_FILE = "revoked.pem"
 _LARGEST_FILE_BYTES = 64 * 1024
+_LARGEST_LIST_BYTES = 4 * 2**20
 _COPY_IT = "Copy the whole folder that `sdk farm certificates` made for this machine."
 _MAKE_IT = "Make it with `sdk farm certificates`."
+
+
+class RevokedError(FarmError):
+    """The certificate that was shown is on the farm's list of revoked ones."""
 
 
 def check_certificate(folder: Path) -> None:
     """Check a folder's files before they are used, because a failed handshake says little.
 
     Raises:
-        FarmError: a file is missing or invalid; the certificate is another authority's or has expired.
+        FarmError: a file is missing or invalid; the certificate is another authority's, has expired, or is on the
+            folder's own list of revoked ones.
     """
     ca_file, certificate_file, key_file = folder / CA_FILE, folder / CERTIFICATE_FILE, folder / KEY_FILE
     ca, certificate, key = read_certificate(ca_file), read_certificate(certificate_file), read_key(key_file)
@@ -45,6 +53,12 @@ def check_certificate(folder: Path) -> None:
         raise FarmError(f"{key_file} is not the key of {certificate_file}.", next_step=_COPY_IT)
     check_time(ca_file, ca)
     check_time(certificate_file, certificate)
+    revoked = read_revoked(folder)
+    if revoked is not None and is_revoked(certificate, revoked):
+        raise RevokedError(
+            f"The certificate {certificate_file} was revoked.",
+            next_step="Make a new one with `sdk farm certificates --renew` where the farm's authority is kept.",
+        )
 
 
 def check_host_certificate(folder: Path, service: str) -> None:
@@ -113,6 +127,32 @@ def read_certificate(path: Path) -> x509.Certificate:
         raise FarmError(f"{path} is not a certificate in PEM format.", next_step=_MAKE_IT) from error
 
 
+def read_revoked(folder: Path) -> x509.CertificateRevocationList | None:
+    """Read a folder's list of revoked certificates; None where there is none.
+
+    Raises:
+        FarmError: it cannot be read, or the folder's authority has not signed it.
+    """
+    path = folder / REVOKED_FILE
+    if not path.exists():
+        return None
+    copy_it = "Copy the file that `sdk farm revoke` wrote where the farm's authority is kept."
+    try:
+        revoked = x509.load_pem_x509_crl(_read(path, _LARGEST_LIST_BYTES))
+    except ValueError as error:
+        raise FarmError(f"{path} is not a list of revoked certificates in PEM format.", next_step=copy_it) from error
+    authority = read_certificate(folder / CA_FILE).public_key()
+    # Anybody else's list could let a revoked certificate in, or keep everybody out.
+    if not isinstance(authority, EllipticCurvePublicKey) or not revoked.is_signature_valid(authority):
+        raise FarmError(f"{path} was not signed by the authority {folder / CA_FILE}.", next_step=copy_it)
+    return revoked
+
+
+def is_revoked(certificate: x509.Certificate, revoked: x509.CertificateRevocationList) -> bool:
+    """Whether a certificate is on the list."""
+    return revoked.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
+
+
 def read_key(path: Path) -> EllipticCurvePrivateKey:
     """Read a key.
 
@@ -128,8 +168,8 @@ def read_key(path: Path) -> EllipticCurvePrivateKey:
     return key
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, most_bytes: int = _LARGEST_FILE_BYTES) -> bytes:
     if not path.exists():
         raise FarmError(f"There is no {path}.", next_step=f"{_MAKE_IT} {_COPY_IT}")
     with os_error_as(FarmError, f"Cannot read {path}", next_step="Correct its permissions."), path.open("rb") as file:
-        return file.read(_LARGEST_FILE_BYTES)
+        return file.read(most_bytes)

@@ -5,6 +5,7 @@ certipy and trustme do not do this: a user's certificate must not pose as a serv
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import re
@@ -25,8 +26,10 @@ from autotune_loop.farm.certificate_files import (
     CERTIFICATE_FILE,
     KEY_FILE,
     check_time,
+    is_revoked,
     read_certificate,
     read_key,
+    read_revoked,
     write_key,
 )
 from targets.errors import FarmError, UsageError
@@ -34,6 +37,8 @@ from targets.process.atomic_write import write_atomically
 
 _AUTHORITY = "halide-autotune-sdk farm"
 _HOSTS, _USERS = "hosts", "users"
+# Certificates that were made anew: they are good until they expire or are revoked.
+_REPLACED_FILE = "replaced.pem"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _CA_LIFE = datetime.timedelta(days=5 * 365)
 _LIFE = datetime.timedelta(days=2 * 365)
@@ -51,6 +56,7 @@ class FarmCertificate:
         folder: where it lies, with its key.
         expires: in UTC.
         is_new: it was made by this call.
+        is_revoked: it is on the list of revoked certificates in that folder.
     """
 
     name: str
@@ -59,6 +65,7 @@ class FarmCertificate:
     folder: Path
     expires: datetime.datetime
     is_new: bool = False
+    is_revoked: bool = False
 
     @property
     def days_left(self) -> int:
@@ -93,11 +100,12 @@ def make_certificates(
             new.add(folder / CA_FILE)
         elif not wanted and not renew:
             return tuple(_read_all(folder, new))
-        ca, ca_key = _read_authority(folder)
+        ca, ca_key = read_authority(folder)
         if not (folder / CERTIFICATE_FILE).exists() or (renew and not wanted):
             wanted.insert(0, (folder, _own_names(), True))
         for place, names, is_host in wanted:
             if renew or place == folder or not (place / CERTIFICATE_FILE).exists():
+                _keep_replaced(folder, place / CERTIFICATE_FILE)
                 _make_certificate(place, names, ca, ca_key, is_host=is_host)
                 new.add(place / CERTIFICATE_FILE)
     except OSError as error:
@@ -151,7 +159,12 @@ def _make_authority(folder: Path) -> None:
     write_atomically(folder / CA_FILE, builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
 
-def _read_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def read_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Read the certificate and the key of a farm's authority.
+
+    Raises:
+        FarmError: one is missing, invalid or expired, or they do not belong together.
+    """
     if not (folder / CA_KEY_FILE).exists():
         raise FarmError(
             f"{folder} has a farm's certificates, but not the key of its authority ({CA_KEY_FILE}).",
@@ -189,6 +202,35 @@ def _make_certificate(
     write_key(folder / KEY_FILE, key)
     write_atomically(folder / CA_FILE, ca.public_bytes(Encoding.PEM))
     write_atomically(folder / CERTIFICATE_FILE, builder.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+
+
+def _keep_replaced(folder: Path, path: Path) -> None:
+    """Keep a certificate that is made anew, so that it can be revoked by its name."""
+    if path.exists():
+        kept = folder / _REPLACED_FILE
+        before = kept.read_bytes() if kept.exists() else b""
+        with contextlib.suppress(FarmError):  # one that cannot be read lets nobody in
+            write_atomically(kept, before + read_certificate(path).public_bytes(Encoding.PEM))
+
+
+def certificates_made(folder: Path) -> list[x509.Certificate]:
+    """Every host's and user's certificate that was made in a folder, those that were made anew since included.
+
+    Raises:
+        FarmError: a file cannot be read.
+    """
+    kept = folder / _REPLACED_FILE
+    try:
+        made = x509.load_pem_x509_certificates(kept.read_bytes()) if kept.exists() else []
+    except (OSError, ValueError) as error:
+        raise FarmError(f"Cannot read {kept}: {error}.", next_step="Restore or delete it.") from error
+    return made + [read_certificate(path) for path in _files(folder)]
+
+
+def name_of(certificate: x509.Certificate) -> str:
+    """What a certificate calls who shows it."""
+    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(common[0].value) if common else ""
 
 
 def _subject(name: str) -> x509.Name:
@@ -230,28 +272,29 @@ def _builder(
     )
 
 
-def _read_all(folder: Path, new: set[Path]) -> Iterator[FarmCertificate]:
-    yield _described(folder / CA_FILE, new)
+def _files(folder: Path) -> Iterator[Path]:
+    """The certificates of hosts and users in a folder, its own first."""
     if (folder / CERTIFICATE_FILE).exists():
-        yield _described(folder / CERTIFICATE_FILE, new)
+        yield folder / CERTIFICATE_FILE
     for kind in (_HOSTS, _USERS):
-        for path in sorted((folder / kind).glob(f"*/{CERTIFICATE_FILE}")):
-            yield _described(path, new)
+        yield from sorted((folder / kind).glob(f"*/{CERTIFICATE_FILE}"))
 
 
-def _described(path: Path, new: set[Path]) -> FarmCertificate:
-    certificate = read_certificate(path)
-    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    try:
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-        names = tuple(str(one.value) for one in extension.value)
-    except x509.ExtensionNotFound:
-        names = ()
-    return FarmCertificate(
-        name=str(common[0].value) if common else "",
-        role="authority" if path.name == CA_FILE else "host" if names else "user",
-        names=names,
-        folder=path.parent,
-        expires=certificate.not_valid_after_utc,
-        is_new=path in new,
-    )
+def _read_all(folder: Path, new: set[Path]) -> Iterator[FarmCertificate]:
+    revoked = read_revoked(folder)
+    for path in (folder / CA_FILE, *_files(folder)):
+        certificate = read_certificate(path)
+        try:
+            extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            names = tuple(str(one.value) for one in extension.value)
+        except x509.ExtensionNotFound:
+            names = ()
+        yield FarmCertificate(
+            name=name_of(certificate),
+            role="authority" if path.name == CA_FILE else "host" if names else "user",
+            names=names,
+            folder=path.parent,
+            expires=certificate.not_valid_after_utc,
+            is_new=path in new,
+            is_revoked=revoked is not None and is_revoked(certificate, revoked),
+        )

@@ -11,7 +11,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import CA_FILE, CERTIFICATE_FILE, KEY_FILE, check_certificate
+from autotune_loop.farm.certificate_files import (
+    CA_FILE,
+    CERTIFICATE_FILE,
+    KEY_FILE,
+    REVOKED_FILE,
+    RevokedError,
+    check_certificate,
+)
+from autotune_loop.farm.tls import refuse_revoked
 from targets.errors import FarmError
 
 _CONNECT_LIMIT_S = 15.0
@@ -26,18 +34,27 @@ _START_ONE = "Start one with `sdk farm scheduler`, or correct the address (--sch
 _ONE_FARM = "Both must come from one authority: copy the folder that `sdk farm certificates` made for this machine."
 
 
-def probe_scheduler(address: FarmAddress) -> None:
+def probe_scheduler(address: FarmAddress) -> bytes | None:
     """Make sure that a scheduler answers at the address and that both sides trust each other; takes seconds at most.
 
+    Returns:
+        The certificate (DER) that it shows; None without TLS.
+
     Raises:
+        RevokedError: our certificate is on the scheduler's list of revoked ones, or on our folder's.
         FarmError: nothing listens; it is no scheduler; a certificate is missing, expired or another authority's.
     """
-    if address.certificates is not None:
-        check_certificate(address.certificates)
+    own, shown = address.certificates, None
+    if own is not None:
+        check_certificate(own)
     with _connected(address) as plain:
-        first = _through_tls(plain, address, own) if (own := address.certificates) else _first_bytes(plain, address)
+        if own is None:
+            first = _first_bytes(plain, address)
+        else:
+            first, shown = _through_tls(plain, address, own)
     if _MARK not in first:
         raise FarmError(f"{address.address} is not a farm's scheduler.", next_step=_START_ONE)
+    return shown
 
 
 @contextlib.contextmanager
@@ -62,37 +79,23 @@ def _connected(address: FarmAddress) -> Iterator[socket.socket]:
         yield connection
 
 
-def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> bytes:
-    """The peer's first bytes. That it refuses our certificate shows only when something is read."""
+def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> tuple[bytes, bytes | None]:
+    """The peer's first bytes and its certificate. That it refuses ours shows only when something is read."""
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(own / CA_FILE))
     context.load_cert_chain(own / CERTIFICATE_FILE, own / KEY_FILE)
+    if (own / REVOKED_FILE).exists():
+        refuse_revoked(context, own)
     # As Dask does: whoever has a host's certificate of this farm may be its scheduler.
     context.check_hostname = False
     try:
         with context.wrap_socket(plain, server_hostname=urlsplit(address.address).hostname) as secure:
-            return _first_bytes(secure, address)
+            return _first_bytes(secure, address), secure.getpeercert(binary_form=True)
     except ssl.SSLCertVerificationError as error:
-        if "expired" in error.verify_message:
-            raise FarmError(
-                f"The certificate of the scheduler at {address.address} has expired.",
-                next_step="Renew it there with `sdk farm certificates --renew`, then restart the scheduler.",
-            ) from error
-        stranger = error.verify_code in _NO_ISSUER
-        raise FarmError(
-            f"The certificate of the scheduler at {address.address} is not of this farm:"
-            f" {'another authority has made it' if stranger else error.verify_message}.",
-            next_step=_ONE_FARM,
-        ) from error
+        raise _not_trusted(address, error) from error
     except ssl.SSLError as error:
-        if "ALERT" in (error.reason or ""):
-            raise FarmError(
-                f"The scheduler at {address.address} refuses the certificate {own / CERTIFICATE_FILE}:"
-                f" {(error.reason or '').split('ALERT_')[-1].replace('_', ' ').lower()}.",
-                next_step=_ONE_FARM,
-            ) from error
-        raise _not_tls(address, error) from error
+        raise _broken_off(address, own, error) from error
     except TimeoutError as error:
-        raise _not_tls(address, error) from error
+        raise _not_tls(address) from error
     except OSError as error:
         raise FarmError(
             f"{address.address} closed the connection.",
@@ -100,7 +103,31 @@ def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> bytes
         ) from error
 
 
-def _not_tls(address: FarmAddress, error: OSError) -> FarmError:
+def _not_trusted(address: FarmAddress, error: ssl.SSLCertVerificationError) -> FarmError:
+    whose = f"The certificate of the scheduler at {address.address}"
+    if "expired" in error.verify_message:
+        step = "Renew it there with `sdk farm certificates --renew`, then restart the scheduler."
+        return FarmError(f"{whose} has expired.", next_step=step)
+    if "revoked" in error.verify_message:
+        step = "Give the scheduler a new one, made with `sdk farm certificates --renew`, and restart it."
+        return FarmError(f"{whose} was revoked.", next_step=step)
+    why = "another authority has made it" if error.verify_code in _NO_ISSUER else error.verify_message
+    return FarmError(f"{whose} is not of this farm: {why}.", next_step=_ONE_FARM)
+
+
+def _broken_off(address: FarmAddress, own: Path, error: ssl.SSLError) -> FarmError:
+    """What it means that the other side has ended the handshake."""
+    if "ALERT" not in (error.reason or ""):
+        return _not_tls(address)
+    alert = (error.reason or "").split("ALERT_")[-1].replace("_", " ").lower()
+    message = f"The scheduler at {address.address} refuses the certificate {own / CERTIFICATE_FILE}"
+    if alert == "certificate revoked":
+        step = "Ask for a new one, made with `sdk farm certificates --renew`, and copy its folder here."
+        return RevokedError(f"{message}: it was revoked.", next_step=step)
+    return FarmError(f"{message}: {alert}.", next_step=_ONE_FARM)
+
+
+def _not_tls(address: FarmAddress) -> FarmError:
     return FarmError(
         f"{address.address} does not speak TLS.",
         next_step=f"If it was started with --plain, its address begins with tcp://. Otherwise: {_START_ONE}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -13,11 +14,14 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from dask import config as dask_config
 from distributed.comm import Comm
+from tornado.ioloop import PeriodicCallback
 
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host
+from autotune_loop.farm.certificates import name_of
 from autotune_loop.farm.ledger import FarmLedger
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from autotune_loop.farm.tls import FarmSecurity
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
 from targets.process.scratch_folder import scratch_folder
@@ -30,6 +34,8 @@ _HEARTBEATS_PER_S = 20
 _LONGEST_HEARTBEAT_S = 10.0
 # A worker that is not heard of for so long is given up; one whose process died is noticed at once.
 _SILENCE_LIMIT = "60s"
+# So often the list of revoked certificates is looked at.
+_LOOK_S = 2.0
 
 
 class FarmScheduler(PortlessScheduler):
@@ -47,10 +53,40 @@ class FarmScheduler(PortlessScheduler):
         self._tell = tell
         self.handlers["farm_admission"] = self.farm_admission
         self.handlers["farm_versions"] = self.farm_versions
+        if isinstance(self.security, FarmSecurity):
+            # Dask starts and stops it with the scheduler.
+            self.periodic_callbacks["sdk-revoked"] = PeriodicCallback(self._put_out_revoked, 1000 * _LOOK_S)
 
     async def farm_versions(self) -> dict[str, object]:
         """For a client, which compares them with its own."""
         return asdict(self._farm_versions)
+
+    def handle_comm(self, comm: Comm) -> Any:
+        """Called by Dask for a new connection, before anything is done for it."""
+        # The list may have come while TLS shook hands.
+        if self._is_revoked(comm):
+            comm.abort()
+        return super().handle_comm(comm)
+
+    def _is_revoked(self, comm: Comm) -> bool:
+        certificate = _shown_by(comm)
+        return certificate is not None and self.security.is_revoked(certificate)
+
+    def _put_out_revoked(self) -> None:
+        """Where the list has changed, end the connections of those who are on it; new ones are refused by TLS."""
+        try:
+            if not self.security.refresh():
+                return
+        except (FarmError, OSError) as error:
+            self._tell(f"The list of revoked certificates stays as it was: {error}")
+            return
+        # Dask keeps the connections that others have made here under this name.
+        out = [comm for comm in list(self._comms) if self._is_revoked(comm)]
+        names = Counter(name_of(certificate) for comm in out if (certificate := _shown_by(comm)) is not None)
+        for comm in out:
+            comm.abort()
+        ended = ", ".join(f"{count} of {_shown(name)}" for name, count in sorted(names.items())) or "none"
+        self._tell(f"The list of revoked certificates has changed. Connections that were ended: {ended}.")
 
     async def farm_admission(self, comm: Comm, name: str, workers: list[str], versions: object) -> dict[str, str]:
         """Say whether a worker's Dask workers may register.
@@ -102,11 +138,17 @@ class FarmScheduler(PortlessScheduler):
 
 def _is_of_host(comm: Comm) -> bool:
     """Whether who is at the other end shows a host's certificate; anybody may where nothing is encrypted."""
+    certificate = _shown_by(comm)
+    return certificate is None or is_of_host(certificate)
+
+
+def _shown_by(comm: Comm) -> x509.Certificate | None:
+    """What the other end has shown; None where nothing is encrypted, or the connection is closed."""
     socket = getattr(getattr(comm, "stream", None), "socket", None)
     if not isinstance(socket, ssl.SSLSocket):
-        return True
+        return None
     shown = socket.getpeercert(binary_form=True)
-    return shown is not None and is_of_host(x509.load_der_x509_certificate(shown))
+    return None if shown is None else x509.load_der_x509_certificate(shown)
 
 
 def _shown(worker_name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -124,6 +125,20 @@ def test_a_users_certificate_serves_nobody(farm: LoopbackFarm, sdk: Any) -> None
     assert [one["name"] for one in json.loads(out)["workers"]] == ["lab1"], err
 
 
+def test_a_user_whose_certificate_is_revoked_is_refused(farm: LoopbackFarm, sdk: Any) -> None:
+    authority = farm.host_folder.parents[1]
+    make_certificates(authority, [], ["gone"])
+    status = ("farm", "status", "--scheduler", farm.url, "--farm-certificates", str(authority / "users" / "gone"))
+    code, _, err = sdk(*status)
+    assert code == 0, err
+    code, out, err = sdk("farm", "revoke", "gone", "--folder", str(authority))
+    assert code == 0 and "gone" in out, err
+    shutil.copy(authority / "revoked.pem", farm.host_folder)
+    farm.scheduler.wait_for("The list of revoked certificates has changed.")
+    code, out, err = sdk(*status)
+    assert (code, out) == (1, "") and "it was revoked. Ask for a new one" in err and err.count("\n") == 1
+
+
 def test_a_worker_that_is_told_to_end_says_goodbye(farm: LoopbackFarm, settings: Settings) -> None:
     farm.start_worker("lab3", settings, build_slots=1)
     process: FarmProcess = farm.workers.pop("lab3")
@@ -144,6 +159,16 @@ def test_certificates_of_a_farm_are_made_shown_and_made_anew(
     assert "192.168.1.5" in out and "in 729 days" in out and "(new)" not in out
     assert main(["farm", "certificates", "--host", "lab1", "--renew"]) == 0
     assert capsys.readouterr().out.count("(new)") == 1
+    assert main(["farm", "revoke", "ana"]) == 0
+    out = capsys.readouterr().out
+    assert "now" in out and str(tmp_path / "farm" / "revoked.pem") in out.replace("\n", "")
+    assert main(["farm", "revoke", "ana", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["role"], one["is_new"]) for one in told["certificates"]] == [("ana", "user", False)]
+    assert main(["farm", "certificates"]) == 0
+    assert "(revoked)" in capsys.readouterr().out
+    assert main(["farm", "revoke", "eve"]) == 2
+    assert capsys.readouterr().err.startswith("sdk: No host or user of ")
     assert main(["farm", "certificates", "--host", "no host"]) == 2
     message = "sdk: 'no host' is not a host name or an address. Use, for example, lab1,192.168.1.5.\n"
     assert capsys.readouterr().err == message

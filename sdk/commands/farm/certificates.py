@@ -65,8 +65,8 @@ def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
     table = plain_table("certificate", "of", "made out for", "expires", "folder")
     for one in found:
         days = one.days_left
-        expired = "expired" if days < 0 else f"in {days} days"
-        style = "red" if days < 0 else "yellow" if days < _SOON_DAYS else ""
+        expired = "revoked" if one.is_revoked else "expired" if days < 0 else f"in {days} days"
+        style = "red" if days < 0 or one.is_revoked else "yellow" if days < _SOON_DAYS else ""
         folder = one.folder.relative_to(place) if one.folder.is_relative_to(place) else one.folder
         expires = Text(f"{one.expires:%Y-%m-%d} ({expired})", style=style)
         table.add_row(one.role, one.name, ", ".join(one.names), expires, f"{folder}{' (new)' if one.is_new else ''}")

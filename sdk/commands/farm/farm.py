@@ -5,11 +5,12 @@ from __future__ import annotations
 import typer
 
 from sdk.commands.farm.certificates import certificates
+from sdk.commands.farm.revoke import revoke
 from sdk.commands.farm.serve import scheduler, worker
 from sdk.commands.farm.status import status
 
 group = typer.Typer(
     name="farm", help="Share devices and cores between hosts and users: certificates, scheduler, worker, status."
 )
-for command in (certificates, scheduler, worker, status):
+for command in (certificates, revoke, scheduler, worker, status):
     group.command()(command)
