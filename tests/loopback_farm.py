@@ -85,6 +85,14 @@ class FarmProcess:
             if text in line:
                 return line
 
+    def freeze(self) -> None:
+        """It does nothing any more, and its connections stay, as on a machine that hangs."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """SIGKILL: it says goodbye to nobody."""
         with contextlib.suppress(ProcessLookupError):

@@ -25,6 +25,19 @@ class Divide(BuildTask[int], kind="test_divide"):
 
 
 @dataclass(frozen=True)
+class Doze(BuildTask[float], kind="test_doze"):
+    """A build that takes a while, with a large answer."""
+
+    time_s: float
+
+    def run(self, state: WorkerState) -> float:
+        time.sleep(self.time_s)
+        self.output_folder.mkdir(parents=True, exist_ok=True)
+        (self.output_folder / "large").write_bytes(bytes(2**20))
+        return self.time_s
+
+
+@dataclass(frozen=True)
 class Nap(MeasureTask[float], kind="test_nap"):
     """Holds the device for a while."""
 

@@ -24,16 +24,16 @@ from targets.process.stop_signal import StopSignal
 
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
-# A predecessor whose host vanished is forgotten by the scheduler after a minute.
-_TAKEN_LIMIT_S = 90.0
+# A predecessor whose host vanished is forgotten by the scheduler within a minute, which is how long it keeps one out.
+_NOT_YET_LIMIT_S = 90.0
 _JOIN_LIMIT_S = 30.0
 _LEAVE_LIMIT_S = 5.0
 
 Tell = Callable[[str], None]
 
 
-class _TakenError(FarmError):
-    """The farm already has a worker with one of these devices."""
+class _NotYetError(FarmError):
+    """The farm has put this worker out, or still has another one with one of these devices."""
 
 
 class _RefusedError(FarmError):
@@ -72,8 +72,8 @@ async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
         try:
             dask_workers = await _join(farm_worker, address)
         except FarmError as error:
-            taken = isinstance(error, _TakenError)
-            may_pass = waited_s <= _TAKEN_LIMIT_S if taken else was_in and not isinstance(error, _FINAL)
+            not_yet = isinstance(error, _NotYetError)
+            may_pass = waited_s <= _NOT_YET_LIMIT_S if not_yet else was_in and not isinstance(error, _FINAL)
             if not may_pass:
                 raise
             if str(error) != told:
@@ -100,7 +100,8 @@ async def _join(farm_worker: FarmWorker, address: FarmAddress) -> list[Worker]:
     security = address.security(only=await asyncio.to_thread(probe_scheduler, address))
     options = dask_worker_options(farm_worker)
     versions = asdict(own_versions(builds=farm_worker.build_slots > 0))
-    await _ask_admission(farm_worker.name, list(options), versions, address, security.get_connection_args("worker"))
+    connection = security.get_connection_args("worker")
+    await _ask_admission(farm_worker.name, list(options), versions, address, connection)
     workers: list[Worker] = []
     try:
         for each in options.values():
@@ -110,9 +111,7 @@ async def _join(farm_worker: FarmWorker, address: FarmAddress) -> list[Worker]:
             await asyncio.wait_for(worker, _JOIN_LIMIT_S)
     except (OSError, ValueError, RuntimeError, TimeoutError) as error:  # Dask wraps what a worker's start raises
         await _leave(farm_worker, workers)
-        raise FarmError(
-            f"{farm_worker.name} could not join the farm of {address.address}: {error.__cause__ or error}."
-        ) from error
+        raise await _not_joined(farm_worker.name, error, address, connection) from error
     return workers
 
 
@@ -135,8 +134,19 @@ async def _ask_admission(
         )
     if "refused" in answer:
         raise _RefusedError(str(answer["refused"]))
-    if "taken" in answer:
-        raise _TakenError(str(answer["taken"]))
+    if "not_yet" in answer:
+        raise _NotYetError(str(answer["not_yet"]))
+
+
+async def _not_joined(name: str, error: Exception, address: FarmAddress, connection: dict[str, Any]) -> FarmError:
+    """What to say of a join that has failed: the scheduler knows whether it could not reach this machine."""
+    why, step = f"{error.__cause__ or error}", ""
+    scheduler = rpc(address.address, connection_args=connection)
+    with contextlib.suppress(OSError, TimeoutError):
+        if told := await asyncio.wait_for(scheduler.farm_why_out(name=name), _JOIN_LIMIT_S):
+            why, step = told, "Let the scheduler's machine connect to any port of this one: look at the firewall."
+    await scheduler.close_rpc()
+    return FarmError(f"{name} could not join the farm of {address.address}: {why}.", next_step=step)
 
 
 async def _leave(farm_worker: FarmWorker, workers: list[Worker]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from devices.device import Clock, Device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 
@@ -51,6 +53,11 @@ class Announcement:
     worker_id: str
     build_slots: int
     device: FarmDevice | None
+
+
+def read_announcement(told: object) -> Announcement:
+    """Return what a Dask worker says of itself, from the plain values that Dask carries."""
+    return msgspec.convert(told, Announcement)
 
 
 @dataclass(frozen=True)

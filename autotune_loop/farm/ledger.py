@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 from distributed import Scheduler, SchedulerPlugin
 
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, DeviceReport
+from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, DeviceReport, read_announcement
 from autotune_loop.farm.quiet_dask import forget_keys
-from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState
+from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, PutOutWorker
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.
 _SILENT_S = 30.0
 _LONGEST_TEXT = 200
+_MOST_OUT = 100
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
     def __init__(self) -> None:
         self._rows: dict[str, _Row] = {}
         self._version = 0
+        self._put_out: dict[str, PutOutWorker] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
         """Called by Dask when the scheduler starts."""
@@ -54,6 +56,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Called by Dask when a worker joins."""
         self._version += 1
+        self._put_out.pop(announced(scheduler.workers[worker]).worker, None)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:
         """Called by Dask when a worker leaves."""
@@ -62,6 +65,17 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Called by Dask when a client has ended, or its connection has."""
         self._rows = {run_id: row for run_id, row in self._rows.items() if row.run.client != client}
+
+    def put_out(self, worker: PutOutWorker) -> None:
+        """Note that a worker was put out, until it is back."""
+        self._put_out.pop(worker.name, None)
+        self._put_out[worker.name] = worker
+        if len(self._put_out) > _MOST_OUT:
+            del self._put_out[next(iter(self._put_out))]
+
+    def why_out(self, name: str) -> str:
+        """Why a worker is not in the farm; nothing where that is not known."""
+        return self._put_out[name].reason if name in self._put_out else ""
 
     async def live_runs(self) -> list[str]:
         """For workers: the runs whose clients are there."""
@@ -132,7 +146,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         for address, dask_worker in self._scheduler.workers.items():
             if ANNOUNCEMENT not in dask_worker.extra:
                 continue
-            told = msgspec.convert(dask_worker.extra[ANNOUNCEMENT], Announcement)
+            told = announced(dask_worker)
             queue = [run_of(task.key) for task in sorted(dask_worker.processing, key=_priority)]
             building = 0 if told.device else len(queue)
             worker = FarmWorkerState(told.worker, told.worker_id, address, told.build_slots, building)
@@ -150,6 +164,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             workers=tuple(sorted(workers.values(), key=lambda row: row.name)),
             devices=tuple(sorted(devices, key=lambda row: row.device.name)),
             runs=tuple(self._run(row, builds[row.run.run_id]) for row in rows),
+            put_out=tuple(self._put_out.values()),
         )
         return msgspec.msgpack.encode(state)
 
@@ -157,6 +172,14 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         position, start_s = self._place_in_queue(row.run.run_id) if row.run.under_way else (0, 0.0)
         silent_s = time.monotonic() - row.heard_s
         return FarmRunState(row.run, position, start_s, building, row.since_unix_s, silent_s)
+
+
+def announced(dask_worker: Any) -> Announcement:
+    """What a Dask worker says of itself; one that says nothing is called as Dask calls it."""
+    told = dask_worker.extra.get(ANNOUNCEMENT)
+    if told is None:
+        return Announcement(str(dask_worker.name), dask_worker.address, 0, None)
+    return read_announcement(told)
 
 
 def _priority(task: Any) -> Any:

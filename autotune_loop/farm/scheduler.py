@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 import time
 from collections import Counter
@@ -13,14 +14,16 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 from dask import config as dask_config
-from distributed.comm import Comm
+from distributed.comm import Comm, connect
 from tornado.ioloop import PeriodicCallback
 
 from autotune_loop.farm.address import FarmAddress
 from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host
 from autotune_loop.farm.certificates import name_of
-from autotune_loop.farm.ledger import FarmLedger
+from autotune_loop.farm.device import ANNOUNCEMENT, Announcement, read_announcement
+from autotune_loop.farm.ledger import FarmLedger, announced
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from autotune_loop.farm.state import PutOutWorker
 from autotune_loop.farm.tls import FarmSecurity
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
@@ -36,6 +39,16 @@ _LONGEST_HEARTBEAT_S = 10.0
 _SILENCE_LIMIT = "60s"
 # So often the list of revoked certificates is looked at.
 _LOOK_S = 2.0
+# So often all workers are asked for an answer at most, so many of them in a second; and how long that may take.
+_ASK_S = 3.0
+_ASKED_PER_S = 20
+_ANSWER_LIMIT_S = 5.0
+_TRIES = 2
+# Several packets: a network that loses the large ones lets a few letters through.
+_ASKED_BYTES = 4096
+# A worker that was put out does not come back before: it would take work that is then lost again.
+_STAYS_OUT_S = 60.0
+_LONGEST_REASON = 160
 
 
 class FarmScheduler(PortlessScheduler):
@@ -48,11 +61,17 @@ class FarmScheduler(PortlessScheduler):
     """
 
     def __init__(self, *, versions: FarmVersions, tell: Callable[[str], None], **options: Any) -> None:
-        super().__init__(plugins=[FarmLedger()], **options)
+        self._ledger = FarmLedger()
+        super().__init__(plugins=[self._ledger], **options)
         self._farm_versions = versions
         self._tell = tell
         self.handlers["farm_admission"] = self.farm_admission
         self.handlers["farm_versions"] = self.farm_versions
+        self.handlers["farm_why_out"] = self.farm_why_out
+        self._next_look_s = 0.0
+        # Who may come back, and from when on; monotonic.
+        self._back_s: dict[str, float] = {}
+        self.periodic_callbacks["sdk-answers"] = PeriodicCallback(self._look_at_workers, 1000 * _ASK_S)
         if isinstance(self.security, FarmSecurity):
             # Dask starts and stops it with the scheduler.
             self.periodic_callbacks["sdk-revoked"] = PeriodicCallback(self._put_out_revoked, 1000 * _LOOK_S)
@@ -92,15 +111,24 @@ class FarmScheduler(PortlessScheduler):
         """Say whether a worker's Dask workers may register.
 
         Returns:
-            'refused' or 'taken' with a message; nothing if they may.
+            'refused' or 'not_yet' with a message; nothing if they may.
         """
         if message := self._refusal(comm, name, versions):
             self._tell(f"Refused: {message}")
             return {"refused": message}
         taken = [worker for worker in workers if worker in self.aliases]
         if taken:
-            return {"taken": f"The farm already has {', '.join(map(_shown, taken))}, from another process."}
+            return {"not_yet": f"The farm already has {', '.join(map(_shown, taken))}, from another process."}
+        out_s = self._back_s.get(name, 0.0) - time.monotonic()
+        if out_s > 0.0:
+            why = self._ledger.why_out(name)
+            return {"not_yet": f"{_shown(name)} was put out of the farm: {why}. It may come back in {out_s:.0f} s."}
+        self._back_s.pop(name, None)
         return {}
+
+    async def farm_why_out(self, name: str) -> str:
+        """For a worker that could not join: why it is not in the farm; nothing where that is not known."""
+        return self._ledger.why_out(name)
 
     def _refusal(self, comm: Comm, name: str, versions: object) -> str:
         if not _is_of_host(comm):
@@ -116,6 +144,57 @@ class FarmScheduler(PortlessScheduler):
             return str(error)
         return ""
 
+    async def _out_of_reach(self, address: str) -> str:
+        """Why who wants to join could not be asked for its results; nothing for one that can be reached."""
+        try:
+            # It does not answer before it has joined, but Dask greets whoever connects.
+            greeting = connect(address, timeout=_ANSWER_LIMIT_S, **self.connection_args)
+            greeted = await asyncio.wait_for(greeting, _TRIES * _ANSWER_LIMIT_S)
+        except (OSError, ValueError) as error:
+            return f"the scheduler cannot connect to it at {address} ({_brief(error)})"
+        greeted.abort()
+        return ""
+
+    async def _look_at_workers(self) -> None:
+        """Put out workers that do not answer: nobody could have their results."""
+        if time.monotonic() < self._next_look_s:
+            return
+        addresses = list(self.workers)
+        troubles = await asyncio.gather(*map(self._trouble_with, addresses))
+        for address, trouble in zip(addresses, troubles, strict=True):
+            if trouble and address in self.workers:
+                await self._put_out(announced(self.workers[address]), address, trouble)
+        self._next_look_s = time.monotonic() + len(addresses) / _ASKED_PER_S
+
+    async def _trouble_with(self, address: str) -> str:
+        """Why a worker's results could not be fetched; nothing for one that answers."""
+        trouble = ""
+        # Asked twice: a time limit runs out, too, while this machine sleeps.
+        for _ in range(_TRIES):
+            sent = secrets.token_bytes(_ASKED_BYTES)
+            try:
+                answer = await asyncio.wait_for(self.rpc(address).echo(data=sent), _ANSWER_LIMIT_S)
+            except TimeoutError:
+                trouble = f"it does not answer at {address}"
+            except Exception as error:  # whatever Dask makes of what comes
+                trouble = f"it cannot be asked at {address} ({_brief(error)})"
+            else:
+                if answer == sent:
+                    return ""
+                trouble = f"it answers at {address} with something else than it was asked for"
+        return trouble
+
+    async def _put_out(self, told: Announcement, address: str, reason: str) -> None:
+        """Remove all Dask workers of a worker's process; Dask tells the runs which of their tasks were lost."""
+        self._note_out(told.worker, address, reason)
+        self._back_s[told.worker] = time.monotonic() + _STAYS_OUT_S
+        for other in [at for at, one in self.workers.items() if announced(one).worker_id == told.worker_id]:
+            await self.remove_worker(other, stimulus_id=f"sdk-put-out-{time.time()}")
+
+    def _note_out(self, name: str, address: str, reason: str) -> None:
+        self._ledger.put_out(PutOutWorker(name, address, reason, time.time()))
+        self._tell(f"Put out: {_shown(name)}, because {reason}.")
+
     def heartbeat_worker(self, **fields: Any) -> dict[str, Any]:
         """Note that a worker is alive; the answer says when its next heartbeat is due."""
         answer: dict[str, Any] = super().heartbeat_worker(**fields)
@@ -129,11 +208,22 @@ class FarmScheduler(PortlessScheduler):
             self._tell(f"Refused: {message}")
             await comm.write({"status": "error", "message": message, "time": time.time()})
             return
+        address = str(fields["address"])
+        if reason := await self._out_of_reach(address):
+            told = extra.get(ANNOUNCEMENT)
+            self._note_out(str(name) if told is None else read_announcement(told).worker, address, reason)
+            await comm.write({"status": "error", "message": reason, "time": time.time()})
+            return
         self._tell(f"Joined: {_shown(str(name))}, from {comm.peer_address}.")
         try:
             await super().add_worker(comm, name=name, extra=extra, **fields)
         finally:
             self._tell(f"Left: {_shown(str(name))}.")
+
+
+def _brief(error: Exception) -> str:
+    """An error's first words, on one line."""
+    return " ".join((str(error) or type(error).__name__).split())[:_LONGEST_REASON].rstrip(".")
 
 
 def _is_of_host(comm: Comm) -> bool:

@@ -87,12 +87,33 @@ class FarmRunState:
 
 
 @dataclass(frozen=True)
+class PutOutWorker:
+    """A worker that was put out of the farm, because nobody could have its results.
+
+    Attributes:
+        address: where it was to be reached.
+        reason: as the end of a sentence, without a full stop.
+        unix_s: when.
+    """
+
+    name: str
+    address: str
+    reason: str
+    unix_s: float
+
+
+@dataclass(frozen=True)
 class FarmState:
-    """Workers, devices and runs, each in the order of their names or of their joining."""
+    """Workers, devices and runs, each in the order of their names or of their joining.
+
+    Attributes:
+        put_out: workers that are not in the farm any more, and have not come back; the newest last.
+    """
 
     workers: tuple[FarmWorkerState, ...]
     devices: tuple[FarmDeviceState, ...]
     runs: tuple[FarmRunState, ...]
+    put_out: tuple[PutOutWorker, ...] = ()
 
 
 def farm_state(client: Client) -> FarmState:

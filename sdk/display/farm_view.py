@@ -36,6 +36,7 @@ def farm_fields(address: str, state: FarmState) -> dict[str, object]:
         "workers": plain(state.workers),
         "devices": [{**_flat(row, "device", "report"), "state": row.report.state} for row in state.devices],
         "runs": [{**_flat(row, "run"), "since": iso_text(row.since_unix_s)} for row in state.runs],
+        "put_out": [{**plain(worker), "at": iso_text(worker.unix_s)} for worker in state.put_out],
     }
 
 
@@ -49,16 +50,19 @@ def _flat(row: FarmDeviceState | FarmRunState, *records: str) -> dict[str, Any]:
 
 def farm_text(address: str, state: FarmState) -> RenderableType:
     """Return the state as tables; those with nothing in them are left out."""
-    if not state.workers:
-        return Text(f"The farm of {address} has no workers yet. Start one with `sdk farm worker` on a lab host.")
-    parts: list[RenderableType] = [_workers(state), Text()]
+    parts: list[RenderableType] = []
+    if state.workers:
+        parts += [_workers(state), Text()]
+    else:
+        none = f"The farm of {address} has no workers{'' if state.put_out else ' yet'}."
+        parts += [Text(f"{none} Start one with `sdk farm worker` on a lab host."), Text()]
     if state.devices:
         parts += [_devices(state), Text()]
     if state.runs:
         parts += [_runs(state), Text()]
-    failures = list(_failures(state))
-    if failures:
-        parts += [Text("recent failures", style="bold"), *(Text(line) for line in failures), Text()]
+    for title, lines in (("put out of the farm", list(_put_out(state))), ("recent failures", list(_failures(state)))):
+        if lines:
+            parts += [Text(title, style="bold"), *map(Text, lines), Text()]
     return Group(*parts[:-1])
 
 
@@ -115,6 +119,12 @@ def _next_text(row: FarmRunState) -> str:
     if row.position == 0:
         return "under way"
     return f"{row.position} before it, in about {short_duration_text(row.start_s)}"
+
+
+def _put_out(state: FarmState) -> Iterator[str]:
+    """The newest last."""
+    for worker in state.put_out[-_FAILURES_SHOWN:]:
+        yield f"  {worker.name}, {short_duration_text(time.time() - worker.unix_s)} ago: {worker.reason}"
 
 
 def _failures(state: FarmState) -> Iterator[str]:

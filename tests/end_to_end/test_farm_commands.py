@@ -33,6 +33,18 @@ from sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 
+# A worker that can connect to its scheduler, which cannot connect to it: it says that it is where nobody listens.
+_OUT_OF_REACH = """
+import functools, sys
+from autotune_loop.farm import versions
+code_sha256, _ = sys.argv.pop(1), sys.argv.pop(1)
+versions._code_sha256 = lambda: code_sha256
+import autotune_loop.execute.serve_worker as service
+service.PortlessWorker = functools.partial(service.PortlessWorker, contact_address="tls://127.0.0.1:1")
+from sdk.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 _WITHOUT_A_LOOK = """
 import sys
 from autotune_loop.execute import serve_worker
@@ -123,6 +135,19 @@ def test_a_users_certificate_serves_nobody(farm: LoopbackFarm, sdk: Any) -> None
     assert "evil" in farm.scheduler.wait_for("Refused: Worker evil has")
     code, out, err = sdk("farm", "status", "--json", "--scheduler", farm.url, *user)
     assert [one["name"] for one in json.loads(out)["workers"]] == ["lab1"], err
+
+
+def test_a_worker_that_cannot_be_reached_is_told_why(farm: LoopbackFarm, sdk: Any) -> None:
+    to = ("--scheduler", farm.url, "--farm-certificates")
+    worker = ("farm", "worker", "--no-devices", "--build-slots", "1", "--name", "lab4", *to, str(farm.host_folder))
+    program = ("-c", _OUT_OF_REACH, *sdk_program()[2:])
+    code, out, err = sdk(*worker, program=program)
+    last = err.splitlines()[-1]
+    assert code == 1 and last.startswith("sdk: lab4 could not join the farm"), err
+    assert "the scheduler cannot connect to it at tls://127.0.0.1:1" in last and "look at the firewall" in last
+    code, out, err = sdk("farm", "status", *to, str(farm.user_folder))
+    assert code == 0 and "lab4" in out and "the scheduler cannot connect to it at tls://127.0.0.1:1" in out, err
+    assert "lab1" in out, "the others are as they were"
 
 
 def test_a_user_whose_certificate_is_revoked_is_refused(farm: LoopbackFarm, sdk: Any) -> None:

@@ -9,7 +9,7 @@ import time
 from rich.console import Console
 
 from autotune_loop.farm.device import DeviceFailure, DeviceReport, FarmDevice
-from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState
+from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, PutOutWorker
 from sdk.display.farm_view import farm_fields, farm_text
 
 _ANA = FarmRunState(
@@ -69,3 +69,15 @@ def test_an_empty_farm_says_how_to_fill_it_and_json_is_complete() -> None:
     fields = json.loads(json.dumps(farm_fields("tls://lab1:8786", _state())))
     assert [device["state"] for device in fields["devices"]] == ["busy", "free"]
     assert fields["devices"][0]["labels"] == ["desk"] and fields["runs"][1]["position"] == 3
+
+
+def test_who_was_put_out_is_told_with_the_reason() -> None:
+    out = PutOutWorker(
+        "lab3", "tls://192.168.1.7:40001", "it does not answer at tls://192.168.1.7:40001", time.time() - 8
+    )
+    state = FarmState((), (), (), (out,))
+    text = shown(state)
+    assert "has no workers. Start one with" in text
+    assert "lab3, 8 s ago: it does not answer at tls://192.168.1.7:40001" in text
+    fields = json.loads(json.dumps(farm_fields("tls://lab1:8786", state)))
+    assert fields["put_out"][0]["name"] == "lab3" and fields["put_out"][0]["reason"] == out.reason
