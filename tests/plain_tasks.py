@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -25,16 +26,16 @@ class Divide(BuildTask[int], kind="test_divide"):
 
 
 @dataclass(frozen=True)
-class Doze(BuildTask[float], kind="test_doze"):
-    """A build that takes a while, with a large answer."""
+class Doze(BuildTask[int], kind="test_doze"):
+    """A build that takes a while, with a large answer; gives the process that it was done in."""
 
     time_s: float
 
-    def run(self, state: WorkerState) -> float:
+    def run(self, state: WorkerState) -> int:
         time.sleep(self.time_s)
         self.output_folder.mkdir(parents=True, exist_ok=True)
         (self.output_folder / "large").write_bytes(bytes(2**20))
-        return self.time_s
+        return os.getpid()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import secrets
 import threading
-import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
@@ -29,7 +28,7 @@ from autotune_loop.farm.device import BUILD_RESOURCE, device_resource
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.ledger import task_key
 from autotune_loop.farm.use import FarmUse
-from autotune_loop.farm.worker_registry import QueueWatch, WorkerRegistry
+from autotune_loop.farm.worker_registry import WorkerRegistry
 from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import FarmError
@@ -38,12 +37,12 @@ R = TypeVar("R")
 
 # A build that was lost with its worker so often has perhaps killed them.
 _MOST_BUILD_LOSSES = 5
-# A build waits so long for a scheduler that is away.
-_PATIENCE_S = 600.0
-_LOOK_S = 1.0
+_LOOK_S = 0.5
 # However often a worker restarts, a task that it takes so many files for is lost on it.
 _MOST_DELIVERIES = 64
 _GOODBYE_S = 40.0
+# Of a scheduler that is away.
+_BRIEF_GOODBYE_S = 2.0
 # How Dask says that a task's worker is gone, and how a connection does.
 _WORKER_DIED = (KilledWorker, NoValidWorkerError)
 _CONNECTION_LOST = (OSError, TimeoutError, CancelledError)
@@ -78,9 +77,7 @@ class FarmExecutor:
             self._client: Client = exits.enter_context(farm_client(farm.address))
             exits.callback(self._end_tasks)
             self._sender = FileSender(self._client, self._run_id, context)
-            self._registry = WorkerRegistry(
-                self._client, self._run_id, farm, self._share, self._resources_left, QueueWatch(listen).stands_at
-            )
+            self._registry = WorkerRegistry(self._client, self._run_id, farm, self._share, self._resources_left, listen)
             exits.callback(self._say_goodbye)
             self._registry.start()
             self._answers = Answers(self._client)
@@ -166,7 +163,7 @@ class FarmExecutor:
             if not self._is_open:
                 raise _run_has_ended()
             if device is not None:
-                raise _worker_lost(device)
+                raise self._lost(device)
             losses += 1
             await self._check_farm(losses)
 
@@ -206,6 +203,13 @@ class FarmExecutor:
                 submitted.release()
         return reply
 
+    def _lost(self, device: str) -> DeviceTrouble:
+        if self._client.status == "running" and self._registry.is_heard:
+            message, step = f"The farm's worker that serves {device} is gone.", "Run `sdk farm status`"
+        else:
+            message, step = f"The farm's scheduler, which leads to {device}, does not answer.", "Look whether it runs"
+        return DeviceTrouble(TroubleKind.LOST, message, next_step=f"{step}, and read its log.")
+
     async def _built_here(self, task: Task[R]) -> R:
         self._building_here += 1
         try:
@@ -222,25 +226,18 @@ class FarmExecutor:
         return True
 
     async def _check_farm(self, losses: int) -> None:
-        """Before a build is done again, wait for a scheduler that is away.
+        """Before a build is done again, wait until it is known who builds: the farm's workers, or this machine alone.
 
         Raises:
-            FarmError: the build has lost too many workers, or the scheduler does not come back.
+            FarmError: the build has lost too many workers.
         """
-        message = ""
         if losses >= _MOST_BUILD_LOSSES:
-            message = f"{losses} workers of the farm were lost during the same build, one after the other."
-        elif not await self._scheduler_is_back():
-            message = "The farm's scheduler is gone."
-        if message:
-            step = "Read the log of the farm's scheduler, then continue the run with --resume."
-            raise FarmError(message, next_step=step)
-
-    async def _scheduler_is_back(self) -> bool:
-        until_s = time.monotonic() + _PATIENCE_S
-        while self._is_open and not self._registry.is_heard and time.monotonic() < until_s:
+            raise FarmError(
+                f"{losses} workers of the farm were lost during the same build, one after the other.",
+                next_step="Read the log of the farm's scheduler, then continue the run with --resume.",
+            )
+        while self._is_open and self._registry.build_slots and not self._registry.is_heard:
             await asyncio.sleep(_LOOK_S)
-        return self._registry.is_heard
 
     async def _resources_left(self, devices: set[str | None]) -> None:
         """No worker has these devices any more, as far as the scheduler knows: nothing of theirs is waited for.
@@ -265,16 +262,8 @@ class FarmExecutor:
         told = self._on_loop(self._sender.end_run(self._registry.dask_workers()))
         # A worker that does not hear it ends the run by itself, once the scheduler has forgotten this client.
         with contextlib.suppress(*_CONNECTION_LOST):
-            told.result(_GOODBYE_S)
+            told.result(_GOODBYE_S if self._registry.is_heard else _BRIEF_GOODBYE_S)
 
 
 def _run_has_ended() -> FarmError:
     return FarmError("The run has ended.")
-
-
-def _worker_lost(device: str) -> DeviceTrouble:
-    return DeviceTrouble(
-        TroubleKind.LOST,
-        f"The farm's worker that serves {device} is gone.",
-        next_step="Run `sdk farm status`, and read the worker's log.",
-    )

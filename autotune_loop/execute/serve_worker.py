@@ -23,7 +23,7 @@ from targets.errors import FarmError
 from targets.process.stop_signal import StopSignal
 
 _FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
+_LONGEST_PAUSE_S = 10.0
 # A predecessor whose host vanished is forgotten by the scheduler within a minute, which is how long it keeps one out.
 _NOT_YET_LIMIT_S = 90.0
 _JOIN_LIMIT_S = 30.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 
@@ -16,7 +17,26 @@ from targets.errors import FarmError
 
 _CLOSING_S = 5.0
 _JOINING_S = 15.0
-_AWAY_S = 600.0
+# So long one attempt to find the scheduler again takes at most; and the pause before the next.
+_ATTEMPT_S = 10.0
+_PAUSE_S = 0.5
+# Longer than any run waits. Dask reads the wall clock, which goes on while a laptop sleeps.
+_AWAY_S = 30 * 86400.0
+
+
+class _SteadyClient(Client):  # type: ignore[misc] # Dask has no type information
+    """Tries every few seconds to find a scheduler that was away, where Dask's own pauses grow to minutes."""
+
+    _attempt_s = _JOINING_S
+
+    async def _ensure_connected(self, timeout: float | None = None) -> None:
+        """Called by Dask at the start, and again and again once the connection is lost."""
+        try:
+            await super()._ensure_connected(min(timeout or self._attempt_s, self._attempt_s))
+        except OSError:
+            await asyncio.sleep(_PAUSE_S)
+            raise
+        self._attempt_s = _ATTEMPT_S
 
 
 @contextlib.contextmanager
@@ -32,13 +52,13 @@ def farm_client(address: FarmAddress) -> Iterator[Client]:
     probe_scheduler(address)
     with dask_config.set(QUIET_CONFIG):
         try:
-            client = Client(address.address, security=security, timeout=_JOINING_S, set_as_default=False)
+            client = _SteadyClient(address.address, security=security, timeout=_JOINING_S, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise FarmError(
                 f"{address.address} does not answer like a farm's scheduler: {error}.",
                 next_step="Check that it runs `sdk farm scheduler` of this SDK's version.",
             ) from error
-        # How long Dask tries to find a scheduler again that was there; the first time it must be there at once.
+        # How long it is looked for once it was there; the first time it must be there at once.
         client._timeout = _AWAY_S
         try:
             # Workers of other versions are the scheduler's to refuse.

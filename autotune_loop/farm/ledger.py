@@ -43,7 +43,8 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
 
     def __init__(self) -> None:
         self._rows: dict[str, _Row] = {}
-        self._version = 0
+        # Another one than that of the scheduler before, whose workers a run may still know.
+        self._version = secrets.randbits(48)
         self._put_out: dict[str, PutOutWorker] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
@@ -79,7 +80,17 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
 
     async def live_runs(self) -> list[str]:
         """For workers: the runs whose clients are there."""
+        self._forget_silent()
         return list(self._rows)
+
+    def _forget_silent(self) -> None:
+        """Forget runs that were heard of after their client had gone, and then no more."""
+        clients, now_s = self._scheduler.clients, time.monotonic()
+        self._rows = {
+            run_id: row
+            for run_id, row in self._rows.items()
+            if row.run.client in clients or now_s - row.heard_s < _SILENT_S
+        }
 
     async def beat(self, run: dict[str, Any], known: int) -> dict[str, Any]:
         """For runs: what others have had, where this one stands in the queue, and the workers when they changed.
@@ -90,7 +101,11 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         """
         forget_keys()
         row = self._written_down(msgspec.convert(run, FarmRun))
-        answer: dict[str, Any] = {"floor_s": self._floor_s(row), "version": self._version}
+        answer: dict[str, Any] = {
+            "floor_s": self._floor_s(row),
+            "version": self._version,
+            "is_known": row.run.client in self._scheduler.clients,
+        }
         if row.run.under_way:
             answer["position"], answer["start_s"] = self._place_in_queue(row.run.run_id)
         if known != self._version:
@@ -140,6 +155,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
 
     async def state(self) -> bytes:
         """For people: workers and devices with what each has to do, and runs with their place in the queue."""
+        self._forget_silent()
         workers: dict[str, FarmWorkerState] = {}
         devices = []
         builds: Counter[str] = Counter()

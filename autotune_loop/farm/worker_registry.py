@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from distributed import Client
 
-from autotune_loop.events import FarmQueue, Listener
+from autotune_loop.events import FarmQueue, Listener, Notice
 from autotune_loop.farm.device import Announcement, FarmDevice
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.state import FarmRun
@@ -21,15 +21,16 @@ from targets.errors import FarmError
 
 _BEAT_S = 0.5
 _FIRST_BEAT_S = 20.0
-_HEARD_S = 3.0
-_ANSWER_S = 5.0
+_ANSWER_S = 3.0
+# So many beats in a row without an answer are told; one is missed, too, by a process that was stopped itself.
+_TOLD_AFTER = 2
 # A scheduler that does not answer for so long is taken for gone, and so are the devices.
 _SILENCE_S = 15.0
+# The connection is made anew after so many answers in a row that do not know of it.
+_UNKNOWN_TO_LEAVE = 2
 
 # Told the names of devices that no worker has any more, and None when nobody builds; runs on the client's loop.
 ResourcesLeft = Callable[[set[str | None]], Awaitable[None]]
-# Told how many tasks come before the run's next one, and the seconds until that begins.
-Queued = Callable[[int, float], None]
 
 _WORTH_TELLING_S = 2.0
 
@@ -39,6 +40,7 @@ class WorkerRegistry:
 
     Args:
         share: the run's, which it tells the others' virtual time.
+        listen: told where the run stands in the queue, and when the scheduler is away and back.
     """
 
     def __init__(
@@ -48,20 +50,22 @@ class WorkerRegistry:
         farm: FarmUse,
         share: FairShare,
         resources_left: ResourcesLeft,
-        queued: Queued,
+        listen: Listener,
     ) -> None:
         self._client = client
         self._run_id = run_id
         self._farm = farm
         self._share = share
         self._resources_left = resources_left
-        self._queued = queued
+        self._listen = listen
+        self._queue = QueueWatch(listen)
         self._lock = threading.Lock()
         self._version = -1
         self._devices: dict[str, FarmDevice] = {}
         self._dask_workers: dict[str, str] = {}
         self._arrived: list[str] = []
         self._heard_s = time.monotonic()
+        self._missed = self._unknown = 0
         self._task: Any = None
         self.build_slots = 0
 
@@ -99,7 +103,7 @@ class WorkerRegistry:
     @property
     def is_heard(self) -> bool:
         """Whether the scheduler answers."""
-        return time.monotonic() - self._heard_s < _HEARD_S
+        return self._missed == 0
 
     def dask_workers(self) -> dict[str, str]:
         """The address of one Dask worker of each worker, by the workers' ids."""
@@ -110,10 +114,21 @@ class WorkerRegistry:
             await asyncio.sleep(_BEAT_S)
             try:
                 await self._beat()
-            except (OSError, ValueError, RuntimeError):
-                if time.monotonic() - self._heard_s > _SILENCE_S:
+            except Exception:  # whatever Dask makes of a connection that breaks
+                self._missed += 1
+                if self._missed == _TOLD_AFTER:
+                    self._tell(
+                        f"The scheduler at {self._farm.address.address} does not answer. It is looked for; until it is"
+                        " back, nothing is timed, and schedules are built on this machine.",
+                        warning=True,
+                    )
+                if self._missed >= _TOLD_AFTER and time.monotonic() - self._heard_s > _SILENCE_S:
                     self._version = -1
                     await self._take({})
+
+    def _tell(self, text: str, *, warning: bool = False) -> None:
+        with contextlib.suppress(Exception):  # who shows it is not part of the run
+            self._listen(Notice(text, warning))
 
     async def _beat(self) -> None:
         share = self._share
@@ -130,13 +145,25 @@ class WorkerRegistry:
         beat = self._client.scheduler.sdk_beat(run=msgspec.to_builtins(run), known=self._version)
         answer = await asyncio.wait_for(beat, _ANSWER_S)
         self._heard_s = time.monotonic()
+        missed, self._missed = self._missed, 0
+        if missed >= _TOLD_AFTER:
+            self._tell(f"The scheduler at {self._farm.address.address} answers again.")
+        self._leave_if_unknown(known=answer["is_known"])
         share.others_are_at(answer["floor_s"])
         if "workers" in answer:
             self._version = answer["version"]
             await self._take(msgspec.convert(answer["workers"], dict[str, Announcement]))
         if "position" in answer:
             with contextlib.suppress(Exception):  # who shows it is not part of the run
-                self._queued(answer["position"], answer["start_s"])
+                self._queue.stands_at(answer["position"], answer["start_s"])
+
+    def _leave_if_unknown(self, *, known: bool) -> None:
+        """End a connection that only this side takes for one, as after a laptop has slept; Dask makes a new one."""
+        is_ours = not known and self._client.status == "running" and self._client.scheduler_comm is not None
+        self._unknown = self._unknown + 1 if is_ours else 0
+        if self._unknown >= _UNKNOWN_TO_LEAVE:
+            self._unknown = 0
+            self._client.scheduler_comm.comm.abort()
 
     async def _take(self, workers: Mapping[str, Announcement]) -> None:
         """Put the workers that are there in the place of those that were."""

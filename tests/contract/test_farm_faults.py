@@ -1,14 +1,16 @@
-"""What a run on a farm of real processes makes of a worker that hangs."""
+"""What a run on a farm of real processes makes of a worker that hangs, and of a scheduler that dies or hangs."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from autotune_loop.events import Event, Notice
 from autotune_loop.execute.farm_executor import FarmExecutor
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.state import FarmState, farm_state
@@ -37,26 +39,72 @@ def _use(farm: LoopbackFarm) -> FarmUse:
     return FarmUse(farm.address, DeviceWish("x86-64", (), Clock.EMULATED), user="tester@here", title="a test")
 
 
-def _until(farm: LoopbackFarm, condition: Callable[[FarmState], object]) -> FarmState:
+def _until(condition: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + _LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+def _state_with(farm: LoopbackFarm, condition: Callable[[FarmState], object]) -> FarmState:
     with farm_client(farm.address) as client:
-        while not condition(state := farm_state(client)):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.1)
-    return state
+        _until(lambda: condition(farm_state(client)))
+        return farm_state(client)
 
 
 def test_a_worker_that_hangs_is_put_out_and_its_work_is_done_elsewhere(farm: LoopbackFarm, tmp_path: Path) -> None:
     with contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm))) as executor:
         builds = [executor.submit(Doze(tmp_path / str(number), 2.0)) for number in range(4)]
-        _until(farm, lambda state: all(worker.building for worker in state.workers))
+        _state_with(farm, lambda state: all(worker.building for worker in state.workers))
         farm.workers["one"].freeze()
-        assert [build.result(_LIMIT_S) for build in builds] == [2.0] * 4
+        assert os.getpid() not in [build.result(_LIMIT_S) for build in builds]
         assert all((tmp_path / str(number) / "large").stat().st_size == 2**20 for number in range(4))
-    state = _until(farm, lambda state: state.put_out)
+    state = _state_with(farm, lambda state: state.put_out)
     assert [worker.name for worker in state.workers] == ["two"]
     assert [out.name for out in state.put_out] == ["one"]
     assert state.put_out[0].reason == f"it does not answer at {state.put_out[0].address}"
     assert "one, because it does not answer" in farm.scheduler.wait_for("Put out: ")
     farm.workers["one"].thaw()
     assert "does not answer" in farm.workers["one"].wait_for("one was put out of the farm: ")
+
+
+def _dies(farm: LoopbackFarm) -> Callable[[], None]:
+    """Returns what brings the scheduler back."""
+    farm.scheduler.kill()
+    return farm.start_scheduler
+
+
+def _hangs(farm: LoopbackFarm) -> Callable[[], None]:
+    """As a machine that sleeps: its connections stay."""
+    farm.scheduler.freeze()
+    return farm.scheduler.thaw
+
+
+@pytest.mark.parametrize("goes_away", [_dies, _hangs])
+def test_while_the_scheduler_is_away_builds_are_done_here(
+    farm: LoopbackFarm, tmp_path: Path, goes_away: Callable[[LoopbackFarm], Callable[[], None]]
+) -> None:
+    events: list[Event] = []
+
+    def told(text: str) -> bool:
+        return any(text in event.text for event in list(events) if isinstance(event, Notice))
+
+    def build(name: str, time_s: float) -> Doze:
+        return Doze(tmp_path / name, time_s)
+
+    here = os.getpid()
+    with contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm), events.append)) as executor:
+        assert executor.submit(build("there", 0.0)).result(_LIMIT_S) != here
+        under_way = executor.submit(build("under way", 8.0))
+        _state_with(farm, lambda state: any(worker.building for worker in state.workers))
+        comes_back = goes_away(farm)
+        _until(lambda: told("does not answer. It is looked for"))
+        assert not told("answers again")
+        later = executor.submit(build("later", 0.0))
+        assert under_way.result(_LIMIT_S) == later.result(_LIMIT_S) == here
+        assert {path.parent.name for path in tmp_path.glob("*/large")} == {"there", "under way", "later"}
+        comes_back()
+        _until(lambda: told("answers again"))
+        # Both workers are with the new scheduler, and builds are theirs again.
+        _until(lambda: executor.build_slots == 2 and executor.submit(build("again", 0.0)).result(_LIMIT_S) != here)
+        assert {row.run.user for row in _state_with(farm, lambda state: state.runs).runs} == {"tester@here"}

@@ -42,7 +42,8 @@ def test_a_beat_names_the_run_and_lets_go_of_what_is_over(tmp_path: Path) -> Non
         answer, live = asyncio.run(beat())
     assert key_split.cache_info().currsize < 10
     assert list(live) == ["a1b2c3"]
-    assert answer == {"floor_s": 3.0, "version": 0, "workers": {}}
+    assert answer.pop("version") >= 0
+    assert answer == {"floor_s": 3.0, "is_known": False, "workers": {}}
 
 
 def test_a_key_names_its_run() -> None:
