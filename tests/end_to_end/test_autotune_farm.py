@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Event, SampleMeasured
+from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
 from autotune_loop.run.result import Outcome
 from devices.agent.program import agent_for
 from sdk.settings import Settings
@@ -104,6 +105,49 @@ def test_a_worker_is_killed_and_another_joins(
     check_run_folder(result, "separable_filter", "emulated")
     assert result.best.header is not None
     check_header(result.best.header, "separable_filter")
+
+
+def test_a_scheduler_is_killed_and_started_again(
+    tune: Tune, settings: Settings, cache: ContentCache, examples: Path, tmp_path: Path
+) -> None:
+    agent_for("x86_64", cache)
+    with (
+        ssh_board(tmp_path / "board", "board") as board,
+        loopback_farm(tmp_path / "farm", settings) as farm,
+    ):
+        lab = LoopbackLab(tmp_path, [board], settings)
+        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
+        farm.start_worker("lab", lab.settings, lab.inventory, 1)
+        events: list[Event] = []
+        starts = threading.Thread(target=farm.start_scheduler)
+
+        def listen(event: Event) -> None:
+            events.append(event)
+            if isinstance(event, SampleMeasured) and sum(isinstance(seen, SampleMeasured) for seen in events) == 2:
+                farm.scheduler.kill()
+            elif isinstance(event, Notice) and "does not answer" in event.text:
+                starts.start()
+
+        result = tune(
+            str(examples / "separable_filter.py"),
+            target="x86-64",
+            parameters=SMALL,
+            run_folder=tmp_path / "run",
+            scheduler=farm.url,
+            farm_certificates=farm.user_folder,
+            settings=settings,
+            rounds=3,
+            listen=listen,
+        )
+        starts.join()
+        farm.workers["lab"].wait_for("The connection to the scheduler was lost.")
+        farm.workers["lab"].wait_for("is ready")
+    assert result.outcome is Outcome.FINISHED
+    check_every_candidate_has_one_end(result)
+    assert any("answers again" in event.text for event in events if isinstance(event, Notice))
+    states = [event.state for event in events if isinstance(event, DeviceChanged)]
+    assert (states[0], states[-1]) == ("out of service", "in service")
+    check_run_folder(result, "separable_filter", "emulated")
 
 
 def test_what_a_farm_has_not(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:
