@@ -7,7 +7,6 @@ place as it reads the message. A path that is neither is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, cast, get_args, get_type_hints
@@ -16,19 +15,14 @@ import msgspec
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
+from autotune_loop.execute.travelling_generators import UNPACKED, travelling_generators
 from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.workspace import Workspace
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measurement import MeasureFailure, Measurement
 from devices.timing.measurement_at_sizes import by_size, over_sizes
 from targets.errors import FarmError, SdkError
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.halide_install import find_halide_install
-from targets.process.content_cache import ContentCache
 from targets.profile.profile import TargetProfile
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _T = TypeVar("_T")
 
@@ -41,7 +35,8 @@ class RemoteRun(msgspec.Struct, frozen=True):
 
     Attributes:
         run_id: unique.
-        tuning_tasks: a tuple of TuningTask; their generators are files to send.
+        tuning_tasks: a tuple of TuningTask; their generators are files to send, or lie in an unpacked archive.
+        archives: generators of several files, by the name of the folder that each is unpacked in.
         inputs: the KernelInputs; a build needs none of their files.
         threads: Halide threads that a kernel runs with.
     """
@@ -52,6 +47,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
     threads: int
     limits: BuildLimits
     tuning_tasks: msgspec.Raw
+    archives: dict[str, FileKey]
     inputs: msgspec.Raw
 
 
@@ -177,10 +173,9 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
         FarmError: a generator or an input file cannot be read.
         GeneratorError, ToolchainError: a C++ generator cannot be built here.
     """
-    tasks = tuple(
-        replace(task, incumbent=None, reference=_portable(task.reference, context.workspace)) for task in context.tasks
-    )
-    paths = [*(task.reference.file for task in tasks), *context.inputs.files.values()]
+    generators = travelling_generators(context.tasks, context.workspace)
+    alone = [task.reference.file for task in generators.tasks if not task.reference.file.is_relative_to(UNPACKED)]
+    paths = [*alone, *generators.archives.values(), *context.inputs.files.values()]
     keys = {path: key_of(path) for path in paths}
     run = RemoteRun(
         run_id=run_id,
@@ -188,21 +183,11 @@ def encode_run(run_id: str, context: RunContext) -> tuple[bytes, dict[FileKey, P
         parallelism=context.parallelism,
         threads=context.devices[0].threads if context.devices else context.parallelism,
         limits=context.limits,
-        tuning_tasks=msgspec.Raw(encode(tasks, keys)),
+        tuning_tasks=msgspec.Raw(encode(generators.tasks, keys, UNPACKED)),
+        archives={name: keys[path] for name, path in generators.archives.items()},
         inputs=msgspec.Raw(encode(context.inputs, keys)),
     )
     return encode(run), {key: path for path, key in keys.items()}
-
-
-def _portable(reference: GeneratorReference, workspace: Workspace) -> GeneratorReference:
-    """What a worker can open: a C++ generator of several files travels as the executable that is built here."""
-    if reference.kind is not GeneratorKind.CPP:
-        return replace(reference, build=CppBuild())  # kernels are linked where the run is
-    compiler = HostCppCompiler(find_halide_install(), ContentCache(workspace.cache_folder), workspace.environment)
-    if compiler.files_of(reference.file, reference.build) == [reference.file]:
-        return reference
-    built = compiler.build_generator(reference.file, reference.build)
-    return replace(reference, file=built, kind=GeneratorKind.EXECUTABLE, build=CppBuild())
 
 
 def encode_task(run_id: str, task: Task[Any], inputs: Mapping[Path, FileKey]) -> bytes:

@@ -34,6 +34,7 @@ from autotune_loop.execute.run_files import NotYetHereError, RunFiles
 # These define the kinds of tasks that can be asked for.
 from autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule, schedule_tasks  # noqa: F401
 from autotune_loop.execute.tasks.task import FileKey, MeasureTask, Task
+from autotune_loop.execute.travelling_generators import unpack_generator
 from autotune_loop.execute.worker_state import WorkerState
 from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
 from autotune_loop.specification.options import RunOptions
@@ -44,7 +45,7 @@ from autotune_loop.specification.workspace import Workspace
 from devices.device import Device
 from devices.timing.measure_settings import KernelInputs
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from devices.transport import Transport
+from devices.transport import Transport, check_name
 from targets.errors import DeviceError, FarmError, GeneratorError, SdkError
 
 _FAILURES_KEPT = 10
@@ -192,10 +193,16 @@ class FarmWorker:
         limits, memory_bytes = remote.limits, self.workspace.memory_bytes
         if memory_bytes is not None:
             limits = replace(limits, memory_bytes=min(limits.memory_bytes, memory_bytes))
-        tasks = decode(remote.tuning_tasks, tuple[TuningTask, ...], file_at) if self.build_slots else ()
+        tasks = self._tuning_tasks(run) if self.build_slots else ()
         inputs = decode(remote.inputs, KernelInputs, file_at) if self.devices else KernelInputs()
         spec = RunSpec(tasks, remote.profile, remote.parallelism, RunOptions(inputs=inputs))
         return RunContext(spec, (), inputs, limits, replace(self.workspace, work_folder=run.folder))
+
+    def _tuning_tasks(self, run: _Run) -> tuple[TuningTask, ...]:
+        folder = run.folder / "generators"
+        for name, key in run.remote.archives.items():
+            unpack_generator(run.files.path(key), folder / check_name(name))
+        return decode(run.remote.tuning_tasks, tuple[TuningTask, ...], run.files.path, folder)
 
     def _find_device(self, remote: RemoteRun, name: str) -> tuple[Device, Callable[[], Transport]]:
         """Return a device, and what makes the run's own transport to it over the connection that all runs share.
@@ -294,7 +301,8 @@ def _does_not_travel(error: GeneratorError, state: WorkerState, worker_name: str
     for task in state.context.tasks:
         message = message.replace(str(task.reference.file), task.reference.file.name)
     return GeneratorError(
-        f"On the farm's worker {worker_name}, {message}. Only the generator's own file is sent to workers.",
-        next_step="Put what it imports or includes into that file, install it on every worker, use a built generator"
-        " executable, or tune without the farm: --scheduler none.",
+        f"On the farm's worker {worker_name}, {message}. Workers are sent the generator's sources and headers, the"
+        " Python modules beside it, and what --data names.",
+        next_step="Name files that it reads with --data, install libraries and packages on every worker, or tune"
+        " without the farm: --scheduler none.",
     )

@@ -46,7 +46,8 @@ def _build(task: TuningTask, tuned: TunedSchedule, devices: DeviceOptions, targe
         generator, made_from = shown_path(task.reference.file), _made_from(build)
     else:
         generator = str(build.cmake_target)
-        made_from = ["--cmake", shown_path(build.cmake), *(f"--kernel-source={file}" for file in build.kernel_sources)]
+        own = CppBuild(kernel_sources=build.kernel_sources, data_files=build.data_files)  # CMake says the rest
+        made_from = ["--cmake", shown_path(build.cmake), *_made_from(own)]
     words = [f"{generator}:{task.generator_name}", "--target", devices.target or target]
     for key, value in {**tuned.parameters, **tuned.tuned_parameters}.items():
         words += ["-p", f"{key}={value}"]

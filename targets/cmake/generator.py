@@ -40,7 +40,12 @@ def cmake_generator(
         GeneratorError: the target is made from something that the SDK cannot compile.
     """
     assert build.cmake is not None
-    bare = CppBuild(cmake=build.cmake, cmake_is_built=build.cmake_is_built, kernel_sources=build.kernel_sources)
+    bare = CppBuild(
+        cmake=build.cmake,
+        cmake_is_built=build.cmake_is_built,
+        kernel_sources=build.kernel_sources,
+        data_files=build.data_files,
+    )
     if given := differing_options(bare, build):
         raise UsageError(
             f"{given[0].label} cannot be given with --cmake: CMake says what a target is made from.",
@@ -66,7 +71,12 @@ def cmake_generator(
             f"{file}, a source of {target.name}, is missing.", next_step=f"Build it: cmake --build {folder}"
         )
     made = replace(
-        made, sources=made.sources[1:], cmake=folder, cmake_target=target.name, kernel_sources=build.kernel_sources
+        made,
+        sources=made.sources[1:],
+        cmake=folder,
+        cmake_target=target.name,
+        kernel_sources=build.kernel_sources,
+        data_files=build.data_files,
     )
     return GeneratorReference(file.resolve(), GeneratorKind.CPP, name, parse_parameters(parameters), made)
 

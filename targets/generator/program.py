@@ -94,7 +94,7 @@ def open_generator(
 def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -> str:
     """The hash of what a generator's kernels are made from: its file, of a C++ one its other sources and headers.
 
-    What its kernels call is part of it, too.
+    What its kernels call and the data that it reads are part of it, too.
 
     Raises:
         GeneratorError, ToolchainError: a C++ source does not compile, or there is no compiler.
@@ -102,9 +102,9 @@ def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -
     """
     if reference.kind is GeneratorKind.CPP:
         return compiler.sources_sha256(reference.file, reference.build)
-    called = [file_sha256(file) for file in reference.build.kernel_sources]
+    more = [file_sha256(file) for file in (*reference.build.kernel_sources, *reference.build.data_files)]
     own = file_sha256(reference.file)
-    return hashlib.sha256("\n".join([own, *called]).encode()).hexdigest() if called else own
+    return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 
 
 class ExecutableGeneratorProgram:

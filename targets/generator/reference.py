@@ -63,7 +63,7 @@ def parse_generator(text: str, parameters: Iterable[str] = (), build: CppBuild |
             next_step="Give a path such as blur.py, blur.cpp:blur or bin/blur.generator.",
         )
     kind = _kind(path)
-    if kind is not GeneratorKind.CPP and (given := differing_options(build.of_kernels(), build)):
+    if kind is not GeneratorKind.CPP and (given := differing_options(build.of_any_kind(), build)):
         raise UsageError(
             f"{given[0].label} is for a generator that is built from C++, not for {path}.", next_step="Leave it out."
         )

@@ -1,4 +1,4 @@
-"""How a C++ generator of more than one file is built."""
+"""How a C++ generator of more than one file is built, and what a generator of any kind comes with."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ class CppBuild:
         cmake_target: the target that the above was read from; None for none.
         kernel_sources: C and C++ sources, objects and static libraries of the target that the kernels call. They are
             linked with kernels of any generator, one in Python, too.
+        data_files: what a generator of any kind reads when it runs; it finds them from its own file's place.
     """
 
     sources: Annotated[
@@ -216,10 +217,26 @@ class CppBuild:
         ),
     ] = ()
 
-    def of_kernels(self) -> CppBuild:
-        """The part that concerns kernels, and is there for generators of any kind."""
+    data_files: Annotated[
+        tuple[Path, ...],
+        Option(
+            "--data",
+            metavar="FILE",
+            help="A file that the generator reads when it runs, such as a table: it counts as a part of the generator,"
+            " and a farm's workers have it, at the same place beside the generator's file. Repeat for more.",
+            panel=_PANEL,
+            parse=existing_files,
+            is_fixed=True,
+        ),
+    ] = ()
+
+    def of_any_kind(self) -> CppBuild:
+        """The part that is there for generators of any kind: of kernels, and data."""
         if not self.kernel_sources:
-            return CppBuild()
+            return CppBuild(data_files=self.data_files)
         return CppBuild(
-            include_folders=self.include_folders, definitions=self.definitions, kernel_sources=self.kernel_sources
+            include_folders=self.include_folders,
+            definitions=self.definitions,
+            kernel_sources=self.kernel_sources,
+            data_files=self.data_files,
         )

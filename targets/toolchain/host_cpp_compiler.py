@@ -88,7 +88,7 @@ class HostCppCompiler:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def files_of(self, source: Path, build: CppBuild) -> list[Path]:
-        """Every file of the user's that a generator is made from: sources, their headers, libraries given by a path.
+        """Every file of the user's that a generator is made from: sources, headers, libraries given by a path, data.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
@@ -99,6 +99,7 @@ class HostCppCompiler:
             *build.sources,
             *build.kernel_sources,
             *(Path(name) for name in build.libraries if is_library_path(name)),
+            *build.data_files,
         ]
         for one in (source, *build.sources):
             if one.suffix not in LINKED_SUFFIXES:
@@ -111,7 +112,7 @@ class HostCppCompiler:
         flags = self._compile_flags(source, build, compile_flags)
         sources = [one for one in (source, *build.sources) if one.suffix not in LINKED_SUFFIXES]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            objects = list(pool.map(lambda one: self._object(one, flags), sources))
+            objects = list(pool.map(lambda one: self._object(one, flags, is_placed=bool(build.data_files)), sources))
         ready = [one for one in build.sources if one.suffix in LINKED_SUFFIXES]
         libraries = [_linked(name) for name in build.libraries]
         packages = self._package_flags(build.packages, "--libs")
@@ -136,9 +137,14 @@ class HostCppCompiler:
 
         return self._cache.get_or_build(key, suffix, link)
 
-    def _object(self, source: Path, flags: Sequence[str]) -> Path:
+    def _object(self, source: Path, flags: Sequence[str], *, is_placed: bool) -> Path:
+        """Compile a source.
+
+        Args:
+            is_placed: it finds data by `__FILE__`, so an equal source elsewhere is not the same.
+        """
         headers = self._headers(source, flags)
-        key = [*self._key(source, flags), *headers.values()]
+        key = [*self._key(source, flags), *headers.values(), *([str(source)] if is_placed else [])]
         command = [self._compiler(), *_language_flags(source, flags), "-c", str(source)]
 
         def compile_source(output: Path) -> None:

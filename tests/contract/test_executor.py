@@ -194,7 +194,7 @@ def test_a_generator_that_does_not_travel_is_told_so(farm: Farm, tmp_path: Path)
         executor.submit(Search(tmp_path / "0", 0, point)).result(_LIMIT_S)
     assert caught.value.message == (
         "On the farm's worker cores, needy.py cannot be imported: ModuleNotFoundError: No module named 'beside_it'."
-        " Only the generator's own file is sent to workers."
+        " Workers are sent the generator's sources and headers, the Python modules beside it, and what --data names."
     )
     assert "--scheduler none" in caught.value.next_step
 

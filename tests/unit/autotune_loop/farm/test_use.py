@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,8 +23,6 @@ from devices.inventory.inventory import DeviceMachine, InventoryDevice
 from devices.local.cores import plan_cores
 from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
 from devices.timing.measure_settings import KernelInputs
-from targets.generator.reference import GeneratorKind, parse_generator
-from targets.toolchain.cpp_build import CppBuild
 from tests.run_specs import make_spec, make_task
 
 PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
@@ -97,27 +94,6 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
     here = {key: Path("/srv") / key.name for key in files}
     assert decode(run.tuning_tasks, tuple[TuningTask, ...], here.__getitem__)[0].reference.file == Path("/srv/blur.py")
     assert decode(run.inputs, KernelInputs, here.__getitem__).files == {"input": Path("/srv/input.raw")}
-
-
-@pytest.mark.toolchain
-def test_a_generator_of_several_files_travels_as_what_is_built_here(tmp_path: Path, examples: Path) -> None:
-    source = tmp_path / "filter.cpp"
-    text = (examples / "separable_filter.cpp").read_text()
-    source.write_text(text.replace('#include "Halide.h"', '#include "Halide.h"\n#include "beside.h"'))
-    (tmp_path / "beside.h").write_text("")
-    cores = plan_cores(frozenset(os.sched_getaffinity(0)), 0)
-    context = RunContext(
-        spec=make_spec(replace(make_task("separable_filter"), reference=parse_generator(str(source)))),
-        devices=(),
-        inputs=RunOptions().inputs,
-        limits=BuildLimits(),
-        workspace=Workspace(tmp_path / "cache", tmp_path, dict(os.environ), tmp_path, cores),
-    )
-    message, files = encode_run("run", context)
-    ((key, built),) = files.items()
-    assert os.access(built, os.X_OK)
-    (task,) = decode(decode(message, RemoteRun).tuning_tasks, tuple[TuningTask, ...], {key: built}.__getitem__)
-    assert (task.reference.kind, task.reference.build) == (GeneratorKind.EXECUTABLE, CppBuild())
 
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
