@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autotune_loop.candidate import BuiltBatch, Candidate, Measured, mean_by_size_ms
 from autotune_loop.events import Listener, SampleMeasured
@@ -154,11 +155,14 @@ class BatchMeasurer:
         """Time these candidates; return those that were."""
         timed: dict[str, Measured] = {}
 
-        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> Callable[[], None]:
             if isinstance(result, MeasureFailure):
-                self._failed(work, job.symbol, result)
-                return
-            timed[job.symbol] = measured = self._measured(work, result, purpose, held_s)
+                return partial(self._failed, work, job.symbol, result)
+            measured = self._measured(work, result, purpose, held_s)
+            return partial(count, measured, result, held_s)
+
+        def count(measured: Measured, result: Measurement, held_s: float) -> None:
+            timed[measured.candidate.symbol] = measured
             work.on_timed(result, held_s)
             if purpose == "sample":
                 self._first_time(work, measured)

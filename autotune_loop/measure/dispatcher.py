@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from autotune_loop.events import DeviceChanged, Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
+from autotune_loop.measure.device_answers import boot_of, is_device_failure, timing_of
 from autotune_loop.measure.device_state import DeviceQueue, DeviceState
 from autotune_loop.measure.machine_watch import MachineWatch
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
@@ -43,11 +44,11 @@ _FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
 # If a device is lost while it times a schedule and is not back after this time, the schedule is blamed.
 _VERDICT_AFTER_S = 120.0
 
-_T = TypeVar("_T", Timing, Timing | None)
 _R = TypeVar("_R")
 
 SettingsNow = Callable[[MeasureJob], MeasureSettings]
-Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], None]
+# Records a result, and returns what is to be done with it once it is on disk.
+Finish = Callable[[MeasureJob, Measurement | MeasureFailure, float], Callable[[], None] | None]
 
 
 @dataclass
@@ -97,6 +98,7 @@ class Dispatcher:
         self._told: set[str] = set()
         self._machines: dict[str, MachineWatch] = {}
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._recorded: list[Callable[[], None]] = []
 
     @property
     def in_service(self) -> list[str]:
@@ -120,7 +122,7 @@ class Dispatcher:
         futures = {name: self.executor.submit(OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
-            answer = _opened(future)
+            answer = boot_of(future)
             if isinstance(answer, DeviceError):
                 troubles.append(answer)
                 self._out_of_service(self._states[name], answer)
@@ -151,10 +153,10 @@ class Dispatcher:
             state = self._states[self.in_service[0]]
             boot = state.boot
             future = self.executor.submit(PrepareReference(state.name, run, settings))
-            timing = _timing(state, run.symbol, future)
+            timing = timing_of(state.name, run.symbol, future)
             if timing is not None:
                 timing = self._calibrated(task_index, timing)
-            if timing is None or not _is_device_failure(timing.result):
+            if timing is None or not is_device_failure(timing.result):
                 return timing
             self._failed(state, timing.result)
             if not self._wait_for_device(stopped):
@@ -199,7 +201,8 @@ class Dispatcher:
         enough: Callable[[], bool],
         overdue: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Time every job; `finish` is called once for each, in this thread, when its result is final.
+        """Time every job; `finish` is called once for each, in this thread, when its result is final, and what that
+        returns once the result is on disk: results that come together are waited for together.
 
         A job that fails because of a device is handed out again, to another device if there is one, and only once more
         if it took a device down. A job for a certain device waits a while for it. Ends early, after the jobs under way,
@@ -216,6 +219,7 @@ class Dispatcher:
             self._look_around(work)
             while not (stopping := enough()) and self._hand_out(work):
                 pass
+            self._count()
             left = len(work.waiting) + len(work.held)
             if work.flying == 0 and (stopping or not left or self._patience_is_over()):
                 return left
@@ -224,11 +228,25 @@ class Dispatcher:
             self._hear()
 
     def _hear(self) -> None:
-        """Process the answers that have arrived, or wait for one."""
+        """Process the answers that have arrived, or wait for one; those that came together are one commit."""
         with contextlib.suppress(queue.Empty):
-            self._answers.get(timeout=_POLL_S)()
-            while True:
-                self._answers.get_nowait()()
+            answers = [self._answers.get(timeout=_POLL_S)]
+            with self.database.one_commit():
+                while answers:
+                    answers.pop()()
+                    with contextlib.suppress(queue.Empty):
+                        answers.append(self._answers.get_nowait())
+        self._count()
+
+    def _finish(self, work: _Work, job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+        if (counts := work.finish(job, result, held_s)) is not None:
+            self._recorded.append(counts)
+
+    def _count(self) -> None:
+        """Do what waits until results are on disk."""
+        recorded, self._recorded = self._recorded, []
+        for counts in recorded:
+            counts()
 
     def _when_done(self, future: Future[_R], handle: Callable[[Future[_R]], None]) -> None:
         """Have an answer handled in the dispatcher's thread."""
@@ -297,9 +315,9 @@ class Dispatcher:
     def _answered(self, work: _Work, retry: RetryState, state: DeviceState, done: Future[Timing]) -> None:
         state.queue.in_flight -= 1
         work.flying -= 1
-        timing = self._calibrated(retry.job.task_index, _timing(state, retry.job.symbol, done))
+        timing = self._calibrated(retry.job.task_index, timing_of(state.name, retry.job.symbol, done))
         result = timing.result
-        if _is_device_failure(result):
+        if is_device_failure(result):
             self._device_failed(work, retry, state, result)
             return
         state.queue.held(timing.held_s)
@@ -311,7 +329,7 @@ class Dispatcher:
         if timing.alone and timing.alone not in self._told:
             self._told.add(timing.alone)
             self.listen(Notice(timing.alone, warning=True))
-        work.finish(retry.job, result, timing.held_s)
+        self._finish(work, retry.job, result, timing.held_s)
 
     def _calibrated(self, task_index: int, timing: Timing) -> Timing:
         """The timing on the run's scale, or the device's trouble if it cannot be compared with the others."""
@@ -363,7 +381,7 @@ class Dispatcher:
 
     def _give_up(self, work: _Work, retry: RetryState, reason: MeasureFailureReason, message: str) -> None:
         device = retry.avoid or retry.job.device or ""
-        work.finish(retry.job, MeasureFailure(retry.job.symbol, device, reason, message, ""), 0.0)
+        self._finish(work, retry.job, MeasureFailure(retry.job.symbol, device, reason, message, ""), 0.0)
 
     def _out_of_service(self, state: DeviceState, trouble: DeviceError) -> None:
         was_unhealthy = state.is_unhealthy
@@ -390,7 +408,7 @@ class Dispatcher:
                 self._when_done(self.executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
 
     def _looked_at(self, state: DeviceState, done: Future[str | DeviceError]) -> None:
-        answer = _opened(done)
+        answer = boot_of(done)
         state.checking = False
         if isinstance(answer, DeviceError):
             self._out_of_service(state, answer)
@@ -399,22 +417,3 @@ class Dispatcher:
         state.back_in_service(answer)
         if not state.is_unhealthy:  # an unhealthy one must first time a schedule
             self.listen(DeviceChanged(state.name, "in service", "It was restarted." if restarted else ""))
-
-
-def _timing(state: DeviceState, symbol: str, done: Future[_T]) -> _T | Timing:
-    """The result of timing; if the device's worker is lost, a failure of the device."""
-    try:
-        return done.result()
-    except DeviceTrouble as trouble:
-        return Timing(device_failure(symbol, state.name, trouble, under_way=False), 0.0)
-
-
-def _opened(done: Future[str | DeviceError]) -> str | DeviceError:
-    try:
-        return done.result()
-    except DeviceTrouble as trouble:
-        return trouble
-
-
-def _is_device_failure(result: Measurement | MeasureFailure) -> TypeGuard[MeasureFailure]:
-    return isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.DEVICE

@@ -124,15 +124,19 @@ class RunPlayOff:
         failed: dict[str, str] = {}
         purpose, size = ("play-off", "") if entries.at is None else ("size play-off", entries.at.size)
 
-        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> None:
+        def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> Callable[[], None] | None:
             if isinstance(result, Measurement):
-                self.on_timed(held_s)
                 self.store.database.add_measurement(result, purpose, held_s)
-                times.get(result.device, {})[job.symbol] = ProcessTime.of(result, yardstick, size)
-            elif result.reason is MeasureFailureReason.DEVICE:
+                return partial(count, job, result, held_s)
+            if result.reason is MeasureFailureReason.DEVICE:
                 times.pop(job.device or "", None)
             elif not self.stop.is_set():
                 failed[job.symbol] = result.message
+            return None
+
+        def count(job: MeasureJob, result: Measurement, held_s: float) -> None:
+            self.on_timed(held_s)
+            times.get(result.device, {})[job.symbol] = ProcessTime.of(result, yardstick, size)
 
         def enough() -> bool:
             return self.stop.is_set() or (not self.dispatcher.in_service and self.room.first_look_by.within(0.0))

@@ -34,8 +34,6 @@ from devices.local.cores import CoreTurns
 from targets.errors import BudgetError, RunFolderError, SdkError
 from targets.process.stop_signal import StopSignal
 
-# From this many devices results come faster than a disk can commit them one by one.
-_MANY_DEVICES = 16
 _SHARED = (
     "Another run tunes on this machine: the two take turns on its cores, so each takes about twice as long. "
     "Give this one a longer --budget, or let the other end first."
@@ -86,8 +84,6 @@ def tune(
                 patience_s = run.options.measure.patience_s
                 names = [device.name for device in run.devices]
                 ahead_s = 0.0 if run.farm is None else FARM_AHEAD_S
-                if len(names) > _MANY_DEVICES:
-                    store.database.trust_the_machine()
                 at_once = min(device.at_once for device in run.devices)
                 dispatcher = Dispatcher(
                     executor,

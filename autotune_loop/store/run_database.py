@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import (
-    Candidate,
-    Measured,
-    Placement,
-    SchedulePoint,
-    SearchPoint,
-    Yardstick,
-)
+from autotune_loop.candidate import Candidate, Measured, Placement, SchedulePoint, SearchPoint, Yardstick
 from autotune_loop.events import SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
@@ -71,7 +65,7 @@ _LOST_STEP = "Restore it from a copy, or start a new run; `sdk retrain` can stil
 
 
 class RunDatabase:
-    """One run's database; safe to use from several threads, each call is one committed transaction.
+    """One run's database; safe to use from several threads. Each call is a transaction, on disk when it returns.
 
     Args:
         holds_results: the run has results; a missing or empty file is then an error.
@@ -82,7 +76,7 @@ class RunDatabase:
 
     def __init__(self, path: Path, *, holds_results: bool = False) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         if holds_results and not (path.exists() and path.stat().st_size):
             raise RunFolderError(f"{path} is missing: it has the times of the run's samples.", next_step=_LOST_STEP)
         try:
@@ -112,12 +106,16 @@ class RunDatabase:
         if lost:
             raise RunFolderError(f"{self._path} is damaged: the table {lost[0]} is missing.", next_step=_LOST_STEP)
 
-    def trust_the_machine(self) -> None:
-        """Do not wait for the disk after each result: a farm of many devices would spend most of its time on that.
-
-        A killed process still loses nothing; after a power cut the last results may have to be timed again.
-        """
-        self._rows("PRAGMA synchronous=NORMAL")
+    @contextlib.contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """Commit what is added within together, so that the disk is waited for once; other threads wait, too."""
+        with self._lock:
+            self._rows("BEGIN")
+            try:
+                yield
+            finally:
+                if self._connection.in_transaction:  # an error of the disk has ended it
+                    self._rows("COMMIT")
 
     def _trouble(self, error: Exception) -> RunFolderError:
         return RunFolderError(

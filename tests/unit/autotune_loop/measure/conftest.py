@@ -28,6 +28,7 @@ class Bench:
     def __init__(
         self,
         database: RunDatabase,
+        database_path: Path,
         devices: list[str],
         measure: MeasureScript,
         open_device: OpenScript,
@@ -40,7 +41,7 @@ class Bench:
         self.events: list[Event] = []
         self.health: list[tuple[str, str | None]] = []
         self.results: dict[str, Measurement | MeasureFailure] = {}
-        self.database = database
+        self.database, self.database_path = database, database_path
         self.dispatcher = Dispatcher(
             self.executor,
             devices,
@@ -81,7 +82,8 @@ SHORT_PATIENCE_S = 0.5
 @pytest.fixture
 def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
     made: list[Bench] = []
-    database = RunDatabase(tmp_path / "tuning.db")
+    path = tmp_path / "tuning.db"
+    database = RunDatabase(path)
 
     def make(
         devices: list[str],
@@ -91,7 +93,7 @@ def make_bench(tmp_path: Path) -> Iterator[MakeBench]:
         patience_s: float = PATIENCE_S,
         quiet_patience_s: float = 0.0,
     ) -> Bench:
-        bench = Bench(database, devices, measure, open_device, at_once, patience_s, quiet_patience_s)
+        bench = Bench(database, path, devices, measure, open_device, at_once, patience_s, quiet_patience_s)
         made.append(bench)
         bench.dispatcher.open(lambda: False)
         return bench

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -14,9 +16,10 @@ import pytest
 from autotune_loop.events import DeviceChanged, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.measure import dispatcher as dispatcher_module
+from autotune_loop.measure.retry_state import MeasureJob
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure_settings import MeasureSettings
+from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.errors import DeviceError
 from tests.process_state import PATIENCE_S
@@ -37,6 +40,34 @@ def test_all_are_timed_by_several_devices_one_at_a_time(make_bench: MakeBench) -
     assert bench.reasons() == {"timed": 12} and set(bench.results) == set(SYMBOLS)
     assert {device for device, _ in bench.devices.measured} == {"a", "b", "c"}
     assert set(bench.executor.most_at_once.values()) == {1}
+
+
+def test_results_count_once_they_are_on_disk(make_bench: MakeBench) -> None:
+    names = [f"board{index}" for index in range(24)]
+    together = threading.Barrier(len(names))
+
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        together.wait(timeout=60)  # their answers come at the same time
+        return timed(device, symbol)
+
+    bench = make_bench(names, measure)
+    counted: list[str] = []
+
+    def finish(job: MeasureJob, result: Measurement | MeasureFailure, held_s: float) -> Callable[[], None]:
+        assert isinstance(result, Measurement)
+        bench.database.add_measurement(result, "sample", held_s)
+
+        def count() -> None:
+            with contextlib.closing(sqlite3.connect(bench.database_path)) as reader:
+                rows = reader.execute("SELECT symbol FROM measurements").fetchall()
+                assert (job.symbol,) in rows
+            counted.append(job.symbol)
+
+        return count
+
+    jobs = [MeasureJob(EXECUTABLE, f"s{index}", 0, None, Tolerance(), None) for index in range(len(names))]
+    assert bench.dispatcher.run(jobs, lambda job: MeasureSettings(), finish, lambda: False) == 0
+    assert sorted(counted) == sorted(job.symbol for job in jobs)
 
 
 def test_a_device_that_times_several_at_once_is_given_so_many(make_bench: MakeBench) -> None:
