@@ -46,6 +46,8 @@ _ANSWER_LIMIT_S = 5.0
 _TRIES = 2
 # Several packets: a network that loses the large ones lets a few letters through.
 _ASKED_BYTES = 4096
+# What so many and most of them have at once is this machine's or the network's trouble.
+_MANY_AT_ONCE = 3
 # A worker that was put out does not come back before: it would take work that is then lost again.
 _STAYS_OUT_S = 60.0
 _LONGEST_REASON = 160
@@ -160,10 +162,18 @@ class FarmScheduler(PortlessScheduler):
         if time.monotonic() < self._next_look_s:
             return
         addresses = list(self.workers)
-        troubles = await asyncio.gather(*map(self._trouble_with, addresses))
-        for address, trouble in zip(addresses, troubles, strict=True):
-            if trouble and address in self.workers:
-                await self._put_out(announced(self.workers[address]), address, trouble)
+        processes = {announced(worker).worker_id for worker in self.workers.values()}
+        answers = await asyncio.gather(*map(self._trouble_with, addresses))
+        troubles = {at: trouble for at, trouble in zip(addresses, answers, strict=True) if trouble}
+        silent = {announced(self.workers[at]).worker_id: at for at in troubles if at in self.workers}
+        if len(silent) >= _MANY_AT_ONCE and 2 * len(silent) > len(processes):
+            self._tell(
+                f"{len(silent)} of {len(processes)} workers do not answer, so it is not they: nobody is put out."
+            )
+            silent = {}
+        for address in silent.values():
+            if address in self.workers:
+                await self._put_out(announced(self.workers[address]), address, troubles[address])
         self._next_look_s = time.monotonic() + len(addresses) / _ASKED_PER_S
 
     async def _trouble_with(self, address: str) -> str:

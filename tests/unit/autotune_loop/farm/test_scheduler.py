@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 from pathlib import Path
@@ -40,6 +41,10 @@ async def _state(scheduler: FarmScheduler) -> FarmState:
     told: bytes = await asked.sdk_state()
     await asked.close_rpc()
     return msgspec.msgpack.decode(told, type=FarmState)
+
+
+async def _silent(data: object = None) -> None:
+    await asyncio.sleep(3600)
 
 
 def _play(play: Any, folder: Path) -> None:
@@ -113,14 +118,11 @@ def test_who_does_not_answer_is_put_out_for_a_while(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
     told: list[str] = []
 
-    async def silent(data: object = None) -> None:
-        await asyncio.sleep(3600)
-
     async def play() -> None:
         async with _scheduler(told) as scheduler:
             worker = _worker(scheduler, "lab1")
             async with worker, _worker(scheduler, "lab1", part="device:"), _worker(scheduler, "lab2"):
-                worker.handlers["echo"] = silent
+                worker.handlers["echo"] = _silent
                 await until(lambda: len(scheduler.workers) == 1)
                 assert list(scheduler.aliases) == ["build:lab2"], "all of the process are out, and nobody else"
                 state = await _state(scheduler)
@@ -137,3 +139,20 @@ def test_who_does_not_answer_is_put_out_for_a_while(tmp_path: Path, monkeypatch:
 
     _play(play, tmp_path)
     assert any(line.startswith("Put out: lab1, because it does not answer") for line in told)
+
+
+def test_where_most_do_not_answer_nobody_is_put_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autotune_loop.farm.scheduler._ASK_S", 3600.0)
+    monkeypatch.setattr("autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
+    told: list[str] = []
+
+    async def play() -> None:
+        async with _scheduler(told) as scheduler, contextlib.AsyncExitStack() as exits:
+            workers = [await exits.enter_async_context(_worker(scheduler, f"lab{number}")) for number in range(3)]
+            for worker in workers:
+                worker.handlers["echo"] = _silent
+            await scheduler._look_at_workers()
+            assert len(scheduler.workers) == 3
+
+    _play(play, tmp_path)
+    assert "3 of 3 workers do not answer, so it is not they: nobody is put out." in told
