@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
+import sdk
 from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
 from autotune_loop.run.result import Outcome
 from devices.agent.program import agent_for
 from sdk.settings import Settings
-from targets.errors import DeviceError, FarmError, UsageError
+from targets.errors import DeviceError, FarmError, SdkError, UsageError
 from targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end
+from tests.generator_projects import cpp_project
 from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import SshBoard, ssh_board
@@ -148,6 +150,29 @@ def test_a_scheduler_is_killed_and_started_again(
     states = [event.state for event in events if isinstance(event, DeviceChanged)]
     assert (states[0], states[-1]) == ("out of service", "in service")
     check_run_folder(result, "separable_filter", "emulated")
+
+
+def test_a_generator_of_several_files_is_tuned(
+    tune: Tune, settings: Settings, cache: ContentCache, tmp_path: Path
+) -> None:
+    agent_for("x86_64", cache)
+    reference = cpp_project(tmp_path / "home")
+    generator = sdk.GeneratorSpec(f"{reference.file}:filter", build=reference.build)
+    with (
+        ssh_board(tmp_path / "board", "board") as board,
+        loopback_farm(tmp_path / "farm", settings) as farm,
+    ):
+        lab = LoopbackLab(tmp_path, [board], settings)
+        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
+        farm.start_worker("lab", lab.settings, lab.inventory, 1)
+        asked = {"scheduler": farm.url, "farm_certificates": farm.user_folder, "settings": settings}
+        result = tune([generator], target="x86-64", run_folder=tmp_path / "run", rounds=2, **asked)
+        assert result.outcome is Outcome.FINISHED
+        check_run_folder(result, "filter", "emulated")
+        assert f'data_files = ["{tmp_path}/home/data/gain.txt"]' in (tmp_path / "run" / "run.toml").read_text()
+        (tmp_path / "home" / "data" / "gain.txt").write_text("4\n")
+        with pytest.raises(SdkError, match="generator_sha256: the run has"):
+            tune("", run_folder=tmp_path / "run", resume=True, rounds=3, settings=settings)
 
 
 def test_what_a_farm_has_not(tune: Tune, settings: Settings, examples: Path, tmp_path: Path) -> None:
