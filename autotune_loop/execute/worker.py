@@ -46,7 +46,7 @@ from devices.device import Device
 from devices.timing.measure_settings import KernelInputs
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from devices.transport import Transport, check_name
-from targets.errors import DeviceError, FarmError, GeneratorError, SdkError
+from targets.errors import DeviceError, FarmError, GeneratorError, SdkError, ToolchainError
 
 _FAILURES_KEPT = 10
 # So long a device's lease is kept when no run uses the device any more.
@@ -165,6 +165,9 @@ class FarmWorker:
                 files = _files_made(output_folder(task))
             except GeneratorError as error:
                 return task_error(_does_not_travel(error, state, self.name), time.monotonic() - started_s)
+            except ToolchainError as error:
+                error = ToolchainError(f"On the farm's worker {self.name}: {error.message}", next_step=error.next_step)
+                return task_error(error, time.monotonic() - started_s)
             except SdkError as error:
                 return task_error(error, time.monotonic() - started_s)
         if isinstance(task, MeasureTask):
