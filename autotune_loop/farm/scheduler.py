@@ -121,10 +121,9 @@ class FarmScheduler(PortlessScheduler):
         taken = [worker for worker in workers if worker in self.aliases]
         if taken:
             return {"not_yet": f"The farm already has {', '.join(map(_shown, taken))}, from another process."}
-        out_s = self._back_s.get(name, 0.0) - time.monotonic()
-        if out_s > 0.0:
-            why = self._ledger.why_out(name)
-            return {"not_yet": f"{_shown(name)} was put out of the farm: {why}. It may come back in {out_s:.0f} s."}
+        if time.monotonic() < self._back_s.get(name, 0.0):
+            out = f"{_shown(name)} was put out of the farm: {self._ledger.why_out(name)}."
+            return {"not_yet": f"{out} It may come back after {_STAYS_OUT_S:.0f} s."}
         self._back_s.pop(name, None)
         return {}
 
