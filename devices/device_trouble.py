@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from targets.errors import DeviceError
+from targets.values.texts import printable
 
 _FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 _REASON_CHARACTERS = 200
@@ -60,8 +61,7 @@ def says_full(reason: str) -> bool:
 
 def transfer_failure(device: str, path: str, complaint: bytes) -> DeviceTrouble:
     """Return the trouble behind a device's complaint about the transfer of a file: FULL, else BROKEN."""
-    text = complaint.decode("utf-8", "replace")
-    reason = "".join(letter if letter.isprintable() else " " for letter in text).rstrip()[:_REASON_CHARACTERS]
+    reason = printable(complaint.decode("utf-8", "replace"))[:_REASON_CHARACTERS]
     if says_full(reason):
         return DeviceTrouble(
             TroubleKind.FULL,

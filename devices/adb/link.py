@@ -19,6 +19,7 @@ from devices.device_link import join_words
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress, ConnectionSettings
 from targets.errors import DeviceError, os_error_as
+from targets.values.texts import printable
 
 _MAX_SERIAL_BYTES = 1024
 
@@ -117,7 +118,7 @@ class AdbLink:
                 output += data
                 if len(output) > _MAX_SERIAL_BYTES or time.monotonic() > deadline_s:
                     break
-        serial = "".join(filter(str.isprintable, output.decode("utf-8", "replace"))).strip()[:100]
+        serial = printable(output.decode("utf-8", "replace"))[:100]
         if serial != self._address.serial:
             message = f"{self._label} is the device {serial or 'without a serial'}, not {self._address.serial}."
             advice = "Use the device's present address, or its serial."

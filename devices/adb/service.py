@@ -5,6 +5,10 @@ from __future__ import annotations
 from devices.adb.packets import AdbPacket, AdbPackets
 from devices.device_trouble import DeviceTrouble, TroubleKind
 
+# A device may send on while we write, and what earlier services had left; more than this, and it never ends.
+_MOST_UNREAD_BYTES = 4 * 2**20
+_MOST_STALE_PACKETS = 1000
+
 
 class AdbService:
     """A stream of bytes to and from a service that the device starts for us.
@@ -32,6 +36,7 @@ class AdbService:
         self._their_number = 0
         self._unacknowledged = False
         self._received = bytearray()
+        self._stale_packets = 0
         self.ended = False
         packets.send(b"OPEN", number, 0, name + b"\0")
 
@@ -88,7 +93,9 @@ class AdbService:
             message = f"{self._packets.label} has restarted its side of the connection."
             raise DeviceTrouble(TroubleKind.LOST, message)
         if packet.argument1 != self._number:
-            if packet.command not in (b"OKAY", b"WRTE", b"CLSE") or packet.argument1 > self._number:
+            self._stale_packets += 1
+            is_stale = packet.command in (b"OKAY", b"WRTE", b"CLSE") and packet.argument1 < self._number
+            if not is_stale or self._stale_packets > _MOST_STALE_PACKETS:
                 raise self._protocol_error(packet)
         elif packet.command == b"OKAY" and not self._their_number and packet.argument0:
             self._their_number = packet.argument0
@@ -98,7 +105,7 @@ class AdbService:
             raise self._protocol_error(packet)
         elif packet.command == b"OKAY":
             self._unacknowledged = False
-        elif packet.command == b"WRTE":
+        elif packet.command == b"WRTE" and len(self._received) < _MOST_UNREAD_BYTES:
             self._received += packet.payload
             self._packets.send(b"OKAY", self._number, self._their_number)
         else:

@@ -9,12 +9,14 @@ from typing import Any
 
 from devices.adb.wire import AdbLimits
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from targets.values.texts import printable
 
 _PACKAGE = "adb-shell[usb]"
 # What an interrupted session left in the device's pipe is read before anything is sent, for a moment.
 _STALE_BYTES = 16 * 1024
 _STALE_READS = 256
 _STALE_WAIT_S = 0.05
+_SHOWN_CHARACTERS = 300
 
 
 class AdbUsbWire:
@@ -121,16 +123,20 @@ def _find(library: ModuleType, serial: str | None, label: str) -> Any:
     if serial is None and len(found) == 1 and named:
         return found[named[0]]
     if serial is None and len(named) > 1:
-        message = f"{label} may be any of several Android devices on the USB: {', '.join(named)}."
+        message = f"{label} may be any of several Android devices on the USB: {_shown(named)}."
         raise DeviceTrouble(TroubleKind.REFUSED, message, next_step="Name one of them by its serial.")
     if "" in found:
         raise _explained(library, unreadable, label) from unreadable
-    there = f" ({', '.join(named)})" if named else ""
+    there = f" ({_shown(named)})" if named else ""
     raise DeviceTrouble(
         TroubleKind.UNREACHABLE,
         f"{label} is not among the Android devices on the USB{there}.",
         next_step="Check the cable, and switch USB debugging on in the device's developer options.",
     )
+
+
+def _shown(serials: list[str]) -> str:
+    return printable(", ".join(serials))[:_SHOWN_CHARACTERS]
 
 
 def _explained(library: ModuleType, error: Exception, label: str) -> DeviceTrouble:

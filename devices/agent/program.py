@@ -10,6 +10,7 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.process.c_toolchain import CToolchain
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.toolchain.zig import ZigToolchain
+from targets.values.texts import printable
 
 _SOURCES = Path(__file__).parent / "source"
 _WARNINGS = ("-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
@@ -64,10 +65,9 @@ def static_toolchain(machine: str, cache: ContentCache) -> ZigToolchain:
         DeviceTrouble: BROKEN, the SDK has no agent for such a machine.
     """
     if machine not in _TRIPLES:
-        shown = "".join(c for c in machine[:40] if c.isprintable())
         raise DeviceTrouble(
             TroubleKind.BROKEN,
-            f"The SDK has no agent for the device's machine type {shown!r}.",
+            f"The SDK has no agent for the device's machine type {printable(machine)[:40]!r}.",
             next_step=f"Use a device with one of: {', '.join(_TRIPLES)}.",
         )
     return ZigToolchain(_TRIPLES[machine], cache.root / "zig", extra_flags=("-static",))

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn, TypeVar
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import UsageError
-from targets.values.checks import Unfit, any_text, one_of
+from targets.values.checks import Unfit, any_text, number, one_of, whole_number
 from targets.values.records import record
 from targets.values.texts import printable
 
@@ -151,6 +151,10 @@ def _short_text(value: object) -> str:
 
 Printable = Annotated[str, _short_text]
 """In a dataclass for `read_reply`: a short, printable text of a device."""
+FileBytes = Annotated[int, whole_number(0, 2**63 - 1)]
+"""The same for the size of a file."""
+FreeBytes = Annotated[float, number(-1, 2.0**80)]
+"""The same for what is left of a storage; -1 where the device cannot tell."""
 
 
 def read_reply(kind: type[T], fields: object, source: str) -> T:

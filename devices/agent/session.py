@@ -17,6 +17,8 @@ from devices.agent.protocol import (
     LONGEST_WORD_REQUEST_BYTES,
     AliveEvent,
     ErrorEvent,
+    FileBytes,
+    FreeBytes,
     OutputEvent,
     ReplyParser,
     ResultEvent,
@@ -109,8 +111,8 @@ class Reply:
 
 @dataclass(frozen=True)
 class _Arrived:
-    size_bytes: float
-    free_bytes: float
+    size_bytes: FileBytes
+    free_bytes: FreeBytes
 
 
 class AgentSession:

@@ -73,7 +73,7 @@ class _NoCard:
 
 @dataclass(frozen=True)
 class _Driver:
-    version: int
+    version: Annotated[int, whole_number(0, _LARGEST_NUMBER)]
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class _Card:
     name: Printable
     major: Annotated[int, whole_number(0, _LARGEST_NUMBER)]
     minor: Annotated[int, whole_number(0, _LARGEST_NUMBER)]
-    memory_bytes: int
-    processes: int | None
-    busy_percent: int | None
+    memory_bytes: Annotated[int, whole_number(0, 2**60)]
+    processes: Annotated[int | None, whole_number(0, _LARGEST_NUMBER)]
+    busy_percent: Annotated[int | None, whole_number(0, 100)]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from devices.agent.protocol import Printable, core_list
+from devices.agent.protocol import FreeBytes, Printable, core_list
 from devices.agent.session import AgentSession
+from targets.values.checks import number, whole_number
+
+# What no device has more of; values beyond are a fault of the reply.
+_Core = Annotated[int, whole_number(0, 4095)]
+_hz = number(0, 1e12)
+_capacity = number(0, 1e9)
+# Some kernels print -1 as an unsigned number of 64 bits: a thermometer that is none costs no device.
+_Celsius = Annotated[float, number(-1e17, 1e17)]
 
 
 @dataclass(frozen=True)
@@ -18,10 +27,10 @@ class CoreSense:
         capacity: the kernel's measure of its speed, 1024 for the device's fastest.
     """
 
-    core: int
+    core: _Core
     governor: Printable | None
-    max_hz: float | None
-    capacity: float | None = None
+    max_hz: Annotated[float | None, _hz]
+    capacity: Annotated[float | None, _capacity] = None
 
 
 @dataclass(frozen=True)
@@ -33,19 +42,19 @@ class CacheProbe:
         shared_cores: the cores that share it.
     """
 
-    level: int
+    level: Annotated[int, whole_number(0, 99)]
     type: Printable
-    size_bytes: int
-    shared_cores: tuple[int, ...]
+    size_bytes: Annotated[int, whole_number(0, 2**40)]
+    shared_cores: tuple[_Core, ...]
 
 
 @dataclass(frozen=True)
 class Temperature:
     """One of the device's thermometers."""
 
-    zone: int
+    zone: Annotated[int, whole_number(0, 10_000)]
     type: Printable | None
-    celsius: float
+    celsius: _Celsius
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class DeviceProbe:
     android: bool
     emulated: bool
     cpu_model: Printable | None
-    memory_bytes: float | None
+    memory_bytes: Annotated[float | None, number(0, 2.0**60)]
     cores: tuple[CoreSense, ...]
     caches: tuple[CacheProbe, ...]
     temperature_zones: tuple[Temperature, ...]
@@ -110,9 +119,9 @@ class DeviceSense:
     """
 
     boot: Printable
-    uptime_s: float
-    load_1m: float | None
-    free_bytes: float
+    uptime_s: Annotated[float, number(0, 1e11)]
+    load_1m: Annotated[float | None, number(0, 1e9)]
+    free_bytes: FreeBytes
     cores: tuple[CoreSense, ...]
     temperatures: tuple[Temperature, ...]
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from devices.agent.protocol import Printable
 from devices.agent.session import AgentSession, Fields
 from devices.remote_place import RemotePlace
+from targets.values.checks import number, whole_number
+
+_HIGHEST_SLOT = 4095
+# A lease may end between the device's look at it and its look at the clock.
+_lease_time_s = number(-60, 1e9)
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,10 @@ class SlotLease:
         expires_in_s: seconds until it ends unless it is renewed.
     """
 
-    slot: int
+    slot: Annotated[int, whole_number(0, _HIGHEST_SLOT)]
     owner: Printable
-    since_s: float
-    expires_in_s: float
+    since_s: Annotated[float, _lease_time_s]
+    expires_in_s: Annotated[float, _lease_time_s]
 
 
 @dataclass(frozen=True)

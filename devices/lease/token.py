@@ -29,7 +29,7 @@ class LeaseToken:
     """
 
     token: Annotated[str, matching(_TOKEN, "32 to 64 hexadecimal digits")] = field(repr=False)
-    ends_unix_s: Annotated[float, number(0.0)]
+    ends_unix_s: Annotated[float, number(0.0, 1e12)]
 
     @property
     def left_s(self) -> float:

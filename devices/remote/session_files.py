@@ -11,11 +11,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from devices.agent.protocol import FileBytes, FreeBytes
 from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError, os_error_as
 from targets.process.content_cache import file_sha256
+from targets.values.checks import matching
 
 _MOST_BYTES = 4 * 2**30
 # What the file system needs beside a file's content.
@@ -30,8 +33,8 @@ _BLOCK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class _File:
-    size_bytes: int
-    sha256: str
+    size_bytes: FileBytes
+    sha256: Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class _Content:
 
 @dataclass(frozen=True)
 class _Look:
-    free_bytes: float
+    free_bytes: FreeBytes
     file: _File | None
 
 

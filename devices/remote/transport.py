@@ -23,6 +23,7 @@ from devices.remote.shared_connection import SharedConnection
 from devices.transport import RunOutcome, check_name
 from targets.errors import DeviceError, SdkError
 from targets.process.stop_signal import StopSignal
+from targets.values.checks import number, whole_number
 
 _KERNEL_MEMORY_BYTES = 8 * 2**30
 _LONGEST_RUN_S = 30 * 24 * 3600.0
@@ -49,10 +50,10 @@ class OpenedDevice:
 
 @dataclass(frozen=True)
 class _RunResult:
-    exit_code: int
-    signal: int
+    exit_code: Annotated[int, whole_number(0, 255)]
+    signal: Annotated[int, whole_number(0, 127)]
     timed_out: bool
-    duration_s: float
+    duration_s: Annotated[float, number(0, 1e9)]
     canary_before_s: Annotated[float | None, CANARY_S]
     canary_after_s: Annotated[float | None, CANARY_S]
     boot: Printable

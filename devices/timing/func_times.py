@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from devices.timing.measure import Session, device_failure, failure_of, read_events
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Seconds
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
 
@@ -17,6 +17,9 @@ from targets.process.stop_signal import StopSignal
 PROFILE_FEATURE = "profile"
 _DURATION_S = 1.0
 _MOST_FUNCS, _LONGEST_NAME_CHARACTERS = 10_000, 200
+
+# What the profiler has seen less of than this, it has not seen.
+_LEAST_SEEN_S = 1e-12
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -69,7 +72,7 @@ class _Func(msgspec.Struct, frozen=True):
 class _Report(msgspec.Struct, frozen=True):
     """The runner's event `funcs`."""
 
-    call_s: _Seconds
+    call_s: Seconds
     looks: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     funcs: Annotated[tuple[_Func, ...], msgspec.Meta(max_length=_MOST_FUNCS)]
 
@@ -102,7 +105,7 @@ def time_funcs(
     report = _read(told)
     # Calls during which it did not look count for none of them.
     seen_s = 0.0 if report is None else sum(one.call_s for one in report.funcs)
-    if report is None or seen_s <= 0:
+    if report is None or seen_s < _LEAST_SEEN_S:
         trouble = "has no usable times of Funcs." if report is None else "has none: its calls are too short to be seen."
         message = f"The profiler's report on {device.name} {trouble}"
         return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)

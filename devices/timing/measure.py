@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -16,11 +16,20 @@ from devices.device import Clock, Device
 from devices.device_trouble import MAKE_ROOM, DeviceTrouble, TroubleKind, says_full
 from devices.timing.machine_signs import Surroundings, read_signs, read_surroundings
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
+from devices.timing.measurement import (
+    Beside,
+    MeasureFailure,
+    MeasureFailureReason,
+    Measurement,
+    Repetitions,
+    ReshapedOutput,
+    Seconds,
+)
 from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
 from targets.process.stop_signal import StopSignal
+from targets.values.checks import kind_of
 from targets.values.texts import printable
 
 _REASON_OF_ERROR = {
@@ -51,17 +60,16 @@ _SHAPE = re.compile(r"\d[\dx]{0,95}(@-?\d[-\dx]{0,103})?", re.ASCII)
 _LOOK_S = 1.0
 _LOOK_LIMIT_S = 60.0
 _LONGEST_TEXT_CHARACTERS = 2000
-# Times outside these are a fault of the report, whatever the kernel.
-_Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
+_LONGEST_NAME_CHARACTERS = 200
 
 
 class _Times(msgspec.Struct, frozen=True):
     """What the runner's event `timed` says of each repetition."""
 
-    repetitions_s: Annotated[tuple[_Seconds, ...], msgspec.Meta(min_length=1)]
+    repetitions_s: Repetitions
     disturbed: tuple[bool, ...] = ()
     beside: str = ""
-    beside_s: tuple[_Seconds, ...] = ()
+    beside_s: tuple[Seconds, ...] = ()
     beside_disturbed: tuple[bool, ...] = ()
     beside_first: tuple[bool, ...] = ()
 
@@ -272,8 +280,12 @@ def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:
 
 
 def _text(value: object) -> str:
+    """What a runner says, in one line. Nothing of ours says more than a text, a number or a list of them."""
+    parts = value if isinstance(value, list) else [value]
+    is_flat = all(isinstance(part, str | int | float | None) for part in parts)
     # JSON may spell half a surrogate pair, which nothing can store, and what makes a terminal do things.
-    return printable(str(value).encode("utf-8", "replace").decode())[:_LONGEST_TEXT_CHARACTERS]
+    told = str(value) if is_flat else kind_of(value)
+    return printable(told.encode("utf-8", "replace").decode())[:_LONGEST_TEXT_CHARACTERS]
 
 
 def _read_times(timed: dict[str, Any]) -> _Times | None:
@@ -292,9 +304,12 @@ def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:
     """The outputs that have another shape than the reference's; what is not the runner's form is skipped."""
     outputs = []
     for event in events:
-        name, *shapes = (str(event.get(key)) for key in ("output", "computed", "reference", "common"))
-        is_told = event.get("event") == "compared" and name.isprintable() and all(map(_SHAPE.fullmatch, shapes))
-        if is_told and shapes[0] != shapes[1]:
+        told = [event.get(key) for key in ("output", "computed", "reference", "common")]
+        if event.get("event") != "compared" or not all(isinstance(text, str) for text in told):
+            continue
+        name, *shapes = (str(text) for text in told)
+        is_sound = name.isprintable() and len(name) <= _LONGEST_NAME_CHARACTERS and all(map(_SHAPE.fullmatch, shapes))
+        if is_sound and shapes[0] != shapes[1]:
             outputs.append(ReshapedOutput(name.partition("$")[0], *shapes))
     return tuple(outputs)
 
@@ -326,7 +341,7 @@ def _judge(outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> tuple[Measu
         return MeasureFailureReason.TIMED_OUT, f"The kernel did not end within {outcome.duration_s:.0f} s."
     error = next((event for event in events if event.get("event") == "error"), None)
     if error is not None:
-        reason = _REASON_OF_ERROR.get(str(error.get("kind")), MeasureFailureReason.BAD_REPORT)
+        reason = _REASON_OF_ERROR.get(_text(error.get("kind")), MeasureFailureReason.BAD_REPORT)
         differences = "".join(_difference(event) for event in events if event.get("accepted") is False)
         return reason, f"The runner reports: {_text(error.get('message'))}{differences}"
     if outcome.exit_code < 0:

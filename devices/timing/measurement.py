@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
+
+import msgspec
 
 from devices.device import Clock
 from devices.device_trouble import TroubleKind
@@ -14,6 +17,10 @@ from devices.timing.machine_signs import MachineSigns
 
 # Others take the cores away without it being seen, too: where most repetitions are disturbed, the rest are suspect.
 _MOST_SHARE = 0.7
+# Times outside these are a fault of who has told them, whatever the kernel. As one reads a message with msgspec, it
+# keeps to them.
+Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
+Repetitions = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1)]
 
 
 class MeasureFailureReason(Enum):
@@ -43,7 +50,7 @@ class Beside:
     """
 
     kernel: str
-    repetitions_s: tuple[float, ...]
+    repetitions_s: Repetitions
     disturbed: tuple[bool, ...]
     was_first: tuple[bool, ...]
 
@@ -93,15 +100,22 @@ class Measurement:
     kernel: str
     device: str
     clock: Clock
-    repetitions_s: tuple[float, ...]
+    repetitions_s: Repetitions
     stopped_by: str
     output_checked: bool
-    canary_s: tuple[float, ...] = ()
-    factor: float = 1.0
+    canary_s: tuple[Seconds, ...] = ()
+    factor: Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)] = 1.0
     disturbed: tuple[bool, ...] = ()
     beside: Beside | None = None
     reshaped: tuple[ReshapedOutput, ...] = ()
     machine: MachineSigns | None = None
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether it says as much of each repetition: a measurement that came in a message need not."""
+        count = len(self.repetitions_s)
+        pairs = () if self.beside is None else (self.beside.repetitions_s, self.beside.disturbed, self.beside.was_first)
+        return len(self.disturbed) in (0, count) and all(len(values) == count for values in pairs)
 
     @property
     def undisturbed_s(self) -> tuple[float, ...]:

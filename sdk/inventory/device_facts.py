@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from devices.health.probe import DeviceProbe
 from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
 from targets.errors import DeviceError, UsageError
+from targets.values.texts import printable
 
 # Cores within this share of the fastest count as fast; the little cores of a phone are at a half or below.
 _FAST_SHARE = 0.75
@@ -152,5 +153,4 @@ def _short(fact: Fact | None) -> Fact:
 
 def _line(text: str) -> str:
     """Return a text from the device that is safe in a file and on a terminal."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(shown.split())[:_LONGEST_FACT_CHARACTERS]
+    return printable(text)[:_LONGEST_FACT_CHARACTERS]

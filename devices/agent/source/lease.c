@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -53,9 +52,14 @@ static bool read_lease(int folder, int number, struct lease *lease) {
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return false;
     if (read_text(folder, name, text, sizeof text) <= 0) return false;
     boot_identity(boot);
-    return sscanf(text, "boot %63s token %64s owner %120[^\n] taken %lf expires %lf", lease->boot, lease->token_sha256,
-                  lease->owner, &lease->taken_at_s, &lease->expires_at_s) == 5 &&
-           isfinite(lease->taken_at_s) && isfinite(lease->expires_at_s) && strcmp(lease->boot, boot) == 0 && lease->expires_at_s > boot_time_s();
+    if (sscanf(text, "boot %63s token %64s owner %120[^\n] taken %lf expires %lf", lease->boot, lease->token_sha256,
+               lease->owner, &lease->taken_at_s, &lease->expires_at_s) != 5 || strcmp(lease->boot, boot) != 0) {
+        return false;
+    }
+    /* Anybody may write the file. No agent writes other times than these, but for their rounding. NaN is neither. */
+    const double now_s = boot_time_s(), rounding_s = 0.01;
+    return lease->taken_at_s >= 0 && lease->taken_at_s <= now_s + rounding_s && lease->expires_at_s > now_s &&
+           lease->expires_at_s <= now_s + LONGEST_TTL_S + rounding_s;
 }
 
 static void write_lease(const struct slot *slot, const struct lease *lease) {

@@ -106,6 +106,20 @@ def test_a_damaged_lease_is_none(agent: AgentSession, home: Path, content: bytes
     take_lease(agent, claim(home, 1))
 
 
+@pytest.mark.parametrize(("taken", "expires"), [("0", "1e300"), ("-5", "+60"), ("+1000", "+60"), ("nan", "+60")])
+def test_a_lease_with_times_that_no_agent_writes_is_none(
+    agent: AgentSession, home: Path, taken: str, expires: str
+) -> None:
+    take_lease(agent, claim(home, 0))
+    file = home / "leases" / "slot-0"
+    now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    at = [str(now_s + float(text)) if text.startswith("+") else text for text in (taken, expires)]
+    head = file.read_text().partition("taken")[0]
+    file.write_text(f"{head}taken {at[0]}\nexpires {at[1]}\n")
+    assert show_leases(agent, place(home)) == ()
+    take_lease(agent, claim(home, 1))
+
+
 def test_an_owner_cannot_add_lines_to_a_lease(agent: AgentSession, home: Path) -> None:
     hostile = LeaseClaim(0, str(home / "leases"), TOKENS[0], "me\nexpires 9e9\n\x1b[31m" + "x" * 500, 60)
     take_lease(agent, hostile)
