@@ -10,7 +10,7 @@ from typing import Annotated
 from devices.agent.program import build_c_program
 from devices.agent.protocol import Printable, read_reply
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure import read_events
+from devices.timing.report import read_events
 from devices.transport import Transport
 from targets.errors import DeviceError
 from targets.process.c_toolchain import CToolchain

@@ -13,12 +13,14 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.ssh.route import DEFAULT_PORT, SshHop
 from devices.ssh.secrets import SshSecrets
 from targets.errors import DeviceError
+from targets.values.texts import printable
 
 _TIMED_OUT = "Authentication timeout."
 # Servers hang up after a few (sshd's MaxAuthTries is 6); after fewer it is more likely the connection.
 _MANY_ATTEMPTS = 3
 _OPEN_TO_OTHERS = 0o077
 _LARGEST_FILE_BYTES = 2**16
+_SHOWN_CHARACTERS = 200
 
 
 class SshAuthentication:
@@ -76,7 +78,7 @@ class SshAuthentication:
             return False
         except (SSHException, OSError, EOFError) as error:
             if not self._transport.is_active():
-                raise self._refused(f"rejects the login ({_printable(str(error))})") from error
+                raise self._refused(f"rejects the login ({_shown(str(error))})") from error
             return False
 
     def _try_keys(self) -> None:
@@ -138,8 +140,8 @@ class SshAuthentication:
 
     def _refused(self, how: str = "rejects the login") -> DeviceTrouble:
         hop = self._hop
-        tried = "; ".join(_printable(text) for text in self._tried) or "nothing: there is no key and no password"
-        takes = f"; it accepts {' or '.join(_printable(name) for name in self._methods)}" if self._methods else ""
+        tried = "; ".join(_shown(text) for text in self._tried) or "nothing: there is no key and no password"
+        takes = f"; it accepts {' or '.join(_shown(name) for name in self._methods)}" if self._methods else ""
         port = "" if hop.port == DEFAULT_PORT else f"-p {hop.port} "
         next_step = self._next_step or (
             f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name another key, "
@@ -162,8 +164,8 @@ def _answer_once(password: str) -> Callable[..., list[str]]:
     return answer
 
 
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:200])
+def _shown(text: str) -> str:
+    return printable(text[:_SHOWN_CHARACTERS])
 
 
 class UnusableKeyError(Exception):

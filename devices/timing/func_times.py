@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-
-from devices.timing.measure import Session, device_failure, failure_of, read_events
+from devices.timing.measure import Session, device_failure, failure_of
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Seconds
+from devices.timing.report import read_event, read_events
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
+from targets.values.checks import Unfit, any_text, list_of, number, whole_number
+from targets.values.records import record
 
 # The feature of a Halide target with which kernels can be asked.
 PROFILE_FEATURE = "profile"
 _DURATION_S = 1.0
 _MOST_FUNCS, _LONGEST_NAME_CHARACTERS = 10_000, 200
-
 # What the profiler has seen less of than this, it has not seen.
 _LEAST_SEEN_S = 1e-12
 
-_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
-_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_bytes = whole_number(0, 2**62)
+
+
+def _name(value: object) -> str:
+    text = any_text(value)
+    if not text.isprintable() or not 0 < len(text) <= _LONGEST_NAME_CHARACTERS:
+        raise Unfit("the name of a Func")
+    return text
 
 
 @dataclass(frozen=True)
@@ -61,20 +66,22 @@ class FuncTimes:
     funcs: tuple[FuncTime, ...]
 
 
-class _Func(msgspec.Struct, frozen=True):
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_NAME_CHARACTERS)]
-    call_s: _Seconds
-    threads: Annotated[float, msgspec.Meta(ge=0, le=1e5)]
-    peak_bytes: _Bytes
-    stack_bytes: _Bytes
+@dataclass(frozen=True)
+class _Func:
+    name: Annotated[str, _name]
+    call_s: Annotated[float, number(0, 1e6)]
+    threads: Annotated[float, number(0, 1e5)]
+    peak_bytes: Annotated[int, _bytes]
+    stack_bytes: Annotated[int, _bytes]
 
 
-class _Report(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _Report:
     """The runner's event `funcs`."""
 
     call_s: Seconds
-    looks: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    funcs: Annotated[tuple[_Func, ...], msgspec.Meta(max_length=_MOST_FUNCS)]
+    looks: Annotated[int, whole_number(0, 2**31 - 1)]
+    funcs: Annotated[tuple[_Func, ...], list_of(record(_Func, passes_unknown=True), most=_MOST_FUNCS)]
 
 
 def time_funcs(
@@ -99,10 +106,9 @@ def time_funcs(
     except DeviceError as error:
         return device_failure(kernel, device.name, error, under_way=True)
     events = read_events(outcome.output)
-    told = next((event for event in events if event.get("event") == "funcs"), None)
-    if not outcome.succeeded or told is None:
+    if not outcome.succeeded or not any(event.get("event") == "funcs" for event in events):
         return failure_of(device, kernel, outcome, events)
-    report = _read(told)
+    report = read_event("funcs", _Report, events)
     # Calls during which it did not look count for none of them.
     seen_s = 0.0 if report is None else sum(one.call_s for one in report.funcs)
     if report is None or seen_s < _LEAST_SEEN_S:
@@ -115,12 +121,3 @@ def time_funcs(
     ]
     slowest_first = tuple(sorted(funcs, key=lambda one: -one.time_s))
     return FuncTimes(kernel, device.name, report.call_s, report.looks, slowest_first)
-
-
-def _read(told: Mapping[str, Any]) -> _Report | None:
-    """The report, which is not to be trusted; None if it is not one."""
-    try:
-        report = msgspec.convert(told, _Report)
-    except msgspec.ValidationError:
-        return None
-    return report if all(one.name.isprintable() for one in report.funcs) else None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from targets.values.checks import Unfit, any_text, number, true_or_false, whole_number
-from targets.values.records import record
-
-_T = TypeVar("_T")
+from devices.timing.report import read_event
+from targets.values.checks import any_text, number, true_or_false, whole_number
+from targets.values.texts import printable
 
 # A core that computes at less of its highest frequency than this, on a machine that is this hot, is slowed by heat.
 SLOW_SHARE, HOT_C = 0.9, 80.0
@@ -22,7 +21,7 @@ _hz = number(1.0, 1e12)
 
 def _name(value: object) -> str:
     """A process may call itself anything."""
-    return "".join(letter if letter.isprintable() else "?" for letter in any_text(value))[:_LONGEST_NAME_CHARACTERS]
+    return printable(any_text(value))[:_LONGEST_NAME_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -127,18 +126,10 @@ class Surroundings:
 
 def read_signs(events: Sequence[Mapping[str, object]]) -> MachineSigns | None:
     """The signs in a runner's report, which is not to be trusted; None if there are none that make sense."""
-    return _read("machine", MachineSigns, events)
+    return read_event("machine", MachineSigns, events)
 
 
 def read_surroundings(events: Sequence[Mapping[str, object]]) -> Surroundings | None:
     """The surroundings in a runner's report, which is not to be trusted; None if there are none that make sense."""
     signs = read_signs(events)
-    return None if signs is None else Surroundings(signs, _read("busiest", BusyProcess, events))
-
-
-def _read(kind: str, wanted: type[_T], events: Sequence[Mapping[str, object]]) -> _T | None:
-    event = next((event for event in events if event.get("event") == kind), None)
-    try:
-        return None if event is None else record(wanted, passes_unknown=True)(event)
-    except Unfit:
-        return None
+    return None if signs is None else Surroundings(signs, read_event("busiest", BusyProcess, events))

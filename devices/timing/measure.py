@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
+from typing import Annotated, Any
 
 from devices.device import Clock, Device
 from devices.device_trouble import MAKE_ROOM, DeviceTrouble, TroubleKind, says_full
@@ -21,10 +17,10 @@ from devices.timing.measurement import (
     MeasureFailure,
     MeasureFailureReason,
     Measurement,
-    Repetitions,
     ReshapedOutput,
     Seconds,
 )
+from devices.timing.report import read_event, read_events
 from devices.transport import RunOutcome, Transport, check_name
 from targets.errors import DeviceError
 from targets.process.limited_process import signal_name
@@ -63,15 +59,26 @@ _LONGEST_TEXT_CHARACTERS = 2000
 _LONGEST_NAME_CHARACTERS = 200
 
 
-class _Times(msgspec.Struct, frozen=True):
+def _text(value: object) -> str:
+    """What a runner says, in one line. Nothing of ours says more than a text, a number or a list of them."""
+    parts = value if isinstance(value, list) else [value]
+    is_flat = all(isinstance(part, str | int | float | None) for part in parts)
+    # JSON may spell half a surrogate pair, which nothing can store, and what makes a terminal do things.
+    told = str(value) if is_flat else kind_of(value)
+    return printable(told.encode("utf-8", "replace").decode())[:_LONGEST_TEXT_CHARACTERS]
+
+
+@dataclass(frozen=True)
+class _Times:
     """What the runner's event `timed` says of each repetition."""
 
-    repetitions_s: Repetitions
+    repetitions_s: tuple[Seconds, ...]
     disturbed: tuple[bool, ...] = ()
     beside: str = ""
     beside_s: tuple[Seconds, ...] = ()
     beside_disturbed: tuple[bool, ...] = ()
     beside_first: tuple[bool, ...] = ()
+    stopped_by: Annotated[str, _text] = ""
 
 
 @dataclass(frozen=True)
@@ -183,10 +190,9 @@ def measure_kernel(
     except DeviceError as error:
         return device_failure(kernel, device.name, error, under_way=True)
     events = read_events(outcome.output)
-    timed = next((event for event in events if event.get("event") == "timed"), None)
-    if not outcome.succeeded or timed is None:
+    if not outcome.succeeded or not any(event.get("event") == "timed" for event in events):
         return failure_of(device, kernel, outcome, events)
-    times = _read_times(timed)
+    times = _read_times(events)
     if times is None or times.beside != (_paired_with(settings, device.clock) or ""):
         message = f"The runner's report on {device.name} has no usable times."
         return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
@@ -197,7 +203,7 @@ def measure_kernel(
         clock=device.clock,
         # Simulated times differ only by what the first of the calls found in the caches.
         repetitions_s=(min(times.repetitions_s),) if is_simulated else times.repetitions_s,
-        stopped_by=_text(timed.get("stopped_by", "")),
+        stopped_by=times.stopped_by,
         output_checked=reference is not None,
         canary_s=outcome.canary_s,
         disturbed=() if is_simulated else times.disturbed,
@@ -221,20 +227,6 @@ def device_failure(kernel: str, device_name: str, error: DeviceError, *, under_w
         trouble=kind,
         under_way=under_way and kind in (TroubleKind.LOST, TroubleKind.TIMEOUT),
     )
-
-
-def read_events(output: str) -> list[dict[str, Any]]:
-    """Return the JSON objects among the lines of a program of ours; whatever else was printed is skipped."""
-    events = []
-    for line in output.splitlines():
-        if line.startswith("{"):
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict):
-                events.append(event)
-    return events
 
 
 def _input_file_name(argument: str) -> str:
@@ -279,25 +271,15 @@ def _paired_with(settings: MeasureSettings, clock: Clock) -> str | None:
     return settings.beside if clock.is_noisy else None
 
 
-def _text(value: object) -> str:
-    """What a runner says, in one line. Nothing of ours says more than a text, a number or a list of them."""
-    parts = value if isinstance(value, list) else [value]
-    is_flat = all(isinstance(part, str | int | float | None) for part in parts)
-    # JSON may spell half a surrogate pair, which nothing can store, and what makes a terminal do things.
-    told = str(value) if is_flat else kind_of(value)
-    return printable(told.encode("utf-8", "replace").decode())[:_LONGEST_TEXT_CHARACTERS]
-
-
-def _read_times(timed: dict[str, Any]) -> _Times | None:
-    """The times of a runner's report, which is not to be trusted; None if it is not consistent."""
-    try:
-        times = msgspec.convert(timed, _Times)
-    except msgspec.ValidationError:
+def _read_times(events: Sequence[dict[str, Any]]) -> _Times | None:
+    """The times of a runner's report; None if it is not consistent."""
+    times = read_event("timed", _Times, events)
+    if times is None or not times.repetitions_s:
         return None
     count = len(times.repetitions_s)
     pairs = (times.beside_s, times.beside_disturbed, times.beside_first)
     fits = len(times.disturbed) in (0, count) and all(len(values) == (count if times.beside else 0) for values in pairs)
-    return times if fits and not any(math.isnan(s) for s in times.repetitions_s + times.beside_s) else None
+    return times if fits else None
 
 
 def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:

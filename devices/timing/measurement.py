@@ -14,12 +14,12 @@ import msgspec
 from devices.device import Clock
 from devices.device_trouble import TroubleKind
 from devices.timing.machine_signs import MachineSigns
+from targets.values.checks import number
 
 # Others take the cores away without it being seen, too: where most repetitions are disturbed, the rest are suspect.
 _MOST_SHARE = 0.7
-# Times outside these are a fault of who has told them, whatever the kernel. As one reads a message with msgspec, it
-# keeps to them.
-Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
+# Times outside these are a fault of who has told them, whatever the kernel: for `record`, and for a message by msgspec.
+Seconds = Annotated[float, number(1e-9, 1e6), msgspec.Meta(ge=1e-9, le=1e6)]
 Repetitions = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1)]
 
 

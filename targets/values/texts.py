@@ -160,3 +160,8 @@ def _is_scalar(text: str) -> bool:
 def printable(text: str) -> str:
     """Return `text` on one line, with a blank for each unprintable character."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def printable_lines(text: str) -> str:
+    """Return `text` with a blank for each unprintable character; its lines stay, and how far they are indented."""
+    return "\n".join("".join(c if c.isprintable() else " " for c in line).rstrip() for line in text.splitlines())

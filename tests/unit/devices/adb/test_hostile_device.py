@@ -227,7 +227,7 @@ def test_an_adbd_that_starts_again(play: Play) -> None:
         (struct.pack("<4sI", b"DATA", 64 * 1024 + 1), TroubleKind.PROTOCOL_ERROR, "in a file transfer"),
         (struct.pack("<4sI", b"OKAY", 0), TroubleKind.PROTOCOL_ERROR, "in a file transfer"),
         (struct.pack("<4sI", b"FAIL", 2**31), TroubleKind.PROTOCOL_ERROR, "in a file transfer"),
-        (struct.pack("<4sI", b"FAIL", 9) + b"\x1b[2J\xff\nbad", TroubleKind.BROKEN, r"transfer /f:  \[2J\ufffd bad\."),
+        (struct.pack("<4sI", b"FAIL", 9) + b"\x1b[2J\xff\nbad", TroubleKind.BROKEN, r"transfer /f: \[2J\ufffd bad\."),
         (struct.pack("<4sI", b"DATA", 10) + b"half", TroubleKind.LOST, "broke off"),
     ],
 )

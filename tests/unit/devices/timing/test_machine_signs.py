@@ -79,7 +79,7 @@ def test_any_report_can_be_judged_and_stored(signs: dict[str, object], busiest: 
 def test_a_process_may_call_itself_anything() -> None:
     found = read_surroundings([SIGNS, BUSIEST | {"name": "\x1b[2J\n" + "x" * 100}])
     assert found is not None and found.busiest is not None
-    assert found.busiest.name == "?[2J?" + "x" * 27
+    assert found.busiest.name == "[2J " + "x" * 28
 
 
 class Board:
