@@ -39,8 +39,11 @@ class Answers:
 
     def _take(self, event: tuple[float, Any]) -> None:
         _, message = event
-        if isinstance(message, list | tuple) and len(message) == 2 and message[0] in self._client.futures:
-            self._sent[message[0]] = message[1]
+        if not isinstance(message, list | tuple) or len(message) != 2:
+            return
+        key, answer = message
+        if isinstance(key, str) and isinstance(answer, bytes) and key in self._client.futures:
+            self._sent[key] = answer
 
     async def of(self, submitted: DaskFuture[Any]) -> bytes:
         """Wait for a task's end; returns what it gave.

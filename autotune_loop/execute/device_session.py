@@ -407,7 +407,8 @@ def _time_well(
 def _together(turns: list[Measurement]) -> Measurement:
     """The middle turn, with the repetitions of all."""
     middle = sorted(turns, key=lambda turn: turn.median_s)[len(turns) // 2]
-    return replace(middle, repetitions_s=tuple(time_s for turn in turns for time_s in turn.repetitions_s))
+    times_s = tuple(time_s for turn in turns for time_s in turn.repetitions_s)
+    return replace(middle, repetitions_s=times_s, disturbed=tuple(mark for turn in turns for mark in turn.disturbed))
 
 
 def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:

@@ -18,19 +18,24 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from autotune_loop.events import Listener, ignore
 from autotune_loop.execute.answers import Answers
+from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.file_sender import FileSender
 from autotune_loop.execute.local_executor import LocalExecutor
 from autotune_loop.execute.messages import MissingInput, Reply, TaskResult, encode_task, output_folder, read_reply
+from autotune_loop.execute.tasks.measure_tasks import Measure, PrepareReference
 from autotune_loop.execute.tasks.task import BuildTask, FileKey, MeasureTask, Task
+from autotune_loop.execute.timing_message import check_asked
 from autotune_loop.execute.worker_plugin import perform
 from autotune_loop.farm.client import farm_client
 from autotune_loop.farm.device import BUILD_RESOURCE, device_resource
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.ledger import task_key
+from autotune_loop.farm.told import BadMessageError
 from autotune_loop.farm.use import FarmUse
 from autotune_loop.farm.worker_registry import WorkerRegistry
 from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.timing.input_size import sizes_of
 from targets.errors import FarmError
 
 R = TypeVar("R")
@@ -63,6 +68,7 @@ class FarmExecutor:
         self._is_open = True
         self._farm = farm
         self._run_id = secrets.token_hex(6)
+        self._sizes = [size.label for size in sizes_of(context.inputs)]
         self._tasks: set[asyncio.Task[Any]] = set()
         # What Dask has been given, with the device that it is for; None for a build.
         self._submitted: dict[DaskFuture[bytes], str | None] = {}
@@ -151,11 +157,14 @@ class FarmExecutor:
         while True:
             if device is None and (not self._registry.build_slots or self._building_here < self._farm.builds_here):
                 return await self._built_here(task)
-            reply = await self._reply_to(task, device, message)
-            if isinstance(reply, TaskResult):
-                if reply.files:
-                    await asyncio.to_thread(reply.unpack, output_folder(task))
-                return reply.read_result(task, inputs)
+            try:
+                reply = await self._reply_to(task, device, message)
+                if isinstance(reply, TaskResult):
+                    return await self._taken(reply, task, inputs)
+            except BadMessageError as error:
+                if device is not None:
+                    raise _no_sense(device, error) from error
+                reply = None  # for a build that is as if its worker were gone
             deliveries += 1
             if reply is not None and deliveries <= _MOST_DELIVERIES and await self._delivered(reply, inputs):
                 continue
@@ -166,6 +175,17 @@ class FarmExecutor:
                 raise self._lost(device)
             losses += 1
             await self._check_farm(losses)
+
+    async def _taken(self, reply: TaskResult, task: Task[R], inputs: Mapping[Path, FileKey]) -> R:
+        """A worker's result, with its files in their place."""
+        if reply.files:
+            await asyncio.to_thread(reply.unpack, output_folder(task))
+        result = reply.read_result(task, inputs)
+        if isinstance(result, Timing):
+            assert isinstance(task, Measure | PrepareReference), "no other task gives a timing"
+            symbol = task.symbol if isinstance(task, Measure) else task.reference.symbol
+            check_asked(result, task.device_name, symbol, self._farm.wish.clock, self._sizes)
+        return result
 
     async def _reply_to(self, task: Task[Any], device: str | None, message: bytes) -> Reply | None:
         """Give a task to Dask, and wait for its worker's reply; None when the worker was lost with it."""
@@ -267,3 +287,11 @@ class FarmExecutor:
 
 def _run_has_ended() -> FarmError:
     return FarmError("The run has ended.")
+
+
+def _no_sense(device: str, error: BadMessageError) -> DeviceTrouble:
+    return DeviceTrouble(
+        TroubleKind.PROTOCOL_ERROR,
+        f"What the farm's worker that serves {device} says makes no sense. {error.message}",
+        next_step="Read the worker's log, and start the worker again.",
+    )

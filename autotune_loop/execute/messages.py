@@ -9,25 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
+from autotune_loop.execute.timing_message import TimingMessage
 from autotune_loop.execute.travelling_generators import UNPACKED, travelling_generators
+from autotune_loop.farm.told import BadMessageError, read_told
 from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measurement import MeasureFailure, Measurement
-from devices.timing.measurement_at_sizes import by_size, over_sizes
-from targets.errors import FarmError, SdkError
+from devices.health.probe import DeviceSense
+from devices.timing.machine_signs import Surroundings
+from targets.errors import FarmError, SdkError, os_error_as
 from targets.profile.profile import TargetProfile
+from targets.values.texts import printable, printable_lines
 
 _T = TypeVar("_T")
 
 # Where a file with that key is.
 FileAt = Callable[[FileKey], Path]
+
+_LONGEST_NAME_CHARACTERS = 400
+# It names a folder of the worker's.
+_RunId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_DurationS = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+# What a device says in these has bounds of its own, in their annotations.
+_FROM_DEVICES = (DeviceSense, Surroundings)
 
 
 class RemoteRun(msgspec.Struct, frozen=True):
@@ -41,7 +52,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
         threads: Halide threads that a kernel runs with.
     """
 
-    run_id: str
+    run_id: _RunId
     profile: TargetProfile
     parallelism: int
     threads: int
@@ -59,10 +70,10 @@ class FilePart(msgspec.Struct, frozen=True):
         executable: the file's mode.
     """
 
-    run_id: str
+    run_id: _RunId
     key: FileKey
-    offset: int
-    size_bytes: int
+    offset: _Bytes
+    size_bytes: _Bytes
     executable: bool
     content: bytes
 
@@ -94,7 +105,7 @@ class TaskMessage(msgspec.Struct, frozen=True):
             FarmError: it is of no kind that this process knows, or not what its kind wants.
         """
         if self.kind not in Task.kinds:
-            raise FarmError(f"This worker knows no task of kind {self.kind[:80]!r}.")
+            raise BadMessageError(f"This worker knows no task of kind {self.kind[:80]!r}.")
         task: Task[Any] = decode(self.task, Task.kinds[self.kind], file_at, folder)
         return task
 
@@ -125,7 +136,7 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
 
     result_type: str
     result: msgspec.Raw
-    took_s: float
+    took_s: _DurationS
     files: dict[str, bytes]
     is_raised: bool = False
 
@@ -133,18 +144,25 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
         """Return the result with the paths of who has asked.
 
         Raises:
-            SdkError: the task has raised it.
-            FarmError: it is not what the task gives.
+            SdkError: the task has raised it; DeviceTrouble where it measures.
+            BadMessageError: it is not what the task gives.
         """
         if self.is_raised:
-            raise decode(self.result, _Error).unwrapped()
+            error = decode(self.result, _Error).unwrapped()
+            if isinstance(task, BuildTask) or isinstance(error, DeviceTrouble):
+                raise error
+            raise DeviceTrouble(TroubleKind.BROKEN, error.message, next_step=error.next_step)
         types = _result_types(type(task))
         if self.result_type not in types:
-            raise FarmError(f"A worker has answered a {task.kind!r} task with {self.result_type[:80]!r}.")
+            raise BadMessageError(f"A worker has answered a {task.kind!r} task with {self.result_type[:80]!r}.")
         places = {key: path for path, key in inputs.items()}
         value: Any = decode(self.result, types[self.result_type], places.__getitem__, output_folder(task))
-        if isinstance(value, _Error | _Timing):
+        if isinstance(value, _Error | TimingMessage):
             value = value.unwrapped()
+        elif isinstance(value, _FROM_DEVICES):
+            value = read_told(type(value), value)
+        elif isinstance(value, str):
+            value = printable(value)[:_LONGEST_NAME_CHARACTERS]
         result: R_co = value
         return result
 
@@ -152,15 +170,16 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
         """Write the files.
 
         Raises:
-            FarmError: a name leads out of the folder.
-            OSError: it cannot be written.
+            BadMessageError: a name leads out of the folder, or is none.
+            FarmError: it cannot be written.
         """
         for name, content in self.files.items():
             path = None if folder is None else _below(folder, name)
             if path is None or path == folder:
-                raise FarmError(f"A worker of the farm has sent an unexpected file: {name[:200]!r}.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+                raise BadMessageError(f"A worker of the farm has sent an unexpected file: {name[:200]!r}.")
+            with os_error_as(FarmError, f"{path.name[:_LONGEST_NAME_CHARACTERS]!r} of a worker cannot be written"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
 
 
 Reply = TaskResult | MissingInput
@@ -208,7 +227,7 @@ def task_result(
     if isinstance(result, SdkError):
         name, value = _ERROR, _Error.of(result)
     elif isinstance(result, Timing):
-        value = _Timing.of(result)
+        value = TimingMessage.wrapped(result)
     return TaskResult(name, msgspec.Raw(encode(value, inputs, folder)), took_s, files)
 
 
@@ -223,34 +242,6 @@ def output_folder(task: Task[Any]) -> Path | None:
 
 
 # msgspec tells two dataclasses of a union apart by their place in a record only, and knows no exceptions.
-
-
-class _Timing(msgspec.Struct, frozen=True):
-    """A timing; a measurement is told by size, as `by_size` has it."""
-
-    measurement: dict[str, Measurement]
-    failure: MeasureFailure | None
-    held_s: float
-    epoch: str
-    references: tuple[dict[str, Measurement], ...]
-    alone: str
-
-    @classmethod
-    def of(cls, timing: Timing) -> _Timing:
-        result = timing.result
-        measurement = by_size(result) if isinstance(result, Measurement) else {}
-        failure = result if isinstance(result, MeasureFailure) else None
-        references = tuple(map(by_size, timing.references))
-        return cls(measurement, failure, timing.held_s, timing.epoch, references, timing.alone)
-
-    def unwrapped(self) -> Timing:
-        result = over_sizes(self.measurement) if self.measurement else self.failure
-        if result is None or not all(self.references):
-            raise FarmError("A worker has sent a timing without a result.")
-        references = tuple(map(over_sizes, self.references))
-        return Timing(result, self.held_s, self.epoch, references, self.alone)
-
-
 _ERROR = "SdkError"
 _ERROR_KINDS: tuple[type[SdkError], ...] = (SdkError, *SdkError.__subclasses__())
 _ERRORS = {kind.__name__: kind for kind in _ERROR_KINDS}
@@ -269,17 +260,20 @@ class _Error(msgspec.Struct, frozen=True):
         return cls(kind, error.message, error.next_step, trouble)
 
     def unwrapped(self) -> SdkError:
+        message, next_step = printable_lines(self.message), printable_lines(self.next_step)
         if self.trouble is not None:
-            return DeviceTrouble(self.trouble, self.message, next_step=self.next_step)
-        return _ERRORS.get(self.kind, SdkError)(self.message, next_step=self.next_step)
+            return DeviceTrouble(self.trouble, message, next_step=next_step)
+        return _ERRORS.get(self.kind, SdkError)(message, next_step=next_step)
 
 
-def read_reply(content: bytes) -> Reply:
+def read_reply(content: object) -> Reply:
     """Read a worker's reply to a task.
 
     Raises:
-        FarmError: it is none.
+        BadMessageError: it is none.
     """
+    if not isinstance(content, bytes):
+        raise BadMessageError("A worker of the farm has answered with something else than a message.")
     return decode(content, cast("type[Reply]", Reply))
 
 
@@ -293,7 +287,7 @@ def _result_types(task_type: type[Task[Any]]) -> dict[str, Any]:
         if issubclass(each, SdkError):
             named[_ERROR] = _Error
         else:
-            named[each.__name__] = _Timing if each is Timing else each
+            named[each.__name__] = TimingMessage if each is Timing else each
     return named
 
 
@@ -325,7 +319,7 @@ def decode(
     """Read a message, with this machine's paths.
 
     Raises:
-        FarmError: it is not one of that type, or has a path that is neither an input file's nor below the folder.
+        BadMessageError: it is not one of that type, or has a path that is neither an input file's nor below the folder.
     """
 
     def read(wanted: type, part: object) -> object:
@@ -340,11 +334,12 @@ def decode(
 
     try:
         return msgspec.msgpack.decode(content, type=message_type, dec_hook=read)
-    except (msgspec.MsgspecError, KeyError) as error:
-        raise FarmError(f"A message of the farm cannot be read: {error}.") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, RecursionError) as error:
+        reason = printable(str(error))[:_LONGEST_NAME_CHARACTERS].rstrip(".")
+        raise BadMessageError(f"A message of the farm cannot be read: {reason}.") from error
 
 
 def _below(folder: Path, name: str) -> Path | None:
     """The place of that name in a folder; None where it leads out of it."""
-    parts = PurePosixPath(name).parts
-    return None if "/" in parts or ".." in parts else folder.joinpath(*parts)
+    path = PurePosixPath(name)
+    return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder.joinpath(path)

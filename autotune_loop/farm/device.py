@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
+from autotune_loop.farm.told import Count, DurationS, read_told
+from devices.agent.protocol import Printable
 from devices.device import Clock, Device
 from devices.inventory.inventory import DeviceMachine, InventoryDevice
 
@@ -30,12 +30,12 @@ class FarmDevice:
         machine: what was probed, for the search.
     """
 
-    name: str
-    profile_name: str
-    kind: str
-    labels: tuple[str, ...] = ()
+    name: Printable
+    profile_name: Printable
+    kind: Printable
+    labels: tuple[Printable, ...] = ()
     clock: Clock = Clock.WALL
-    core_count: int = 0
+    core_count: Count = 0
     machine: DeviceMachine = field(default_factory=DeviceMachine)
 
 
@@ -49,15 +49,19 @@ class Announcement:
         device: the one that it is for; None for builds.
     """
 
-    worker: str
-    worker_id: str
-    build_slots: int
+    worker: Printable
+    worker_id: Printable
+    build_slots: Count
     device: FarmDevice | None
 
 
 def read_announcement(told: object) -> Announcement:
-    """Return what a Dask worker says of itself, from the plain values that Dask carries."""
-    return msgspec.convert(told, Announcement)
+    """Return what a Dask worker says of itself, from the plain values that Dask carries.
+
+    Raises:
+        FarmError: it says what cannot be.
+    """
+    return read_told(Announcement, told)
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,9 @@ class DeviceFailure:
         run_id: of the run that met it.
     """
 
-    unix_s: float
-    run_id: str
-    message: str
+    unix_s: DurationS
+    run_id: Printable
+    message: Printable
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,11 @@ class DeviceReport:
         failures: the oldest first.
     """
 
-    run_id: str = ""
-    task: str = ""
-    busy_s: float = 0.0
+    run_id: Printable = ""
+    task: Printable = ""
+    busy_s: DurationS = 0.0
     is_held: bool = False
-    users: tuple[str, ...] = ()
+    users: tuple[Printable, ...] = ()
     failures: tuple[DeviceFailure, ...] = ()
 
     @property

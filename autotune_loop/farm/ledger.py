@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from distributed import Scheduler, SchedulerPlugin
 from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, DeviceReport, read_announcement
 from autotune_loop.farm.quiet_dask import forget_keys
 from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, PutOutWorker
+from autotune_loop.farm.told import read_told
+from targets.errors import FarmError
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.
@@ -100,7 +103,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
             known: the version of the list of workers that it has.
         """
         forget_keys()
-        row = self._written_down(msgspec.convert(run, FarmRun))
+        row = self._written_down(read_told(FarmRun, run))
         answer: dict[str, Any] = {
             "floor_s": self._floor_s(row),
             "version": self._version,
@@ -137,13 +140,13 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         places = [
             self._place_on(worker, run_id)
             for worker in self._scheduler.workers.values()
-            if (worker.extra.get(ANNOUNCEMENT) or {}).get("device")
+            if (told := _announced(worker)) is not None and told.device is not None
         ]
         return min((place for place in places if place is not None), default=(0, 0.0))
 
     def _place_on(self, worker: Any, run_id: str) -> tuple[int, float] | None:
-        told = worker.metrics.get(ANNOUNCEMENT) or {}
-        if told.get("run_id") == run_id:
+        told = worker.metrics.get(ANNOUNCEMENT)
+        if isinstance(told, Mapping) and told.get("run_id") == run_id:
             return 0, 0.0
         ahead_s = 0.0
         for position, task in enumerate(sorted(worker.processing, key=_priority)):
@@ -160,15 +163,15 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         devices = []
         builds: Counter[str] = Counter()
         for address, dask_worker in self._scheduler.workers.items():
-            if ANNOUNCEMENT not in dask_worker.extra:
+            told = _announced(dask_worker)
+            if told is None:
                 continue
-            told = announced(dask_worker)
             queue = [run_of(task.key) for task in sorted(dask_worker.processing, key=_priority)]
             building = 0 if told.device else len(queue)
             worker = FarmWorkerState(told.worker, told.worker_id, address, told.build_slots, building)
             if told.device is not None:
                 workers.setdefault(worker.worker_id, worker)
-                report = msgspec.convert(dask_worker.metrics.get(ANNOUNCEMENT) or {}, DeviceReport)
+                report = _reported(dask_worker)
                 if report.run_id in queue:
                     queue.remove(report.run_id)
                 devices.append(FarmDeviceState(told.device, told.worker, report, tuple(queue)))
@@ -191,11 +194,24 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
 
 
 def announced(dask_worker: Any) -> Announcement:
-    """What a Dask worker says of itself; one that says nothing is called as Dask calls it."""
-    told = dask_worker.extra.get(ANNOUNCEMENT)
-    if told is None:
-        return Announcement(str(dask_worker.name), dask_worker.address, 0, None)
-    return read_announcement(told)
+    """What a Dask worker says of itself; one that says nothing, or what cannot be, is called as Dask calls it."""
+    return _announced(dask_worker) or Announcement(str(dask_worker.name), dask_worker.address, 0, None)
+
+
+def _announced(dask_worker: Any) -> Announcement | None:
+    """What a Dask worker says that it is; None for one that is not a farm's, or says what cannot be."""
+    try:
+        return read_announcement(dask_worker.extra[ANNOUNCEMENT])
+    except (KeyError, FarmError):
+        return None
+
+
+def _reported(dask_worker: Any) -> DeviceReport:
+    """What a device does just now; nothing, where its worker says what cannot be."""
+    try:
+        return read_told(DeviceReport, dask_worker.metrics.get(ANNOUNCEMENT) or {})
+    except FarmError:
+        return DeviceReport()
 
 
 def _priority(task: Any) -> Any:

@@ -29,6 +29,7 @@ from autotune_loop.farm.versions import FarmVersions, check_versions, own_versio
 from targets.errors import FarmError
 from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
+from targets.values.texts import printable
 
 # What a worker says of itself when it registers has its versions under this name.
 VERSIONS_KEY = "sdk_versions"
@@ -51,6 +52,7 @@ _MANY_AT_ONCE = 3
 # A worker that was put out does not come back before: it would take work that is then lost again.
 _STAYS_OUT_S = 60.0
 _LONGEST_REASON = 160
+_SHOWN_CHARACTERS = 120
 
 
 class FarmScheduler(PortlessScheduler):
@@ -213,7 +215,7 @@ class FarmScheduler(PortlessScheduler):
 
     async def add_worker(self, comm: Comm, *, name: str, extra: dict[str, Any], **fields: Any) -> None:
         """Register a worker; returns when it has left."""
-        if message := self._refusal(comm, str(name), extra.get(VERSIONS_KEY)):
+        if message := self._refusal(comm, str(name), extra.get(VERSIONS_KEY)) or _cannot_be(extra):
             self._tell(f"Refused: {message}")
             await comm.write({"status": "error", "message": message, "time": time.time()})
             return
@@ -235,6 +237,16 @@ def _brief(error: Exception) -> str:
     return " ".join((str(error) or type(error).__name__).split())[:_LONGEST_REASON].rstrip(".")
 
 
+def _cannot_be(extra: dict[str, Any]) -> str:
+    """What is wrong with what a worker says of its device; empty if nothing is, or it says nothing."""
+    try:
+        if ANNOUNCEMENT in extra:
+            read_announcement(extra[ANNOUNCEMENT])
+    except FarmError as error:
+        return str(error)
+    return ""
+
+
 def _is_of_host(comm: Comm) -> bool:
     """Whether who is at the other end shows a host's certificate; anybody may where nothing is encrypted."""
     certificate = _shown_by(comm)
@@ -254,7 +266,7 @@ def _shown(worker_name: str) -> str:
     """A worker's name for people: 'device pi5', 'build slots of lab1'."""
     kind, _, name = worker_name.partition(":")
     text = {"device": f"device {name}", "build": f"build slots of {name}"}.get(kind, worker_name)
-    return "".join(letter for letter in text[:120] if letter.isprintable())
+    return printable(text[:_SHOWN_CHARACTERS])
 
 
 def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:

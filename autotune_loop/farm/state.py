@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 from distributed import Client
 
 from autotune_loop.farm.device import DeviceReport, FarmDevice
+from autotune_loop.farm.told import Count, DurationS, read_told
+from devices.agent.protocol import Printable
 from targets.errors import FarmError
+from targets.values.checks import number
 
 _ANSWER_S = 10.0
 
@@ -23,9 +27,9 @@ class FarmDeviceState:
     """
 
     device: FarmDevice
-    worker: str
+    worker: Printable
     report: DeviceReport
-    waiting: tuple[str, ...]
+    waiting: tuple[Printable, ...]
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,11 @@ class FarmWorkerState:
         building: builds that it has been given.
     """
 
-    name: str
-    worker_id: str
-    address: str
-    build_slots: int
-    building: int
+    name: Printable
+    worker_id: Printable
+    address: Printable
+    build_slots: Count
+    building: Count
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,14 @@ class FarmRun:
         under_way: measurements that it has asked for and that are not done.
     """
 
-    run_id: str
-    client: str
-    user: str
-    title: str
-    priority: str
-    virtual_s: float
-    estimate_s: float
-    under_way: int
+    run_id: Printable
+    client: Printable
+    user: Printable
+    title: Printable
+    priority: Printable
+    virtual_s: Annotated[float, number(-1e12, 1e12)]
+    estimate_s: DurationS
+    under_way: Count
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,11 @@ class FarmRunState:
     """
 
     run: FarmRun
-    position: int
-    start_s: float
-    building: int
-    since_unix_s: float
-    silent_s: float
+    position: Count
+    start_s: DurationS
+    building: Count
+    since_unix_s: DurationS
+    silent_s: DurationS
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,10 @@ class PutOutWorker:
         unix_s: when.
     """
 
-    name: str
-    address: str
-    reason: str
-    unix_s: float
+    name: Printable
+    address: Printable
+    reason: Printable
+    unix_s: DurationS
 
 
 @dataclass(frozen=True)
@@ -123,10 +127,23 @@ def farm_state(client: Client) -> FarmState:
         FarmError: it does not answer, or not like a farm's scheduler.
     """
     try:
-        told = client.sync(client.scheduler.sdk_state, callback_timeout=_ANSWER_S)
-        return msgspec.msgpack.decode(told, type=FarmState)
-    except (OSError, TimeoutError, AttributeError, ValueError, TypeError) as error:
+        return read_state(client.sync(client.scheduler.sdk_state, callback_timeout=_ANSWER_S))
+    except (OSError, TimeoutError, AttributeError, ValueError, TypeError, FarmError) as error:
         raise FarmError(
             f"Cannot read the farm's state from {client.scheduler.address}: {str(error).rstrip('.') or 'no answer'}.",
             next_step="Check that it still runs, with this SDK's version.",
         ) from error
+
+
+def read_state(told: object) -> FarmState:
+    """Return what a scheduler says of its farm.
+
+    Raises:
+        FarmError: it is not that.
+    """
+    if not isinstance(told, bytes):
+        raise FarmError("The scheduler does not answer with a farm's state.")
+    try:
+        return read_told(FarmState, msgspec.msgpack.decode(told))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FarmError(f"The scheduler's answer is damaged: {error}.") from error

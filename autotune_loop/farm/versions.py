@@ -5,24 +5,24 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-
 from targets.errors import FarmError
 from targets.halide_install import HalideInstall, find_halide_install
+from targets.values.checks import Unfit, matching, table_of
+from targets.values.records import record
 
 _PACKAGE = "halide-autotune-sdk"
 # The folders whose code runs on workers; `sdk` is the command line's.
 _CODE = ("targets", "weights", "devices", "autotune_loop")
 _SHOWN_DIGITS = 12
 _MOST_PLUGINS = 50
-# Shown to people: printable, on one line.
-_ShortText = Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,120}\Z")]
+# Shown to people.
+_short_text = matching("[ -~]{0,120}", "at most 120 printable ASCII characters")
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class FarmVersions:
         plugins: autoscheduler → SHA-256 of its plug-in; None for a worker that builds nothing.
     """
 
-    sdk: _ShortText
-    halide: _ShortText
-    distributed: _ShortText
-    python: _ShortText
-    plugins: Annotated[dict[_ShortText, _ShortText], msgspec.Meta(max_length=_MOST_PLUGINS)] | None
+    sdk: Annotated[str, _short_text]
+    halide: Annotated[str, _short_text]
+    distributed: Annotated[str, _short_text]
+    python: Annotated[str, _short_text]
+    plugins: Annotated[Mapping[str, str] | None, table_of(_short_text, names=_short_text, most=_MOST_PLUGINS)]
 
     @classmethod
     def from_fields(cls, fields: object) -> FarmVersions:
@@ -48,10 +48,10 @@ class FarmVersions:
             FarmError: it is not that.
         """
         try:
-            return msgspec.convert(fields, cls)
-        except msgspec.ValidationError as error:
+            return record(cls, passes_unknown=True)(fields)
+        except Unfit as error:
             raise FarmError(
-                f"The other side does not say which versions it has: {error}.",
+                error.message("The other side does not say which versions it has"),
                 next_step="Start schedulers with `sdk farm scheduler` and workers with `sdk farm worker`.",
             ) from error
 

@@ -7,7 +7,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import msgspec
 from distributed import Client
@@ -16,8 +17,10 @@ from autotune_loop.events import FarmQueue, Listener, Notice
 from autotune_loop.farm.device import Announcement, FarmDevice
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.state import FarmRun
+from autotune_loop.farm.told import Count, DurationS, read_told
 from autotune_loop.farm.use import FarmUse
 from targets.errors import FarmError
+from targets.values.checks import number, whole_number
 
 _BEAT_S = 0.5
 _FIRST_BEAT_S = 20.0
@@ -33,6 +36,35 @@ _UNKNOWN_TO_LEAVE = 2
 ResourcesLeft = Callable[[set[str | None]], Awaitable[None]]
 
 _WORTH_TELLING_S = 2.0
+
+
+@dataclass(frozen=True)
+class BeatAnswer:
+    """What a scheduler says to a beat.
+
+    Attributes:
+        floor_s: the least virtual time of the other runs.
+        version: of the list of workers.
+        is_known: the scheduler has a connection of this run's client.
+        workers: address → what the worker says of itself; None where the list is as it was.
+        position, start_s: the run's place in the queue; None where it waits for nothing.
+    """
+
+    floor_s: Annotated[float, number(-1e12, 1e12)]
+    version: Annotated[int, whole_number(0, 2**62)]
+    is_known: bool
+    workers: Mapping[str, object] | None = None
+    position: Count | None = None
+    start_s: DurationS = 0.0
+
+
+def read_workers(told: Mapping[str, object]) -> dict[str, Announcement]:
+    """The workers in a scheduler's answer; one that says what cannot be is left out."""
+    workers = {}
+    for address, said in told.items():
+        with contextlib.suppress(FarmError):
+            workers[address] = read_told(Announcement, said)
+    return workers
 
 
 class WorkerRegistry:
@@ -78,7 +110,7 @@ class WorkerRegistry:
         loop = self._client.loop.asyncio_loop
         try:
             asyncio.run_coroutine_threadsafe(self._beat(), loop).result(_FIRST_BEAT_S)
-        except (OSError, TimeoutError, AttributeError, KeyError, ValueError) as error:
+        except (OSError, TimeoutError, AttributeError, KeyError, ValueError, FarmError) as error:
             raise FarmError(
                 f"The scheduler at {self._farm.address.address} is not a farm's scheduler: {error}.",
                 next_step="Start one with `sdk farm scheduler` of this SDK's version.",
@@ -143,19 +175,19 @@ class WorkerRegistry:
             under_way=share.under_way,
         )
         beat = self._client.scheduler.sdk_beat(run=msgspec.to_builtins(run), known=self._version)
-        answer = await asyncio.wait_for(beat, _ANSWER_S)
+        answer = read_told(BeatAnswer, await asyncio.wait_for(beat, _ANSWER_S))
         self._heard_s = time.monotonic()
         missed, self._missed = self._missed, 0
         if missed >= _TOLD_AFTER:
             self._tell(f"The scheduler at {self._farm.address.address} answers again.")
-        self._leave_if_unknown(known=answer["is_known"])
-        share.others_are_at(answer["floor_s"])
-        if "workers" in answer:
-            self._version = answer["version"]
-            await self._take(msgspec.convert(answer["workers"], dict[str, Announcement]))
-        if "position" in answer:
+        self._leave_if_unknown(known=answer.is_known)
+        share.others_are_at(answer.floor_s)
+        if answer.workers is not None:
+            self._version = answer.version
+            await self._take(read_workers(answer.workers))
+        if answer.position is not None:
             with contextlib.suppress(Exception):  # who shows it is not part of the run
-                self._queue.stands_at(answer["position"], answer["start_s"])
+                self._queue.stands_at(answer.position, answer.start_s)
 
     def _leave_if_unknown(self, *, known: bool) -> None:
         """End a connection that only this side takes for one, as after a laptop has slept; Dask makes a new one."""

@@ -29,7 +29,7 @@ class FileKey:
     """
 
     name: str
-    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 def key_of(path: Path) -> FileKey:
