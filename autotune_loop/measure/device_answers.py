@@ -1,35 +1,61 @@
-"""What devices have answered; that a device's worker is lost is an answer, too."""
+"""What comes of what a device is asked to do: whatever goes wrong on the way is trouble of that device only."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import traceback
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
 from typing import TypeGuard, TypeVar
 
 from autotune_loop.execute.device_session import Timing
-from devices.device_trouble import DeviceTrouble
+from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure import device_failure
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import DeviceError
+from targets.errors import FarmError, SdkError
+from targets.values.texts import printable
 
-_T = TypeVar("_T", Timing, Timing | None)
-
-
-def timing_of(device: str, symbol: str, done: Future[_T]) -> _T | Timing:
-    """The result of timing; if the device's worker is lost, a failure of the device."""
-    try:
-        return done.result()
-    except DeviceTrouble as trouble:
-        return Timing(device_failure(symbol, device, trouble, under_way=False), 0.0)
+_T = TypeVar("_T")
+_LONGEST_REASON_CHARACTERS = 300
 
 
-def boot_of(done: Future[str | DeviceError]) -> str | DeviceError:
-    """What identifies the time since a device was switched on; or its trouble."""
+def answer_of(device: str, done: Future[_T]) -> _T | DeviceTrouble:
+    """Wait for what a device was asked for; returns it, or the trouble that came instead.
+
+    Raises:
+        FarmError: the run, or its farm, has ended.
+    """
     try:
         return done.result()
     except DeviceTrouble as trouble:
         return trouble
+    except (FarmError, CancelledError):
+        raise
+    except SdkError as error:
+        return DeviceTrouble(TroubleKind.BROKEN, error.message, next_step=error.next_step)
+    except Exception as error:
+        return _unexpected(device, error)
+
+
+def timing_of(device: str, symbol: str, done: Future[_T]) -> _T | Timing:
+    """The same for a timing, which then is a failure of the device."""
+    answer = answer_of(device, done)
+    if isinstance(answer, DeviceTrouble):
+        return Timing(device_failure(symbol, device, answer, under_way=False), 0.0)
+    return answer
 
 
 def is_device_failure(result: Measurement | MeasureFailure) -> TypeGuard[MeasureFailure]:
-    """Whether the device failed, and not the schedule."""
+    """Whether a schedule has no time because of its device."""
     return isinstance(result, MeasureFailure) and result.reason is MeasureFailureReason.DEVICE
+
+
+def _unexpected(device: str, error: Exception) -> DeviceTrouble:
+    """A fault of the SDK that something about this device has brought to light."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    reason = printable(f"{type(error).__name__}: {error}")[:_LONGEST_REASON_CHARACTERS].rstrip(".")
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    return DeviceTrouble(
+        TroubleKind.BROKEN,
+        f"{device} cannot be used because of a fault of the SDK ({reason}; {where}).",
+        next_step="Report it with this message; the run goes on with its other devices.",
+    )

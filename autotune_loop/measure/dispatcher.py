@@ -17,13 +17,14 @@ from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
 from autotune_loop.measure.calibration import Calibration
-from autotune_loop.measure.device_answers import boot_of, is_device_failure, timing_of
+from autotune_loop.measure.device_answers import answer_of, is_device_failure, timing_of
 from autotune_loop.measure.device_state import DeviceQueue, DeviceState
 from autotune_loop.measure.machine_watch import MachineWatch
 from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
 from autotune_loop.specification.prepared_run import ReportHealth
 from autotune_loop.store.run_database import RunDatabase
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.health.probe import DeviceSense
 from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings
@@ -122,7 +123,7 @@ class Dispatcher:
         futures = {name: self.executor.submit(OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
-            answer = boot_of(future)
+            answer = answer_of(name, future)
             if isinstance(answer, DeviceError):
                 troubles.append(answer)
                 self._out_of_service(self._states[name], answer)
@@ -180,18 +181,16 @@ class Dispatcher:
         """Record the readings of the devices' sensors, 'before' or 'after' a batch."""
         futures = {name: self.executor.submit(Sense(name)) for name in self.in_service}
         for name, future in futures.items():
-            with contextlib.suppress(DeviceTrouble):
-                sensed = future.result()
-                if sensed is not None:
-                    self.database.add_device_state(name, moment, asdict(sensed))
+            sensed = answer_of(name, future)
+            if isinstance(sensed, DeviceSense):
+                self.database.add_device_state(name, moment, asdict(sensed))
 
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
         forget = (executable.path.name, executable.sha256)
-        futures = [self.executor.submit(Forget(name, *forget)) for name in self.in_service]
-        for future in futures:
-            with contextlib.suppress(DeviceTrouble):
-                future.result()
+        futures = {name: self.executor.submit(Forget(name, *forget)) for name in self.in_service}
+        for name, future in futures.items():
+            answer_of(name, future)
 
     def run(
         self,
@@ -296,9 +295,8 @@ class Dispatcher:
                 self._when_done(self.executor.submit(task), partial(self._looked_around, machine))
 
     def _looked_around(self, machine: MachineWatch, done: Future[Surroundings | None]) -> None:
-        found = None
-        with contextlib.suppress(DeviceTrouble):
-            found = done.result()
+        answer = answer_of(machine.device, done)
+        found = answer if isinstance(answer, Surroundings) else None
         if found is not None:
             self.database.add_device_state(machine.device, "look", asdict(found))
         for news in machine.looked(found, time.monotonic()):
@@ -408,7 +406,7 @@ class Dispatcher:
                 self._when_done(self.executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
 
     def _looked_at(self, state: DeviceState, done: Future[str | DeviceError]) -> None:
-        answer = boot_of(done)
+        answer = answer_of(state.name, done)
         state.checking = False
         if isinstance(answer, DeviceError):
             self._out_of_service(state, answer)

@@ -10,18 +10,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from autotune_loop.events import DeviceChanged, Notice
 from autotune_loop.execute.device_session import ReferenceRun, Timing
+from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Sense
+from autotune_loop.execute.tasks.task import MeasureTask, Task
 from autotune_loop.measure import dispatcher as dispatcher_module
 from autotune_loop.measure.retry_state import MeasureJob
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import DeviceError
+from targets.errors import DeviceError, UsageError
 from tests.process_state import PATIENCE_S
 from tests.scripted_executor import lost, timed
 from tests.unit.autotune_loop.measure.conftest import EXECUTABLE, SHORT_PATIENCE_S, Bench, MakeBench
@@ -97,6 +100,40 @@ def test_a_schedule_that_a_device_was_lost_under_is_timed_elsewhere(make_bench: 
     assert bench.database.incident_counts() == {"a: connection lost": 1}
     states = [(event.device, event.state) for event in bench.events if isinstance(event, DeviceChanged)]
     assert states[0] == ("a", "out of service")
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError("division by zero"), UsageError("There is no such core.")])
+def test_whatever_goes_wrong_with_a_device_costs_that_device_only(make_bench: MakeBench, fault: Exception) -> None:
+    def measure(device: str, symbol: str, times: int) -> Timing:
+        if device == "a":
+            raise fault
+        return timed(device, symbol)
+
+    bench = make_bench(["a", "b"], measure)
+    assert bench.run(SYMBOLS) == 0
+    assert bench.reasons() == {"timed": 12}
+    assert {result.device for result in bench.results.values()} == {"b"}
+    told = [event for event in bench.events if isinstance(event, DeviceChanged)]
+    assert (told[0].device, told[0].state) == ("a", "out of service") and str(fault).rstrip(".") in told[0].message
+
+
+@pytest.mark.parametrize("task", [Sense, Forget, LookAround])
+def test_whatever_goes_wrong_beside_timing_costs_nothing(make_bench: MakeBench, task: type[MeasureTask[Any]]) -> None:
+    bench = make_bench(["a"], always_timed)
+    answer = bench.executor.script
+
+    def script(asked: Task[Any]) -> object:
+        if isinstance(asked, Sense | Forget | LookAround):
+            if isinstance(asked, task):
+                raise ZeroDivisionError("division by zero")
+            return None
+        return answer(asked)
+
+    bench.executor.script = script
+    bench.dispatcher.sense("before")
+    assert bench.run(SYMBOLS) == 0
+    bench.dispatcher.forget(EXECUTABLE)
+    assert bench.reasons() == {"timed": 12}
 
 
 def test_a_lost_link_is_not_the_schedules_fault(make_bench: MakeBench) -> None:
