@@ -273,6 +273,8 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "blur_wrong_corner": _blur_wrong_corner,
     "scaled": lambda: _scaled(3.0),
     "scaled_nearly": lambda: _scaled(3.0003),
+    "negated": lambda: _scaled(-3.0),
+    "negated_nearly": lambda: _scaled(-3.0003),
     "poisoned": lambda: _scaled(3.0, poison=True),
     "interleaved": lambda: _interleaved(3),
     "interleaved_padded": lambda: _interleaved(4),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +89,27 @@ def test_only_real_time_needs_no_label() -> None:
     for clock in Clock:
         assert (Clock.words_of(clock.value), Clock.label_of(clock.value)) == (clock.words, clock.label)
     assert Clock.label_of("sun") == " (sun time, not a device's)"
+
+
+ALONE = Measurement("f", "pi", Clock.WALL, (1.0, 4.0, 2.0, 9.0, 3.0), "precision", True)
+
+
+def test_the_time_is_the_median_and_not_the_fastest() -> None:
+    assert (ALONE.median_s, ALONE.minimum_s, ALONE.quarter_s) == (3.0, 1.0, 2.0)
+    assert ALONE.spread_s == pytest.approx(1.4826), "the median distance from 3 is 1"
+    assert replace(ALONE, factor=0.5).comparable_median_s == 1.5
+
+
+def test_disturbed_repetitions_do_not_count_while_there_are_others() -> None:
+    some = replace(ALONE, disturbed=(False, True, False, True, False))
+    assert (some.median_s, some.undisturbed_s) == (2.0, (1.0, 2.0, 3.0))
+    assert replace(ALONE, disturbed=(True,) * 5).median_s == 3.0
+
+
+def test_beside_another_kernel_the_median_of_the_ratios_counts_and_not_the_ratio_of_the_medians() -> None:
+    slow_moment = Beside("y", (1.0, 2.0, 2.0, 9.0, 1.5), (False,) * 5, (True,) * 5)
+    paired = replace(ALONE, disturbed=(False,) * 5, beside=slow_moment)
+    assert paired.ratio == pytest.approx(1.0) and paired.beside_median_s == 2.0
+    marked = replace(paired, beside=replace(slow_moment, disturbed=(True, False, True, True, False)))
+    assert marked.ratio == pytest.approx(2.0), "a pair counts if neither was disturbed"
+    assert ALONE.ratio is None and ALONE.beside_median_s is None

@@ -1,6 +1,7 @@
 /* What the tests of the simulated clock run under the emulator: one task, timed by the program's own clock.
  *
- *     clock_probe sleep | clock | mark | thread | fresh | forward | split | misses | chains | branches | walk STRIDE COUNT
+ *     clock_probe sleep | clock | mark | thread | fresh | forward | split | misses | chains | divisions | gathers | branches
+ *                 | walk STRIDE COUNT
  *
  * Prints nanoseconds, one number a line. */
 #include <pthread.h>
@@ -141,6 +142,57 @@ static void branches(void) {
     }
 }
 
+/* Additions and divisions that need the one before: of integers, then of floats. */
+static void divisions(void) {
+    volatile uint32_t from = 1000000007;
+    volatile float float_from = 1.5f;
+    uint32_t sum = from, quotient = from;
+    const uint32_t step = from;
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) {
+        sum += step;
+        __asm__ volatile("" : "+r"(sum));
+    }
+    print_ns(now_ns() - start_ns);
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) {
+        quotient = step / (quotient | 1);
+        __asm__ volatile("" : "+r"(quotient));
+    }
+    print_ns(now_ns() - start_ns);
+    float float_sum = float_from, float_quotient = float_from;
+    const float float_step = float_from;
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) float_sum += float_step;
+    print_ns(now_ns() - start_ns);
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) float_quotient = float_step / float_quotient;
+    print_ns(now_ns() - start_ns);
+    float_from = float_sum + float_quotient;
+    from = sum + quotient;
+}
+
+/* Vectors that lie in one place, and others that are gathered from as near. */
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void gathers(void) {
+    static int32_t __attribute__((aligned(64))) memory[64];
+    int64_t start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) {
+        __asm__ volatile("vmovdqu (%0), %%ymm1" : : "r"(memory) : "xmm1", "memory");
+    }
+    print_ns(now_ns() - start_ns);
+    start_ns = now_ns();
+    for (int i = 0; i < STEPS; i++) {
+        __asm__ volatile("vpcmpeqd %%ymm2, %%ymm2, %%ymm2\n\tvpxor %%ymm3, %%ymm3, %%ymm3\n\t"
+                         "vpgatherdd %%ymm2, (%0,%%ymm3,4), %%ymm1"
+                         : : "r"(memory) : "xmm1", "xmm2", "xmm3", "memory");
+    }
+    print_ns(now_ns() - start_ns);
+}
+#else
+static void gathers(void) {}
+#endif
+
 static void sleep_a_little(void) {
     const struct timespec wanted = {.tv_nsec = 20000000};
     const int64_t start_ns = now_ns();
@@ -166,6 +218,10 @@ int main(int count, char **arguments) {
         misses();
     } else if (strcmp(task, "chains") == 0) {
         chains();
+    } else if (strcmp(task, "divisions") == 0) {
+        divisions();
+    } else if (strcmp(task, "gathers") == 0) {
+        gathers();
     } else if (strcmp(task, "branches") == 0) {
         branches();
     } else if (strcmp(task, "sleep") == 0) {

@@ -1,7 +1,8 @@
 /* Times a scripted kernel beside another one, many times over: `now_ns` stands still but for what the calls take.
  *
- *     scripted_race RATIO NOISE RACES SEED LOST_OVER WARM_UP_S MIN_TIME_S
+ *     scripted_race RATIO NOISE RACES SEED LOST_OVER WARM_UP_S MIN_TIME_S GIVE_UP_OVER_S
  *
+ * With 0 for LOST_OVER it is timed alone.
  * A call of the second takes 1 ms, one of the first RATIO times as long, each times a factor of log-normal noise. Prints a
  * line for each race: what it was stopped by, its repetitions, and how many of them had the second first. */
 #include <math.h>
@@ -16,7 +17,7 @@ static struct runner_kernel kernels[2] = {{.name = "candidate"}, {.name = "yards
 static struct invocation candidate = {.kernel = &kernels[0]}, yardstick = {.kernel = &kernels[1]};
 static double ratio;
 static int repetitions, beside_first;
-static bool in_order;
+static bool in_order, is_time;
 static const char *stopped_by;
 
 static double uniform(void) {
@@ -53,16 +54,20 @@ void event_begin(const char *event) { (void)event; }
 void event_open(const char *key, char bracket) {
     (void)bracket;
     in_order = strcmp(key, "beside_first") == 0;
+    is_time = strcmp(key, "repetitions_s") == 0;
 }
 
 void event_close(char bracket) { (void)bracket; }
 void event_end(void) {}
 void event_integer(const char *key, int64_t value) { (void)key, (void)value; }
-void event_number(const char *key, double value) { (void)key, (void)value; }
+
+void event_number(const char *key, double value) {
+    (void)key, (void)value;
+    repetitions += is_time;
+}
 
 void event_boolean(const char *key, bool value) {
     (void)key;
-    repetitions += in_order;
     beside_first += in_order && value;
 }
 
@@ -71,17 +76,17 @@ void event_string(const char *key, const char *value) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 8) return 2;
+    if (argc != 9) return 2;
     ratio = atof(argv[1]);
     noise = atof(argv[2]);
     srand((unsigned)atoi(argv[4]));
     const double lost_over = atof(argv[5]), warm_up_s = atof(argv[6]), min_time_s = atof(argv[7]);
     const struct timing_options options = {
         .precision = 0.01, .min_repetitions = 5, .max_repetitions = 1000, .max_time_s = 0.3, .min_repetition_s = 0.0005,
-        .lost_over = lost_over, .warm_up_s = warm_up_s, .min_time_s = min_time_s};
+        .lost_over = lost_over, .warm_up_s = warm_up_s, .min_time_s = min_time_s, .give_up_over_s = atof(argv[8])};
     for (int race = 0; race < atoi(argv[3]); race++) {
         repetitions = beside_first = 0;
-        time_kernel(&candidate, &yardstick, NULL, &options, -1);
+        time_kernel(&candidate, lost_over > 0 ? &yardstick : NULL, NULL, &options, -1);
         printf("%s %d %d\n", stopped_by, repetitions, beside_first);
     }
     return 0;

@@ -138,9 +138,10 @@ def test_what_is_not_finite_is_far_out(runner: Runner, tmp_path: Path) -> None:
         (["--integer-tolerance", "1000"], 4),
     ],
 )
-def test_float_tolerances(runner: Runner, tmp_path: Path, options: list[str], exit_code: int) -> None:
-    assert runner("--kernel", "scaled", "--write-reference", tmp_path / "ref").exit_code == 0
-    result = runner("--kernel", "scaled_nearly", "--reference", tmp_path / "ref", *options)
+@pytest.mark.parametrize("kernel", ["scaled", "negated"])
+def test_float_tolerances(runner: Runner, tmp_path: Path, kernel: str, options: list[str], exit_code: int) -> None:
+    assert runner("--kernel", kernel, "--write-reference", tmp_path / "ref").exit_code == 0
+    result = runner("--kernel", f"{kernel}_nearly", "--reference", tmp_path / "ref", *options)
     assert result.exit_code == exit_code
     assert 0 < result.one("compared")["max_absolute_error"] < 4e-4
 

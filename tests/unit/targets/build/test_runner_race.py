@@ -20,6 +20,7 @@ from tests.unit.targets.conftest import X86, Architecture, Runner
 pytestmark = pytest.mark.toolchain
 
 RACES = 1000
+ALONE = 0.0
 FEW = "--warm-up-s 0 --min-repetition-s 0 --precision 0 --max-repetitions 6 --max-time-s 99".split()
 
 
@@ -41,9 +42,10 @@ def races(
     *,
     warm_up_s: float = 0.0,
     min_time_s: float = 0.0,
+    give_up_over_s: float = 0.0,
 ) -> list[tuple[str, int, int]]:
     """What each race was stopped by, its repetitions, and those with the yardstick first."""
-    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s]
+    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s, give_up_over_s]
     lines = subprocess.run(
         [str(word) for word in command], check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -90,6 +92,28 @@ def test_a_race_may_be_against_a_multiple_of_the_other_kernel(scripted_race: Pat
     assert slower["slower"] >= 0.99 * RACES
     equal = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.5, 0.12, lost_over=0.5))
     assert equal["slower"] <= RACES / 20
+
+
+def test_alone_it_is_repeated_until_the_median_is_as_precise_as_was_asked(scripted_race: Path) -> None:
+    """To 1 % with noise of 5 %: the standard error of a median is 1.25 times the noise over the root of the count."""
+    result = races(scripted_race, 1.0, 0.05, ALONE)
+    assert sum(stopped_by == "precision" for stopped_by, _, _ in result) >= 0.99 * RACES
+    assert 20 < sum(repetitions for _, repetitions, _ in result) / RACES < 60
+
+
+@pytest.mark.parametrize("lost_over", [ALONE, 99.0])
+def test_a_kernel_is_given_up_by_its_fastest_call(scripted_race: Path, lost_over: float) -> None:
+    """Of twenty calls the slowest takes 2 ms and the fastest half a one."""
+    stops = Counter(
+        stopped_by
+        for stopped_by, _, _ in races(scripted_race, 1.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
+    )
+    assert stops["gave_up"] <= RACES / 100
+    stops = Counter(
+        stopped_by
+        for stopped_by, _, _ in races(scripted_race, 9.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
+    )
+    assert stops["gave_up"] >= 0.99 * RACES
 
 
 def test_the_order_is_random(scripted_race: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,8 +85,23 @@ def test_the_checked_call_counts_as_warm_up(runner: Runner, tmp_path: Path) -> N
     assert result.one("timed")["warm_up_calls"] == 1
 
 
+def test_threads(native_runner: Runner) -> None:
+    """As many as are asked for: Halide's own choice, which the environment gives it here, is one."""
+    options = ("--precision", "0", "--max-time-s", "60", "--max-repetitions", "1000000", *QUICK)
+    command = [str(native_runner.executable.path), "--kernel", "blur_tiled", "--time", "--threads", "3", *options]
+    environment = {**os.environ, "HL_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        tasks = Path(f"/proc/{process.pid}/task")
+        most = 0
+        while most < 3 and process.poll() is None:
+            with contextlib.suppress(FileNotFoundError):
+                most = max(most, len(list(tasks.iterdir())))
+        process.kill()
+    assert most == 3
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_threads(runner: Runner, threads: str) -> None:
+def test_any_number_of_threads_is_taken(runner: Runner, threads: str) -> None:
     options = ("--threads", threads, "--max-repetitions", "5", *QUICK)
     assert runner("--kernel", "blur_tiled", "--time", *options).exit_code == 0
 

@@ -144,6 +144,33 @@ def test_lines_that_do_not_need_each_other_come_together(
 
 
 @pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
+def test_lines_of_memory_take_longer_than_those_of_any_cache(
+    guest: Architecture, probe_of: Callable[[Architecture, MachineParameters], Probe]
+) -> None:
+    cached_ns, _ = probe_of(guest, MACHINE).times_ns("misses")
+    small = MachineParameters(1, 4096, 65536, 262144, vector_bits=128)
+    far_ns, _ = probe_of(guest, small).times_ns("misses")
+    # 40000 lines that need each other: 180 cycles at 2 GHz instead of 40.
+    assert far_ns > 40000 * 90 > 3 * cached_ns
+
+
+@pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
+def test_divisions_that_need_each_other_take_long(
+    guest: Architecture, probe_of: Callable[[Architecture, MachineParameters], Probe]
+) -> None:
+    added_ns, divided_ns, floats_added_ns, floats_divided_ns = probe_of(guest, MACHINE).times_ns("divisions")
+    # 10000 of 14 and of 12 cycles at 2 GHz.
+    assert divided_ns >= 10000 * 7 > 4 * added_ns
+    assert floats_divided_ns >= 10000 * 6 > 3 * floats_added_ns
+
+
+def test_a_gather_is_dearer_than_a_vector(probe_of: Callable[[Architecture, MachineParameters], Probe]) -> None:
+    loaded_ns, gathered_ns = probe_of(X86_EMULATED, MACHINE).times_ns("gathers")
+    # Two units that each take 8 cycles at 2 GHz for one.
+    assert gathered_ns >= 10000 * 2 > 2 * loaded_ns
+
+
+@pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
 def test_additions_that_need_each_other_take_their_turns(
     guest: Architecture, probe_of: Callable[[Architecture, MachineParameters], Probe]
 ) -> None:
