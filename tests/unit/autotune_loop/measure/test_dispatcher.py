@@ -169,6 +169,23 @@ def test_a_device_that_never_comes_back_is_blamed_on_the_schedule_in_the_end(
     assert bench.reasons() == {MeasureFailureReason.KILLS_DEVICE.value: 1}
 
 
+def test_a_schedule_that_no_device_times_is_given_up_in_the_end(make_bench: MakeBench) -> None:
+    drifted = TroubleKind.DRIFTED  # which costs no service, so that patience does not end it
+    bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=drifted))
+    assert bench.run(["s0"], enough=lambda: len(bench.devices.measured) > 50) == 0
+    assert bench.reasons() == {MeasureFailureReason.DEVICE.value: 1}
+    assert len(bench.devices.measured) <= 20
+
+
+def test_a_schedule_goes_to_another_device_than_the_one_that_failed(make_bench: MakeBench) -> None:
+    drifted = TroubleKind.DRIFTED
+    bench = make_bench(
+        ["a", "b"], lambda d, s, n: lost(d, s, under_way=False, kind=drifted) if d == "a" else timed(d, s)
+    )
+    assert bench.run(["s0"]) == 0
+    assert bench.devices.measured == [("a", "s0"), ("b", "s0")]
+
+
 def test_a_drift_costs_no_service(make_bench: MakeBench) -> None:
     drifted = TroubleKind.DRIFTED
     bench = make_bench(["a"], lambda d, s, n: lost(d, s, under_way=False, kind=drifted) if n in (0, 3) else timed(d, s))
@@ -203,7 +220,10 @@ def test_somebody_elses_lease_is_no_fault_of_the_device(make_bench: MakeBench) -
     assert bench.health == [("a", None)]
 
 
-def test_a_device_that_needs_a_person_is_not_asked_again(make_bench: MakeBench) -> None:
+def test_a_device_that_needs_a_person_is_not_asked_again(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autotune_loop.measure.device_state._FIRST_CHECK_S", 0.0)
     refused = DeviceTrouble(TroubleKind.REFUSED, "wrong key")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: refused if device == "b" else "boot")
     assert bench.run(SYMBOLS) == 0

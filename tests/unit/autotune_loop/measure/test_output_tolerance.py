@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.measure.output_tolerance import output_tolerance, tolerance_of
 from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.timing.measure_settings import Tolerance
 from sdk.settings import Settings
@@ -31,6 +31,16 @@ def test_the_tolerance_of_real_pipelines(
         program.close()
     assert found["separable_filter"] == Tolerance() and Tolerance().integer == 0
     assert found["matrix_product"] != Tolerance() and found["corner_detector"] != Tolerance()
+
+
+def test_no_more_than_rounding_explains_is_let_pass() -> None:
+    """One wrong row of a picture of 900, or one wrong tile of a large one, is a wrong output."""
+    tolerance = tolerance_of(computes_with_floats=True)
+    wrong_row, wrong_tile = 1 / 900, 32 * 32 / (3840 * 2160)
+    assert tolerance.mismatch_share < wrong_row and tolerance.far_share < wrong_tile
+    assert tolerance.integer <= 1 and tolerance.float_relative <= 1e-3 and tolerance.far_scale <= 0.05
+    assert tolerance_of(computes_with_floats=False) == Tolerance(), "integers are exact"
+    assert (Tolerance().integer, Tolerance().mismatch_share, Tolerance().far_share) == (0, 0.0, 0.0)
 
 
 def test_no_operation_at_all_is_exact() -> None:
