@@ -1,0 +1,119 @@
+"""A resumed run knows what was timed, chosen and begun before, and teaches its model all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from autotune_loop.candidate import Candidate, TrainingSample
+from autotune_loop.cost_model.learner import Learner
+from autotune_loop.events import Event, Notice
+from autotune_loop.measure.batch_measurer import TaskReference
+from autotune_loop.run.recovery import account_for_unfinished, left_over, recover
+from autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from autotune_loop.store.featurization import Featurization, format_featurization
+from autotune_loop.store.run_store import RunStore
+from autotune_loop.store.sample_file import read_sample
+from devices.timing.measure_settings import Tolerance
+from tests.contract.writing_process import RECORD, candidate, measurement, symbol
+from tests.run_specs import make_task
+
+FEATURES = format_featurization(Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32)))
+
+
+@dataclass
+class Taught:
+    """What a model is told to learn from."""
+
+    samples: list[TrainingSample] = field(default_factory=list)
+
+    def add_sample(self, sample: TrainingSample) -> None:
+        self.samples.append(sample)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    """A run that was killed in its second round: three schedules timed, one chosen, and no sample written."""
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
+    for round_index, index, median_s in ((0, 0, 4e-3), (0, 1, 2e-3), (1, 0, 3e-3), (1, 1, None)):
+        one = choose(made, round_index, index)
+        if median_s is not None:
+            made.database.add_measurement(measurement(one.symbol, median_s), "sample", 0.5)
+    made.database.add_batch(0, 0, {"search": 1.0, "measure": 2.0, LEARN_STAGE: 50.0})
+    yield made
+    made.close()
+
+
+def choose(store: RunStore, round_index: int, index: int) -> Candidate:
+    folder = store.candidate_folder(round_index, 0, index)
+    folder.mkdir(parents=True)
+    store.featurization_path(folder).write_bytes(FEATURES)
+    one = candidate(folder, round_index, index)
+    store.database.add_candidate(one)
+    return one
+
+
+@pytest.fixture
+def state() -> TaskState:
+    return TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 7))
+
+
+def resume(store: RunStore, state: TaskState) -> tuple[int, Taught, list[Event]]:
+    taught, events = Taught(), list[Event]()
+    newest = recover(store, [state], cast(Learner, taught), events.append)
+    return newest, taught, events
+
+
+def test_what_was_measured_counts(store: RunStore, state: TaskState) -> None:
+    newest, _, events = resume(store, state)
+    assert newest == 1
+    assert [timed.symbol for timed in state.timed] == [symbol(0, 1), symbol(1, 0), symbol(0, 0)]
+    assert state.best_ms == pytest.approx(2.0)
+    assert [event.text for event in events if isinstance(event, Notice)] == ["Resumed with 3 timed schedules."]
+
+
+def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_missing(
+    store: RunStore, state: TaskState
+) -> None:
+    _, taught, _ = resume(store, state)
+    assert [sample.measured.median_ms for sample in taught.samples] == pytest.approx([4.0, 2.0, 3.0])
+    for sample in taught.samples:
+        written = read_sample(store.sample_path(sample.featurization_path.parent))
+        assert written.runtime_ms == pytest.approx(sample.measured.median_ms) and written.pipeline_id == 7
+
+
+def test_a_lost_featurization_costs_its_sample_and_is_told(store: RunStore, state: TaskState) -> None:
+    store.featurization_path(store.candidate_folder(0, 0, 1)).unlink()
+    _, taught, events = resume(store, state)
+    assert len(taught.samples) == 2 and len(state.timed) == 3
+    (warning,) = [event for event in events if isinstance(event, Notice) and event.warning]
+    assert "does not train on 1 of them" in warning.text
+
+
+def test_batches_go_on_where_they_were(store: RunStore, state: TaskState) -> None:
+    resume(store, state)
+    assert state.history.started == 2, "the second was begun"
+    assert state.history.best_ms == pytest.approx([2.0]), "only the first is complete"
+    assert state.history.batch_s == pytest.approx([3.0]), "training is not the batch's own time"
+
+
+def test_what_was_chosen_and_not_timed_is_left_over_and_accounted_for(store: RunStore, state: TaskState) -> None:
+    assert [one.symbol for one in left_over(store.database, 0)] == [symbol(1, 1)]
+    resume(store, state)
+    failure = store.database.failure_of(symbol(1, 1))
+    assert failure is not None and failure.reason == "stopped"
+    assert [one.symbol for one in left_over(store.database, 0)] == [symbol(1, 1)], "it was not its fault"
+    account_for_unfinished(store.database)
+    assert sum(store.database.failure_counts().values()) == 0, "what had no time is no failure"
+
+
+def test_a_new_run_recovers_nothing(tmp_path: Path, state: TaskState) -> None:
+    store = RunStore(tmp_path / "new", RECORD, resume=False)
+    newest, taught, events = resume(store, state)
+    store.close()
+    assert (newest, taught.samples, events, state.timed) == (0, [], [], [])

@@ -1,0 +1,43 @@
+"""What the database gives back of a run's timings: on one scale, and as races have settled them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.store.run_database import RunDatabase
+from tests.contract.writing_process import candidate, measurement, symbol
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[RunDatabase]:
+    made = RunDatabase(tmp_path / "tuning.db")
+    for index in range(2):
+        made.add_candidate(candidate(tmp_path, 0, index))
+    yield made
+    made.close()
+
+
+def test_the_times_of_a_slower_board_are_on_the_runs_scale(database: RunDatabase) -> None:
+    database.add_measurement(measurement(symbol(0, 0), 2e-3), "sample", 0.5)
+    database.add_measurement(replace(measurement(symbol(0, 1), 6e-3), factor=0.5), "sample", 0.5)
+    assert [one.median_ms for one in database.measured()] == pytest.approx([2.0, 3.0])
+
+
+def test_a_leader_has_the_mean_of_its_race_and_not_its_lucky_first_time(database: RunDatabase) -> None:
+    database.add_measurement(measurement(symbol(0, 0), 1e-3), "sample", 0.5)
+    for median_s in (2e-3, 8e-3):
+        database.add_measurement(measurement(symbol(0, 0), median_s), "race", 0.5)
+    database.add_measurement(measurement(symbol(0, 1), 3e-3), "sample", 0.5)
+    raced, other = database.measured()
+    assert raced.median_ms == pytest.approx(4.0) and raced.processes == 2
+    assert other.median_ms == pytest.approx(3.0) and other.processes == 1
+
+
+def test_times_of_a_play_off_are_no_samples(database: RunDatabase) -> None:
+    database.add_measurement(measurement(symbol(0, 0), 1e-3), "sample", 0.5)
+    database.add_measurement(measurement(symbol(0, 0), 5e-3), "play-off", 0.5)
+    assert [one.median_ms for one in database.measured()] == pytest.approx([1.0])

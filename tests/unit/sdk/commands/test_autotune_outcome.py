@@ -1,0 +1,64 @@
+"""How `sdk autotune` ends: the exit code, and what it says of a run that had to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
+from autotune_loop.store.published import Published, ScheduleTime
+from sdk.commands import autotune
+from tests.recorded_run_folder import write_run_folder
+from tests.unit.sdk.commands.conftest import Run
+
+PUBLISHED = Published(
+    "batch_0_0/1", "blur_r0_a0_s1", confirmed=True, reason="faster", message="It wins.", tuned=ScheduleTime(1.0, 0.1)
+)
+
+
+def result(outcome: Outcome, folder: Path, *, is_published: bool = True) -> TuneResult:
+    write_run_folder(folder, samples=3)
+    header = folder / "samples" / "best.blur.schedule.h" if is_published else None
+    return TuneResult(
+        outcome=outcome,
+        generator="blur",
+        target="arm64",
+        device="pi",
+        clock="wall",
+        tuned=(TunedSchedule({}, "blur", "Mullapudi2016's", header, PUBLISHED),),
+        run_folder=folder,
+        weights=folder / "samples" / "updated.weights",
+        totals=RunTotals(1, 3, {}, 0, {}, 2.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.FINISHED, 0),
+        (Outcome.EXHAUSTED, 0),
+        (Outcome.BUDGET_SPENT, 0),
+        (Outcome.DEVICES_LOST, 1),
+        (Outcome.INTERRUPTED, 130),
+    ],
+)
+def test_the_exit_code_says_how_a_run_has_ended(
+    run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int
+) -> None:
+    ended = result(outcome, tmp_path / "run")
+    monkeypatch.setattr(autotune, "_prepare", lambda values, command: lambda listen, stop: ended)
+    done = run("autotune", blur, "--target", "arm64")
+    assert done.code == code, done
+    if outcome is Outcome.DEVICES_LOST:
+        assert "All devices were lost" in done.err and f"sdk autotune --resume {ended.run_folder}" in " ".join(
+            done.err.split()
+        )
+
+
+def test_a_run_that_has_published_nothing_has_failed(
+    run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = result(Outcome.FINISHED, tmp_path / "run", is_published=False)
+    monkeypatch.setattr(autotune, "_prepare", lambda values, command: lambda listen, stop: nothing)
+    assert run("autotune", blur, "--target", "arm64").code == 1
