@@ -74,6 +74,26 @@ def test_the_order_of_measuring_does_not_matter(
     assert learnt[0] == learnt[1] != weights_sha256(baseline)
 
 
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_what_was_learnt_is_what_predicts(store: RunStore, searches: list[PluginSearch], baseline: Weights) -> None:
+    search = searches[0]
+    paths = [schedule.featurization_path for schedule in search.schedules]
+    tell = list[Event]().append
+    with Learner(store, baseline, SPEC, os.environ, None, tell, baseline, is_transferred=False) as learner:
+        learner.start()
+        before_ms = learner.predict(paths)
+        for number, path in enumerate(paths):
+            learner.add_sample(training_sample(path, 1.0 + number % 7, 1))
+        assert learner.has_new_samples
+        learner.train(0)
+        assert not learner.has_new_samples
+        after_ms = learner.predict(paths)
+    learnt = read_weights(store.updated_weights)
+    assert before_ms == pytest.approx(list(CostModel(baseline, NUM_CORES).predict(search.featurizations())), rel=1e-4)
+    assert after_ms == pytest.approx(list(CostModel(learnt, NUM_CORES).predict(search.featurizations())), rel=1e-4)
+    assert after_ms != pytest.approx(before_ms, rel=0.05)
+
+
 def test_damaged_learnt_weights_may_be_deleted(store: RunStore, baseline: Weights) -> None:
     def learner() -> Learner:
         return Learner(store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False)

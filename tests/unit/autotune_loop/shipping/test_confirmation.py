@@ -48,7 +48,9 @@ def test_what_wins_ships_with_its_new_times_and_what_does_not_stays(
         won = facts.published
         assert won.confirmed and won.reason == "faster" and facts.clock == "wall"
         assert won.tuned is not None and won.tuned.range_ms is not None and won.default is not None
-        assert won.tuned.range_ms[0] <= won.tuned.median_ms <= won.tuned.range_ms[1] < won.default.median_ms
+        assert won.tuned.range_ms[0] <= won.tuned.median_ms <= won.tuned.range_ms[1]
+        # By the turns in pairs: what one of them takes at a moment of its own says nothing on a busy machine.
+        assert won.speed_up is not None and won.speed_up.low is not None and won.speed_up.low > 1
         assert won.tuned != run.facts.published.tuned
         assert "times as fast as the incumbent (95 % interval" in won.speed_up_text
 
