@@ -23,6 +23,10 @@ hypothesis_settings.register_profile("shared machine", deadline=None, suppress_h
 hypothesis_settings.load_profile("shared machine")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--compiled", type=Path, metavar="FOLDER", help="keep what is compiled, for further test sessions")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(QuickGuard())
 
@@ -33,11 +37,12 @@ def examples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Settings:
+def settings(tmp_path_factory: pytest.TempPathFactory, worker_id: str, pytestconfig: pytest.Config) -> Settings:
     """Settings that keep everything below the session's temporary folder; what is compiled is shared by all workers."""
     folder = tmp_path_factory.mktemp("settings")
     base = tmp_path_factory.getbasetemp()
-    cache_folder = (base if worker_id == "master" else base.parent) / "cache"
+    kept: Path | None = pytestconfig.getoption("--compiled")
+    cache_folder = kept or (base if worker_id == "master" else base.parent) / "cache"
     environment = {**read_settings().environment, "SDK_CACHE_DIR": str(cache_folder)}
     return Settings(cache_folder, folder / "config", folder / "profiles", environment)
 
