@@ -158,6 +158,14 @@ def _types() -> Kernel:
     return hl.Pipeline(outputs), inputs
 
 
+def _around_zero(added: int) -> Kernel:
+    image, shifted = hl.ImageParam(hl.Int(16), 2, "image"), hl.Func("shifted")
+    shifted[x, y] = image[x, y] * hl.i16(0) + hl.cast(hl.Int(16), x) - hl.i16(20 - added)
+    for shaped in (image, shifted):
+        shaped.set_estimates([(0, 40), (0, 10)])
+    return hl.Pipeline(shifted), [image]
+
+
 def _single_number() -> Kernel:
     image, total = hl.ImageParam(hl.Int(32), 0, "image"), hl.Func("total")
     total[()] = image[()] + 1
@@ -282,6 +290,8 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "scalars": _scalars,
     "two_outputs": _two_outputs,
     "types": _types,
+    "around_zero": lambda: _around_zero(0),
+    "around_zero_nearly": lambda: _around_zero(1),
     "single_number": _single_number,
     "no_estimates": _no_estimates,
     "no_scalar_estimate": _no_scalar_estimate,

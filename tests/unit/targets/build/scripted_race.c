@@ -1,18 +1,21 @@
 /* Times a scripted kernel beside another one, many times over: `now_ns` stands still but for what the calls take.
  *
- *     scripted_race RATIO NOISE RACES SEED LOST_OVER WARM_UP_S MIN_TIME_S GIVE_UP_OVER_S
+ *     scripted_race RATIO NOISE RACES SEED LOST_OVER WARM_UP_S MIN_TIME_S GIVE_UP_OVER_S DISTURBED
  *
- * With 0 for LOST_OVER it is timed alone.
+ * With 0 for LOST_OVER it is timed alone. That share of the first's calls takes ten times as long and loses its core.
  * A call of the second takes 1 ms, one of the first RATIO times as long, each times a factor of log-normal noise. Prints a
  * line for each race: what it was stopped by, its repetitions, and how many of them had the second first. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/resource.h>
+
 #include "runner.h"
 
 static int64_t clock_ns;
-static double noise;
+static long switches;
+static double noise, disturbed;
 static struct runner_kernel kernels[2] = {{.name = "candidate"}, {.name = "yardstick"}};
 static struct invocation candidate = {.kernel = &kernels[0]}, yardstick = {.kernel = &kernels[1]};
 static double ratio;
@@ -26,7 +29,15 @@ static double uniform(void) {
 
 void call_once(struct invocation *invocation) {
     const double normal = sqrt(-2 * log(uniform())) * cos(2 * 3.14159265358979 * uniform());
-    clock_ns += (int64_t)(1e6 * (invocation == &candidate ? ratio : 1) * exp(noise * normal));
+    const bool is_disturbed = invocation == &candidate && disturbed > 0 && uniform() < disturbed;
+    switches += is_disturbed;
+    clock_ns += (int64_t)(1e6 * (invocation == &candidate ? ratio : 1) * exp(noise * normal) * (is_disturbed ? 10 : 1));
+}
+
+int getrusage(int who, struct rusage *usage) {
+    (void)who;
+    usage->ru_nivcsw = switches;
+    return 0;
 }
 
 int64_t now_ns(void) {
@@ -76,9 +87,10 @@ void event_string(const char *key, const char *value) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) return 2;
+    if (argc != 10) return 2;
     ratio = atof(argv[1]);
     noise = atof(argv[2]);
+    disturbed = atof(argv[9]);
     srand((unsigned)atoi(argv[4]));
     const double lost_over = atof(argv[5]), warm_up_s = atof(argv[6]), min_time_s = atof(argv[7]);
     const struct timing_options options = {

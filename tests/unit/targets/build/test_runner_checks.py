@@ -104,6 +104,17 @@ def test_integer_tolerances(native_runner: Runner, tmp_path: Path, options: list
     assert result.exit_code == exit_code
 
 
+def test_integers_below_zero_are_near_those_above(runner: Runner, tmp_path: Path) -> None:
+    assert runner("--kernel", "around_zero", "--write-reference", tmp_path / "ref").exit_code == 0
+    options = ("--kernel", "around_zero_nearly", "--reference", tmp_path / "ref", "--integer-tolerance")
+    assert runner(*options, "1").exit_code == 0
+    result = runner(*options, "0")
+    compared = result.one("compared")
+    assert result.exit_code == 4
+    assert (compared["mismatches"], compared["expected"], compared["actual"]) == (400, -20, -19)
+    assert compared["max_absolute_error"] == 1
+
+
 @pytest.mark.parametrize(
     ("far_scale", "far_share", "exit_code"),
     [("0.1", "0", 0), ("0.0001", "0", 4), ("0.0001", "0.0002", 0), ("0", "0", 4), ("0", "1", 0)],

@@ -43,9 +43,10 @@ def races(
     warm_up_s: float = 0.0,
     min_time_s: float = 0.0,
     give_up_over_s: float = 0.0,
+    disturbed: float = 0.0,
 ) -> list[tuple[str, int, int]]:
     """What each race was stopped by, its repetitions, and those with the yardstick first."""
-    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s, give_up_over_s]
+    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s, give_up_over_s, disturbed]
     lines = subprocess.run(
         [str(word) for word in command], check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -92,6 +93,11 @@ def test_a_race_may_be_against_a_multiple_of_the_other_kernel(scripted_race: Pat
     assert slower["slower"] >= 0.99 * RACES
     equal = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.5, 0.12, lost_over=0.5))
     assert equal["slower"] <= RACES / 20
+
+
+def test_repetitions_that_lost_their_core_do_not_lose_a_race(scripted_race: Path) -> None:
+    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, 0.02, disturbed=0.4))
+    assert stops["slower"] <= RACES / 20
 
 
 def test_alone_it_is_repeated_until_the_median_is_as_precise_as_was_asked(scripted_race: Path) -> None:
