@@ -74,6 +74,23 @@ def test_what_is_made_is_kept_and_added_to(farm: Path) -> None:
     assert renewed["lab2"].expires >= found["lab2"].expires
 
 
+def test_a_key_of_another_authority_signs_nothing(farm: Path, other_farm: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "farm"
+    shutil.copytree(farm, folder)
+    shutil.copy(other_farm / "ca-key.pem", folder)
+    with pytest.raises(FarmError, match=r"ca-key\.pem is not the key of .*ca\.pem"):
+        make_certificates(folder, ["lab9"], [])
+    assert not (folder / "hosts" / "lab9").exists()
+
+
+def test_no_certificate_outlives_its_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "_CA_LIFE", datetime.timedelta(days=30))
+    authority, *others = make_certificates(tmp_path / "farm", ["lab1"], ["ana"])
+    assert authority.role == "authority" and authority.days_left < 31
+    assert {one.name for one in others} >= {"lab1", "ana"}
+    assert all(one.expires == authority.expires for one in others)
+
+
 @given(st.text(max_size=70))
 def test_no_name_leads_out_of_the_folder(farm: Path, name: str) -> None:
     before = set(farm.parent.iterdir())

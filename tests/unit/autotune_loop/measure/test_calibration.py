@@ -86,6 +86,16 @@ def test_the_first_board_sets_the_scale_for_the_life_of_the_run_folder(database:
     assert rows["boot/3"].times["later"].time_ms == pytest.approx(4.5, rel=0.01)
 
 
+def test_a_resumed_run_keeps_the_factor_of_a_board_that_has_not_restarted(database: RunDatabase) -> None:
+    calibration = Calibration(database)
+    calibration.factor(0, timing("a", SCALE_MS))
+    known = calibration.factor(0, timing("b", {name: 2 * ms for name, ms in SCALE_MS.items()}))
+    # The same epoch: what the references seem to take now is not what its other times were brought to the scale by.
+    resumed = Calibration(database)
+    assert resumed.factor(0, timing("b", {name: 3 * ms for name, ms in SCALE_MS.items()})) == known
+    assert len(database.calibrations()) == 2
+
+
 def test_a_board_that_no_factor_describes_is_named_every_time(database: RunDatabase) -> None:
     small_cache = {"reference": 4.4, "greedy": 2.6, "random": 14.0}
     calibration = Calibration(database)

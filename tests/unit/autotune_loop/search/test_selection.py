@@ -64,3 +64,11 @@ def test_the_share_of_chance_is_kept(share: float) -> None:
     best = round(20 * (1 - share))
     assert chosen[:best] == list(range(best))
     assert chosen != choose_batch(features, predicted_ms, 20, share, 0.0, 2) or share == 0.0
+
+
+def test_what_is_far_from_everything_chosen_is_diverse() -> None:
+    """On a line: one end, the other, then the middle; not a neighbour of an end, which is far from the other end."""
+    places = [0.0, 0.5, 1.0, 5.0, 9.0, 9.5, 10.0]
+    features = [np.expm1(np.full((1, 1), place, np.float32)) for place in places]
+    chosen = choose_batch(features, [float(place + 1) for place in places], 3, 0.0, 100.0, 0)
+    assert [places[index] for index in chosen] == [0.0, 10.0, 5.0]

@@ -77,6 +77,12 @@ def test_a_changed_payload_is_protocol_error(packet: AdbPacket, change: int) -> 
         AdbPackets(PieceWire([bytes(changed)]), "it").receive(0)
 
 
+def test_every_byte_of_the_checksum_counts() -> None:
+    changed = encode(AdbPacket(b"WRTE", 1, 1, b"\x01\x02")).replace(b"\x01\x02", b"\x81\x82")
+    with pytest.raises(DeviceTrouble, match="checksum"):  # the sum is 256 more
+        AdbPackets(PieceWire([changed]), "it").receive(0)
+
+
 def test_a_packet_that_would_fill_the_memory_is_protocol_error() -> None:
     header = bytearray(encode(AdbPacket(b"WRTE", 1, 1, b"")))
     header[12:16] = (MAX_PAYLOAD_BYTES + 1).to_bytes(4, "little")

@@ -335,6 +335,24 @@ def test_a_lease_taken_by_force_is_told_by_the_next_operation(
     robber.close()
 
 
+def test_a_lease_that_was_lost_and_is_free_again_is_told_once(
+    home: Path, cache: ContentCache, link: LocalLink, program: Path
+) -> None:
+    """Somebody else may have used the device meanwhile, which whoever times there must know."""
+    robbed = local_transport(home, cache, link=link, lease_ttl_s=0.9)
+    robbed.push(program, "p")
+    robber = local_transport(home, cache, owner="robber@there")
+    take_lease_of(robber, force=True)
+    while robbed._connection.lost_lease is None:  # the heartbeat finds it
+        time.sleep(0.05)
+    assert release_lease_of(robber)
+    robber.close()
+    with pytest.raises(DeviceTrouble, match="leased by robber@there"):
+        robbed.run("p", ["true"], TIME_S)
+    assert robbed.run("p", ["true"], TIME_S).succeeded
+    robbed.close()
+
+
 class HandLease:
     """A lease that a user has taken by hand, as the device has it and as the user's tokens say."""
 
