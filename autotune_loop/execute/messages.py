@@ -6,6 +6,7 @@ place as it reads the message. A path that is neither is an error.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -177,9 +178,12 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
             path = None if folder is None else _below(folder, name)
             if path is None or path == folder:
                 raise BadMessageError(f"A worker of the farm has sent an unexpected file: {name[:200]!r}.")
-            with os_error_as(FarmError, f"{path.name[:_LONGEST_NAME_CHARACTERS]!r} of a worker cannot be written"):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            with os_error_as(FarmError, f"{path.name!r} of a worker cannot be written"):
+                try:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+                    raise BadMessageError(f"A worker has sent a file in the place of a folder: {name!r}.") from error
 
 
 Reply = TaskResult | MissingInput
@@ -342,4 +346,5 @@ def decode(
 def _below(folder: Path, name: str) -> Path | None:
     """The place of that name in a folder; None where it leads out of it."""
     path = PurePosixPath(name)
-    return None if path.is_absolute() or ".." in path.parts or "\0" in name else folder.joinpath(path)
+    is_name = len(name) <= _LONGEST_NAME_CHARACTERS and all(len(os.fsencode(part)) <= 255 for part in path.parts)
+    return None if path.is_absolute() or ".." in path.parts or "\0" in name or not is_name else folder.joinpath(path)
