@@ -99,9 +99,11 @@ def main() -> int:
         bench = Bench(Path(folder))
         for number, mutation in enumerate(wanted, 1):
             key = mutation.key(bench.checkout)
-            outcome = known[key] if key in known else bench.try_out(mutation, key)
+            outcome = known.get(mutation.name)
+            if outcome is None or outcome.key != key:
+                outcome = bench.try_out(mutation, key)
             outcomes.append(outcome)
-            known[key] = outcome
+            known[mutation.name] = outcome
             _write(arguments.output, known.values())
             print(f"{number:3} of {len(wanted)}  {outcome.result:8}  {mutation.area}: {mutation.name}", flush=True)
     return report(outcomes)
@@ -184,10 +186,11 @@ class Bench:
 
 
 def _known(file: Path) -> dict[str, Outcome]:
+    """By the mutations' names."""
     if not file.is_file():
         return {}
     outcomes = [Outcome(**fields) for fields in json.loads(file.read_text())["mutations"]]
-    return {outcome.key: outcome for outcome in outcomes if outcome.result != "broken"}
+    return {outcome.name: outcome for outcome in outcomes if outcome.result != "broken"}
 
 
 def _write(file: Path, outcomes: Iterable[Outcome]) -> None:
