@@ -15,7 +15,7 @@ from pathlib import Path
 
 from autotune_loop.farm import versions
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates import make_certificates
+from autotune_loop.farm.certificates.authority import make_certificates
 from sdk.settings import Settings
 from tests.kept_port import KeptPort
 

@@ -14,7 +14,7 @@ from distributed.core import rpc
 from autotune_loop.execute.worker import FarmWorker
 from autotune_loop.execute.worker_plugin import dask_worker_options
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import RevokedError, check_host_certificate
+from autotune_loop.farm.certificates.certificate_files import RevokedError, check_host_certificate
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
 from autotune_loop.farm.scheduler import VERSIONS_KEY, stopped

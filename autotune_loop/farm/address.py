@@ -40,8 +40,8 @@ class FarmAddress:
         """
         from distributed import Security
 
-        from autotune_loop.farm.certificate_files import check_certificate
-        from autotune_loop.farm.tls import FarmSecurity
+        from autotune_loop.farm.certificates.certificate_files import check_certificate
+        from autotune_loop.farm.certificates.tls import FarmSecurity
 
         if self.certificates is None:
             return Security(require_encryption=False)

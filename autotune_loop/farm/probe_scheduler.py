@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import (
+from autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
@@ -19,7 +19,7 @@ from autotune_loop.farm.certificate_files import (
     RevokedError,
     check_certificate,
 )
-from autotune_loop.farm.tls import refuse_revoked
+from autotune_loop.farm.certificates.tls import refuse_revoked
 from targets.errors import FarmError
 
 _CONNECT_LIMIT_S = 15.0

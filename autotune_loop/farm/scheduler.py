@@ -18,13 +18,13 @@ from distributed.comm import Comm, connect
 from tornado.ioloop import PeriodicCallback
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host
-from autotune_loop.farm.certificates import name_of
+from autotune_loop.farm.certificates.authority import name_of
+from autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host
+from autotune_loop.farm.certificates.tls import FarmSecurity
 from autotune_loop.farm.device import ANNOUNCEMENT, Announcement, read_announcement
 from autotune_loop.farm.ledger import FarmLedger, announced
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
 from autotune_loop.farm.state import PutOutWorker
-from autotune_loop.farm.tls import FarmSecurity
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
 from targets.errors import FarmError
 from targets.process.scratch_folder import scratch_folder

@@ -185,7 +185,7 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
     if outcome.stopped:
         return GeneratorFailureReason.STOPPED, f"{generator} was stopped."
     if outcome.timed_out:
-        return GeneratorFailureReason.TIMED_OUT, f"{generator} {outcome.describe()}."
+        return GeneratorFailureReason.TIMED_OUT, f"{generator} {outcome.describe()}.{_advice(request, _ENDLESS)}"
     given = " ".join(f"-p {key}={value}" for key, value in request.parameters.items()) or "-p key=value"
     for pattern, reason, template in _EXPLANATIONS:
         found = re.search(pattern, outcome.log)
@@ -193,9 +193,10 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
             what = _quoted(found) or "one of its Funcs"
             return reason, template.format(name=request.generator_name, given=given, what=what)
     if outcome.out_of_memory:
-        return GeneratorFailureReason.OUT_OF_MEMORY, f"{generator} {outcome.describe()}."
+        return GeneratorFailureReason.OUT_OF_MEMORY, f"{generator} {outcome.describe()}.{_advice(request, _LARGE)}"
     if outcome.exit_code < 0:
-        return GeneratorFailureReason.CRASHED, f"{generator} {outcome.describe()}.{_end_of(outcome.log)}"
+        message = f"{generator} {outcome.describe()}.{_advice(request, _CRASH)}{_end_of(outcome.log)}"
+        return GeneratorFailureReason.CRASHED, message
     raised = _RAISED.search(outcome.log)
     if raised:
         words = raised.group("what").strip()
@@ -203,6 +204,13 @@ def _explain(outcome: ProcessOutcome, request: GeneratorRequest) -> tuple[Genera
         return _refusal(request), f"{generator} failed{_place_of(outcome.log)}: {words}{end}"
     what = outcome.describe() if outcome.exit_code else "succeeded without writing every file"
     return GeneratorFailureReason.FAILED, f"{generator} {what}.{_end_of(outcome.log)}"
+
+
+def _advice(request: GeneratorRequest, suspect: str) -> str:
+    """What to look at where no search ran, which could be to blame."""
+    if request.autoscheduler is not None and request.autoscheduler.plugins:
+        return ""
+    return f" No search ran, so look at generate(): {suspect}."
 
 
 def _refusal(request: GeneratorRequest) -> GeneratorFailureReason:
@@ -244,6 +252,10 @@ def _place_of(log: str) -> str:
     return f" ({', called from '.join(words)})"
 
 
+_UNROLLED = "a schedule that unrolls by a large extent"
+_ENDLESS = f"a loop that does not end, or {_UNROLLED}"
+_LARGE = f"what it allocates, or {_UNROLLED}"
+_CRASH = "a pointer or an index that is wrong; a print before each step shows where"
 _IF_ALL_FAIL = "Other schedules may compile; if none does, "
 _HALIDE_IS_WRONG = _IF_ALL_FAIL + "Halide cannot compile this pipeline for the target: a bug in Halide."
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.farm.certificates import make_certificates
+from autotune_loop.farm.certificates.authority import make_certificates
 from sdk.main import main
 from sdk.settings import Settings
 from tests.loopback_farm import FarmProcess, LoopbackFarm, loopback_farm, sdk_program

@@ -13,7 +13,7 @@ from sdk.settings import read_settings
 from targets.values.records import plain
 
 if TYPE_CHECKING:
-    from autotune_loop.farm.certificates import FarmCertificate
+    from autotune_loop.farm.certificates.authority import FarmCertificate
 
 _SOON_DAYS = 30
 
@@ -44,7 +44,7 @@ def certificates(
 
     Example: sdk farm certificates --host lab1,192.168.1.5 --host lab2 --user ana
     """
-    from autotune_loop.farm.certificates import make_certificates
+    from autotune_loop.farm.certificates.authority import make_certificates
     from sdk.select.farm_choice import certificates_folder
 
     place = certificates_folder(folder, read_settings())

@@ -35,8 +35,8 @@ def revoke(
 
     Example: sdk farm revoke ana lab2
     """
-    from autotune_loop.farm.certificate_files import REVOKED_FILE
-    from autotune_loop.farm.revocation import revoke_certificates
+    from autotune_loop.farm.certificates.certificate_files import REVOKED_FILE
+    from autotune_loop.farm.certificates.revocation import revoke_certificates
     from sdk.select.farm_choice import certificates_folder
 
     place = certificates_folder(folder, read_settings())

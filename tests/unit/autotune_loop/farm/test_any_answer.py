@@ -82,7 +82,7 @@ def test_a_scheduler_serves_runs_whatever_a_worker_says(told: object, other: obj
         "tls://c:1": _worker(other, other),
     }
     ledger = FarmLedger()
-    ledger._scheduler = SimpleNamespace(workers=workers)
+    ledger._scheduler = SimpleNamespace(workers=workers, clients={})
     answer = asyncio.run(ledger.beat(msgspec.to_builtins(RUN), -1))
     assert answer["position"] == 0, "the sound one times a schedule of the run"
     state = read_state(asyncio.run(ledger.state()))

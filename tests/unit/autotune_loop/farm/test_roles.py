@@ -17,11 +17,11 @@ from distributed.comm import connect
 from distributed.core import rpc
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import check_host_certificate
-from autotune_loop.farm.certificates import make_certificates
+from autotune_loop.farm.certificates.authority import make_certificates
+from autotune_loop.farm.certificates.certificate_files import check_host_certificate
+from autotune_loop.farm.certificates.revocation import revoke_certificates
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG
-from autotune_loop.farm.revocation import revoke_certificates
 from targets.errors import FarmError
 from tests.farm_certificates import farm_scheduler, farm_worker
 

@@ -82,13 +82,13 @@ def search(open_program: Open, halide: HalideInstall, settings: Settings, tmp_pa
         stem: str,
         name: str = "",
         limits: ProcessLimits = LIMITS,
-        autoscheduler: str = "Adams2019",
+        autoscheduler: str | None = "Adams2019",
         stop: StopSignal | None = None,
         **parameters: str,
     ) -> GeneratedFiles | GeneratorFailure:
         emit = ("schedule", "featurization") if autoscheduler == "Adams2019" else ("object",)
         target = profile.halide_target + "-no_runtime"
-        chosen = autoschedulers[autoscheduler]
+        chosen = None if autoscheduler is None else autoschedulers[autoscheduler]
         request = GeneratorRequest(name or stem, "f", "f", tmp_path / "out", emit, target, parameters, chosen)
         result = run_generator(open_program(language, stem), request, limits, stop)
         if isinstance(result, GeneratorFailure):
@@ -188,6 +188,15 @@ def test_crash(search: Search) -> None:
 def test_hang(search: Search, language: str) -> None:
     reason, message = failure(search(language, "hangs", limits=ProcessLimits(1.0, 2**30)))
     assert reason is GeneratorFailureReason.TIMED_OUT and "did not end within 1 s" in message
+
+
+@pytest.mark.parametrize("name", ["crashes", "hangs", "memory_hog"])
+def test_where_no_search_ran_the_generator_itself_is_to_be_looked_at(search: Search, name: str) -> None:
+    limits = ProcessLimits(1.0 if name == "hangs" else 60.0, 2**29)
+    assert (
+        "No search ran, so look at generate(): " in failure(search("cpp", name, limits=limits, autoscheduler=None))[1]
+    )
+    assert "look at generate()" not in failure(search("cpp", name, limits=limits))[1]
 
 
 def test_stop(search: Search, language: str) -> None:

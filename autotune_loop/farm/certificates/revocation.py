@@ -13,8 +13,14 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from autotune_loop.farm.certificate_files import REVOKED_FILE, is_of_host, is_revoked, read_certificate, read_revoked
-from autotune_loop.farm.certificates import certificates_made, name_of, read_authority
+from autotune_loop.farm.certificates.authority import certificates_made, name_of, read_authority
+from autotune_loop.farm.certificates.certificate_files import (
+    REVOKED_FILE,
+    is_of_host,
+    is_revoked,
+    read_certificate,
+    read_revoked,
+)
 from targets.errors import FarmError, UsageError, os_error_as
 from targets.process.atomic_write import write_atomically
 from targets.values.checks import nearest_hint

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from autotune_loop.farm.certificate_files import (
+from autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CA_KEY_FILE,
     CERTIFICATE_FILE,

@@ -12,11 +12,11 @@ from dask import config as dask_config
 from distributed.core import rpc
 
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import RevokedError, check_certificate, read_revoked
-from autotune_loop.farm.certificates import make_certificates
+from autotune_loop.farm.certificates.authority import make_certificates
+from autotune_loop.farm.certificates.certificate_files import RevokedError, check_certificate, read_revoked
+from autotune_loop.farm.certificates.revocation import revoke_certificates
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG
-from autotune_loop.farm.revocation import revoke_certificates
 from targets.errors import FarmError, UsageError
 from tests.farm_certificates import farm_scheduler, farm_worker, until
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm import certificates
 from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificate_files import check_host_certificate, is_of_host, read_certificate
-from autotune_loop.farm.certificates import FarmCertificate, make_certificates
+from autotune_loop.farm.certificates import authority as certificates
+from autotune_loop.farm.certificates.authority import FarmCertificate, make_certificates
+from autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host, read_certificate
 from autotune_loop.farm.probe_scheduler import probe_scheduler
 from targets.errors import FarmError, UsageError
 
@@ -184,7 +184,7 @@ def test_strangers_and_expired_certificates_are_told_apart(
     with pytest.raises(FarmError, match=r"expired on .* --renew"):
         probe_scheduler(FarmAddress(scheduler, old))
     with monkeypatch.context() as unchecked:
-        unchecked.setattr("autotune_loop.farm.certificate_files.check_certificate", lambda *paths: None)
+        unchecked.setattr("autotune_loop.farm.certificates.certificate_files.check_certificate", lambda *paths: None)
         expiring = f"tls://{serve(as_dask(old))}"
     with pytest.raises(FarmError, match="The certificate of the scheduler at .* has expired"):
         probe_scheduler(FarmAddress(expiring, old / "users" / "ana"))
