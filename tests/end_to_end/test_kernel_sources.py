@@ -131,6 +131,6 @@ def test_what_is_missing_is_named(settings: Settings, project: Path) -> None:
     with pytest.raises(ToolchainError, match="The kernels call curve, which nothing that is linked") as found:
         sdk.build(str(project / "curved.cpp"), project / "built", settings=settings)
     assert "--kernel-source" in found.value.next_step
-    assert not list((project / "built").iterdir())
+    assert not (project / "built").exists()
     with pytest.raises(UsageError, match=r"staged.py is no C or C\+\+ source, object or static library"):
         with_values(CppBuild(), {"kernel_sources": [str(project / "staged.py")]})

@@ -33,6 +33,7 @@ STATE = FarmState(
 BEAT: dict[str, Any] = {
     "floor_s": 3.0,
     "version": 2,
+    "is_known": True,
     "workers": {"tls://b:1": msgspec.to_builtins(ANNOUNCED)},
     "position": 3,
     "start_s": 1.5,
