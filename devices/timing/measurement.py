@@ -158,13 +158,14 @@ class Measurement:
     def ratio(self) -> float | None:
         """Its time as a multiple of the other kernel's; None if it was timed alone.
 
-        The median over the pairs of which neither was disturbed. Without such a pair it is the ratio of the medians,
-        unless the timing as a whole is disturbed: then it is the median over all pairs.
+        The median over the pairs of which neither was disturbed. Without such a pair it is the ratio of the medians of
+        what was not disturbed; where that is nothing of one kernel, it is the median over all pairs.
         """
         if self.beside is None:
             return None
-        has_pairs = not self.disturbed_marks or not all(self.disturbed_marks)
-        if has_pairs or self.is_disturbed:
+        marks = self.disturbed_marks
+        has_pairs = not marks or not all(marks)
+        if has_pairs or all(self.disturbed) or all(self.beside.disturbed):
             return math.exp(statistics.median(self.log_ratios))
         return self.median_s / self.beside.median_s
 

@@ -62,6 +62,14 @@ def test_the_ratio_is_that_of_the_pairs_that_count() -> None:
     assert measurement([1.0]).ratio is None and measurement([1.0]).log_ratios == ()
 
 
+def test_the_few_repetitions_that_count_make_the_ratio_where_most_are_disturbed() -> None:
+    """Both kernels then have the times that they have alone, in whatever pairs."""
+    marks, beside_marks = (True, True, True, False), (False, True, True, True)
+    beside = Beside("y", (4.0, 8.0, 8.0, 8.0), beside_marks, (True,) * 4)
+    some = Measurement("k", "pi", Clock.WALL, (1.0, 1.0, 1.0, 1.0), "time", True, disturbed=marks, beside=beside)
+    assert some.is_disturbed and some.ratio == pytest.approx(0.25)
+
+
 def test_it_is_disturbed_where_one_of_the_kernels_was_most_of_the_time() -> None:
     none, once, always = (False,) * 3, (False, True, False), (True,) * 3
     assert not paired(none, none).is_disturbed and not paired(once, (True, False, True)).is_disturbed
