@@ -16,7 +16,7 @@ import msgspec
 
 from autotune_loop.execute.device_session import Timing
 from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
-from autotune_loop.execute.timing_message import TimingMessage
+from autotune_loop.execute.timing_message import DurationS, TimingMessage
 from autotune_loop.execute.travelling_generators import UNPACKED, travelling_generators
 from autotune_loop.farm.told import BadMessageError, read_told
 from autotune_loop.specification.build_limits import BuildLimits
@@ -37,7 +37,6 @@ _LONGEST_NAME_CHARACTERS = 400
 # It names a folder of the worker's.
 _RunId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-_DurationS = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 # What a device says in these has bounds of its own, in their annotations.
 _FROM_DEVICES = (DeviceSense, Surroundings)
 
@@ -137,7 +136,7 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
 
     result_type: str
     result: msgspec.Raw
-    took_s: _DurationS
+    took_s: DurationS
     files: dict[str, bytes]
     is_raised: bool = False
 

@@ -16,7 +16,8 @@ from devices.timing.measurement import MeasureFailure, Measurement
 from devices.timing.measurement_at_sizes import by_size, over_sizes
 from targets.values.texts import printable
 
-_DurationS = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+DurationS = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""How long a message says that something took."""
 _Name = Annotated[str, msgspec.Meta(max_length=400)]
 
 
@@ -25,7 +26,7 @@ class TimingMessage(msgspec.Struct, frozen=True):
 
     measurement: dict[_Name, Measurement]
     failure: MeasureFailure | None
-    held_s: _DurationS
+    held_s: DurationS
     epoch: _Name
     references: tuple[dict[_Name, Measurement], ...]
     alone: str

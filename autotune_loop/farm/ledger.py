@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections import Counter
@@ -49,6 +50,8 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         # Another one than that of the scheduler before, whose workers a run may still know.
         self._version = secrets.randbits(48)
         self._put_out: dict[str, PutOutWorker] = {}
+        # By the address of each of the farm's Dask workers: they say it once, and every beat needs it.
+        self._announced: dict[str, Announcement] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
         """Called by Dask when the scheduler starts."""
@@ -60,11 +63,19 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Called by Dask when a worker joins."""
         self._version += 1
-        self._put_out.pop(announced(scheduler.workers[worker]).worker, None)
+        with contextlib.suppress(KeyError, FarmError):  # it is not a farm's, or says what cannot be
+            self._announced[worker] = read_announcement(scheduler.workers[worker].extra[ANNOUNCEMENT])
+        self._put_out.pop(self.announced(worker).worker, None)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:
         """Called by Dask when a worker leaves."""
         self._version += 1
+        self._announced.pop(worker, None)
+
+    def announced(self, address: str) -> Announcement:
+        """What a Dask worker says of itself; one that says nothing, or what cannot be, is called as Dask calls it."""
+        told = self._announced.get(address)
+        return told or Announcement(str(self._scheduler.workers[address].name), address, 0, None)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Called by Dask when a client has ended, or its connection has."""
@@ -139,8 +150,8 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         """How many tasks come before the run's next one, and the seconds that they will take; 0 when one runs."""
         places = [
             self._place_on(worker, run_id)
-            for worker in self._scheduler.workers.values()
-            if (told := _announced(worker)) is not None and told.device is not None
+            for address, worker in self._scheduler.workers.items()
+            if (told := self._announced.get(address)) is not None and told.device is not None
         ]
         return min((place for place in places if place is not None), default=(0, 0.0))
 
@@ -163,7 +174,7 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         devices = []
         builds: Counter[str] = Counter()
         for address, dask_worker in self._scheduler.workers.items():
-            told = _announced(dask_worker)
+            told = self._announced.get(address)
             if told is None:
                 continue
             queue = [run_of(task.key) for task in sorted(dask_worker.processing, key=_priority)]
@@ -191,19 +202,6 @@ class FarmLedger(SchedulerPlugin):  # type: ignore[misc] # Dask has no type info
         position, start_s = self._place_in_queue(row.run.run_id) if row.run.under_way else (0, 0.0)
         silent_s = time.monotonic() - row.heard_s
         return FarmRunState(row.run, position, start_s, building, row.since_unix_s, silent_s)
-
-
-def announced(dask_worker: Any) -> Announcement:
-    """What a Dask worker says of itself; one that says nothing, or what cannot be, is called as Dask calls it."""
-    return _announced(dask_worker) or Announcement(str(dask_worker.name), dask_worker.address, 0, None)
-
-
-def _announced(dask_worker: Any) -> Announcement | None:
-    """What a Dask worker says that it is; None for one that is not a farm's, or says what cannot be."""
-    try:
-        return read_announcement(dask_worker.extra[ANNOUNCEMENT])
-    except (KeyError, FarmError):
-        return None
 
 
 def _reported(dask_worker: Any) -> DeviceReport:

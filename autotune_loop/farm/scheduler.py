@@ -22,7 +22,7 @@ from autotune_loop.farm.certificates.authority import name_of
 from autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host
 from autotune_loop.farm.certificates.tls import FarmSecurity
 from autotune_loop.farm.device import ANNOUNCEMENT, Announcement, read_announcement
-from autotune_loop.farm.ledger import FarmLedger, announced
+from autotune_loop.farm.ledger import FarmLedger
 from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
 from autotune_loop.farm.state import PutOutWorker
 from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
@@ -163,10 +163,10 @@ class FarmScheduler(PortlessScheduler):
         if time.monotonic() < self._next_look_s:
             return
         addresses = list(self.workers)
-        processes = {announced(worker).worker_id for worker in self.workers.values()}
+        processes = {self._ledger.announced(at).worker_id for at in addresses}
         answers = await asyncio.gather(*map(self._trouble_with, addresses))
         troubles = {at: trouble for at, trouble in zip(addresses, answers, strict=True) if trouble}
-        silent = {announced(self.workers[at]).worker_id: at for at in troubles if at in self.workers}
+        silent = {self._ledger.announced(at).worker_id: at for at in troubles if at in self.workers}
         if len(silent) >= _MANY_AT_ONCE and 2 * len(silent) > len(processes):
             self._tell(
                 f"{len(silent)} of {len(processes)} workers do not answer, so it is not they: nobody is put out."
@@ -174,7 +174,7 @@ class FarmScheduler(PortlessScheduler):
             silent = {}
         for address in silent.values():
             if address in self.workers:
-                await self._put_out(announced(self.workers[address]), address, troubles[address])
+                await self._put_out(self._ledger.announced(address), address, troubles[address])
         self._next_look_s = time.monotonic() + len(addresses) / _ASKED_PER_S
 
     async def _trouble_with(self, address: str) -> str:
@@ -199,7 +199,7 @@ class FarmScheduler(PortlessScheduler):
         """Remove all Dask workers of a worker's process; Dask tells the runs which of their tasks were lost."""
         self._note_out(told.worker, address, reason)
         self._back_s[told.worker] = time.monotonic() + _STAYS_OUT_S
-        for other in [at for at, one in self.workers.items() if announced(one).worker_id == told.worker_id]:
+        for other in [at for at in self.workers if self._ledger.announced(at).worker_id == told.worker_id]:
             await self.remove_worker(other, stimulus_id=f"sdk-put-out-{time.time()}")
 
     def _note_out(self, name: str, address: str, reason: str) -> None:
@@ -234,7 +234,7 @@ class FarmScheduler(PortlessScheduler):
 
 def _brief(error: Exception) -> str:
     """An error's first words, on one line."""
-    return " ".join((str(error) or type(error).__name__).split())[:_LONGEST_REASON].rstrip(".")
+    return printable(str(error) or type(error).__name__)[:_LONGEST_REASON].rstrip(".")
 
 
 def _cannot_be(extra: dict[str, Any]) -> str:

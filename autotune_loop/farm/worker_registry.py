@@ -14,7 +14,7 @@ import msgspec
 from distributed import Client
 
 from autotune_loop.events import FarmQueue, Listener, Notice
-from autotune_loop.farm.device import Announcement, FarmDevice
+from autotune_loop.farm.device import Announcement, FarmDevice, read_announcement
 from autotune_loop.farm.fair_share import FairShare
 from autotune_loop.farm.state import FarmRun
 from autotune_loop.farm.told import Count, DurationS, read_told
@@ -63,7 +63,7 @@ def read_workers(told: Mapping[str, object]) -> dict[str, Announcement]:
     workers = {}
     for address, said in told.items():
         with contextlib.suppress(FarmError):
-            workers[address] = read_told(Announcement, said)
+            workers[address] = read_announcement(said)
     return workers
 
 

@@ -84,6 +84,8 @@ def test_a_scheduler_serves_runs_whatever_a_worker_says(told: object, other: obj
     }
     ledger = FarmLedger()
     ledger._scheduler = SimpleNamespace(workers=workers, clients={})
+    for address in workers:
+        ledger.add_worker(ledger._scheduler, address)
     answer = asyncio.run(ledger.beat(msgspec.to_builtins(RUN), -1))
     assert answer["position"] == 0, "the sound one times a schedule of the run"
     state = read_state(asyncio.run(ledger.state()))
@@ -91,7 +93,7 @@ def test_a_scheduler_serves_runs_whatever_a_worker_says(told: object, other: obj
 
 
 def _worker(announced: object, report: object) -> SimpleNamespace:
-    return SimpleNamespace(extra={ANNOUNCEMENT: announced}, metrics={ANNOUNCEMENT: report}, processing={})
+    return SimpleNamespace(name="dask", extra={ANNOUNCEMENT: announced}, metrics={ANNOUNCEMENT: report}, processing={})
 
 
 @pytest.mark.parametrize("told", [None, "text", b"", b"\xc1", b"\x91" * 5000, b"\xa1\xff", 3])
