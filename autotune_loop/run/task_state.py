@@ -226,8 +226,7 @@ class TaskState:
         labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
             labels[self.incumbent.symbol] = self.incumbent.label
-        kernels = [KernelObject(symbol, store.object_path(symbol)) for symbol in labels]
-        kernels = [kernel for kernel in kernels if kernel.object_path.is_file()]
+        kernels = store.kernels(labels)
         labels = {kernel.name: labels[kernel.name] for kernel in kernels}
         if not kernels:
             return None

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -298,6 +298,11 @@ class RunStore:
         with self._writing():
             for path in (self.best_schedule(task_index), self._best_note(task_index)):
                 path.unlink(missing_ok=True)
+
+    def kernels(self, symbols: Iterable[str]) -> list[KernelObject]:
+        """Those of these kernels whose objects are there."""
+        kernels = [KernelObject(symbol, self.object_path(symbol)) for symbol in symbols]
+        return [kernel for kernel in kernels if kernel.object_path.is_file()]
 
     def object_path(self, symbol: str) -> Path:
         """The path of a candidate's kernel object, which is kept as long as it may win."""

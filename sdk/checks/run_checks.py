@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import math
 import os
 import sqlite3
@@ -28,6 +27,7 @@ from autotune_loop.store.sample_file import read_sample
 from sdk.checks.check import Check, try_check
 from sdk.display.quantities import count_text
 from targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
+from targets.process.content_cache import file_sha256
 from targets.schedule.header import read_schedule
 from weights.network import Network
 from weights.weights_file import read_weights, weights_sha256
@@ -165,19 +165,22 @@ def _published(run: RecordedRun) -> Iterator[Check]:
         note = samples / f"best.{name}.benchmark.txt"
         if not problem and _text_of(note) != published.note(run.clock):
             problem = f"{note.name} beside it is not what the run has written"
-        fix = f"Resume the run, which publishes it again: sdk autotune --resume {run.folder}"
-        yield Check(path.name, not problem, problem or f"{published.sample}, as in the database", _fix(problem, fix))
+        yield _as_published(run, path.name, published.sample, problem)
 
 
 def _size_schedules(run: RecordedRun) -> Iterator[Check]:
     """The headers of the sizes that have their own are what the run has published."""
-    fix = f"Resume the run, which publishes it again: sdk autotune --resume {run.folder}"
     for header in run.headers.values():
         for one in header.size_schedules:
             if one.is_own:
                 is_same = _sha256_of(run.folder / "samples" / one.header) == one.header_sha256
                 problem = "" if is_same else "it is not what the run has published"
-                yield Check(one.header, not problem, problem or f"{one.sample}, as in the database", _fix(problem, fix))
+                yield _as_published(run, one.header, one.sample, problem)
+
+
+def _as_published(run: RecordedRun, name: str, sample: str, problem: str) -> Check:
+    fix = f"Resume the run, which publishes it again: sdk autotune --resume {run.folder}"
+    return Check(name, not problem, problem or f"{sample}, as in the database", _fix(problem, fix))
 
 
 def _weights(run: RecordedRun) -> Iterator[Check]:
@@ -199,7 +202,7 @@ def _weights_sha256(path: Path) -> str:
 
 def _sha256_of(path: Path) -> str:
     with os_error_as(RunFolderError, f"{path} cannot be read"):
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        return file_sha256(path) if path.is_file() else ""
 
 
 def _text_of(path: Path) -> str:

@@ -24,8 +24,8 @@ from autotune_loop.specification.deciding_argument import DecidingArgument, deci
 from autotune_loop.store.run_store import RunStore
 from autotune_loop.store.size_schedules import GENERAL, SizeSchedule
 from devices.timing.measure_settings import KernelInputs
-from targets.build.executable import KernelObject
 from targets.errors import SdkError
+from targets.process.content_cache import file_sha256
 
 # How many times as fast as the schedule for all sizes a size's own must be there: more code to build and to ship is
 # not worth less.
@@ -70,8 +70,7 @@ class SizePlayOffs:
             schedules.append(used)
             if used.is_own:
                 files[used.header] = text
-        header_sha256 = hashlib.sha256(tuned.header.read_bytes()).hexdigest()
-        self.store.publish_for_sizes(state.task_index, header_sha256, schedules, files)
+        self.store.publish_for_sizes(state.task_index, file_sha256(tuned.header), schedules, files)
         return replace(tuned, size_schedules=tuple(schedules))
 
     def _decided(
@@ -131,8 +130,7 @@ class SizePlayOffs:
         """
         restore_objects(self.executor, self.store, [winner, *challengers], self.listen)
         labels = {winner.symbol: GENERAL, **{timed.symbol: timed.name for timed in challengers}}
-        kernels = [KernelObject(symbol, self.store.object_path(symbol)) for symbol in labels]
-        kernels = [kernel for kernel in kernels if kernel.object_path.is_file()]
+        kernels = self.store.kernels(labels)
         entries = PlayOffEntries(
             kernels,
             {kernel.name: labels[kernel.name] for kernel in kernels},
