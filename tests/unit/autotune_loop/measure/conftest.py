@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.events import Event
+from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.measure import device_state as state
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.retry_state import MeasureJob
@@ -17,9 +18,15 @@ from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.build.executable import Executable
 from tests.process_state import PATIENCE_S
-from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor
+from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor, timed
 
 EXECUTABLE = Executable(Path("batch"), (), "")
+REFERENCE = ReferenceRun(EXECUTABLE, "reference", "reference_0.raw", 1.0)
+SYMBOLS = [f"s{index}" for index in range(12)]
+
+
+def always_timed(device: str, symbol: str, times: int) -> Timing:
+    return timed(device, symbol)
 
 
 class Bench:
@@ -109,3 +116,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices are looked at again soon, so that a test need not wait."""
     monkeypatch.setattr(state, "_FIRST_CHECK_S", 0.01)
     monkeypatch.setattr(state, "_LONGEST_CHECK_S", 0.05)
+
+
+def prepared(bench: Bench, stopped: Callable[[], bool] = lambda: False) -> Timing:
+    timing = bench.dispatcher.prepare(REFERENCE, 0, MeasureSettings(), stopped)
+    assert timing is not None
+    return timing

@@ -19,9 +19,8 @@ from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.timing.machine_signs import MachineSigns, Surroundings
 from devices.timing.measurement import Measurement
 from tests.scripted_executor import timed
-from tests.unit.autotune_loop.measure.conftest import Bench, MakeBench
+from tests.unit.autotune_loop.measure.conftest import SYMBOLS, Bench, MakeBench
 
-SYMBOLS = [f"s{index}" for index in range(12)]
 QUIET = MachineSigns(0.5, 2, 0.5, 0.5, 0.0, 0.0, None, None, None)
 CROWDED = replace(QUIET, busy_s=1.0)
 

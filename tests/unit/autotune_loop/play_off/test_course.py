@@ -12,7 +12,7 @@ import pytest
 from autotune_loop.play_off.choice import FIRST_TURNS
 from autotune_loop.play_off.course import CHOOSING_TURNS, PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import LEAST_GAIN, VerdictReason
+from autotune_loop.play_off.verdict import LEAST_GAIN, Verdict, VerdictReason
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from devices.device import Clock
 from devices.timing.measure_settings import MeasureSettings
@@ -159,6 +159,21 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: fl
     assert verdict.message.startswith(told)
 
 
+def decided_after_one_look(bench: Bench, least_gain: float = LEAST_GAIN) -> Verdict:
+    course = PlayOffCourse(
+        {"default": "the default", "a": "a"},
+        "default",
+        Objective(),
+        seed=7,
+        time_turn=bench,
+        time_left_s=lambda: math.inf,
+        devices=bench.devices,
+        most_turns=LOOKS[0],
+        least_gain=least_gain,
+    )
+    return course.run().verdict
+
+
 @pytest.mark.parametrize(
     ("true_s", "winner", "reason", "told"),
     [
@@ -179,35 +194,14 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: fl
 )
 def test_a_gain_must_be_as_large_as_is_asked(true_s: float, winner: str, reason: VerdictReason, told: str) -> None:
     bench = Bench({"pi": {"default": 1.0, "a": true_s}}, noise=0.006)
-    course = PlayOffCourse(
-        {"default": "the default", "a": "a"},
-        "default",
-        Objective(),
-        seed=7,
-        time_turn=bench,
-        time_left_s=lambda: math.inf,
-        devices=bench.devices,
-        most_turns=LOOKS[0],
-        least_gain=1 - 1 / 1.1,
-    )
-    verdict = course.run().verdict
+    verdict = decided_after_one_look(bench, least_gain=1 - 1 / 1.1)
     assert (verdict.winner, verdict.reason) == (winner, reason) and told in verdict.message
 
 
 def test_a_gain_that_may_be_too_small_is_not_proven() -> None:
     """All of the interval is a gain, but not all of it one that counts."""
     bench = Bench({"pi": {"default": 1.0, "a": 0.985}}, noise=0.006, seed=2)
-    course = PlayOffCourse(
-        {"default": "the default", "a": "a"},
-        "default",
-        Objective(),
-        seed=7,
-        time_turn=bench,
-        time_left_s=lambda: math.inf,
-        devices=bench.devices,
-        most_turns=LOOKS[0],
-    )
-    verdict = course.run().verdict
+    verdict = decided_after_one_look(bench)
     assert verdict.estimate is not None and 1 - verdict.estimate.low > LEAST_GAIN and verdict.estimate.high < 1
     assert (verdict.winner, verdict.reason) == ("default", VerdictReason.NOT_PROVEN)
     assert "8 turns do not show with 95 % confidence that a is over 0.5 % faster; it is 1.0" in verdict.message

@@ -19,25 +19,11 @@ from sdk.settings import Settings
 from targets.errors import DeviceError
 from targets.process.content_cache import ContentCache
 from targets.toolchain.zig import ZigToolchain
+from tests import device_replies
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
 MEMORY_BYTES = 4 * 2**30
-CARD = {
-    "event": "card",
-    "name": "Some card",
-    "major": 8,
-    "minor": 6,
-    "multiprocessors": 20,
-    "shared_memory_per_block_bytes": 49152,
-    "shared_memory_per_multiprocessor_bytes": 102400,
-    "threads_per_block": 1024,
-    "threads_per_multiprocessor": 1536,
-    "blocks_per_multiprocessor": 16,
-    "registers_per_block": 65536,
-    "memory_bytes": 8589934592,
-    "processes": None,
-    "busy_percent": None,
-}
+CARD = {**device_replies.CARD, "processes": None, "busy_percent": None}
 
 
 @pytest.fixture(scope="module")

@@ -18,20 +18,10 @@ from devices.timing.measure_settings import KernelInputs, MeasureSettings, Toler
 from devices.timing.measurement import Measurement
 from devices.transport import RunOutcome
 from targets.process.stop_signal import StopSignal
+from tests import device_replies
+from tests.device_replies import BUSIEST
 
-SIGNS: dict[str, object] = {
-    "event": "machine",
-    "duration_s": 0.5,
-    "cores": 2,
-    "busy_s": 0.75,
-    "own_s": 0.5,
-    "stolen_s": 0.0,
-    "waiting_s": None,
-    "hz": 1.2e9,
-    "max_hz": 2.4e9,
-    "hottest_c": 91.5,
-}
-BUSIEST: dict[str, object] = {"event": "busiest", "pid": 42, "name": "cc1plus", "is_own_users": False, "busy_s": 0.25}
+SIGNS: dict[str, object] = {**device_replies.SIGNS, "hottest_c": 91.5}
 ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=50) | st.lists(st.integers())
 
 
