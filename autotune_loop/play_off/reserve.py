@@ -17,7 +17,7 @@ _WITHOUT_NOISE = 4
 # The best of the run and what it must beat.
 _FEWEST_CONTENDERS = 2
 # After its first turns the choice among all contenders takes about so many timings, and so much of a budget at most.
-_FURTHER_CHOICE, _CHOICE_SHARE = 24, 0.05
+_FURTHER_CHOICE, _CHOICE_SHARE = 40, 0.1
 # Beside its turns a play-off links, and pushes the executable to the devices. Linking is observed.
 _START_S = 0.5
 _LINK_S = 2.5

@@ -27,23 +27,23 @@ def test_on_a_simulated_clock_each_contender_is_timed_once() -> None:
 
 
 def test_a_turn_takes_what_turns_usually_take_in_this_run() -> None:
-    """Two turns of six that choose, 24 timings of those that are close, and eight turns of two that decide."""
+    """Two turns of six that choose, 40 timings of those that are close, and eight turns of two that decide."""
     made = reserve(Clock.WALL, 0.8, 0.8, 0.8)
     made.add_link(0.2)
-    assert made.needed_s(1, 0) == pytest.approx(0.5 + 0.2 + 52 * 0.8)
+    assert made.needed_s(1, 0) == pytest.approx(0.5 + 0.2 + 68 * 0.8)
     mixed = reserve(Clock.WALL, 0.2, 0.4, 0.3)
-    assert mixed.needed_s(1, 0) == pytest.approx(3.0 + 52 * 0.3)
+    assert mixed.needed_s(1, 0) == pytest.approx(3.0 + 68 * 0.3)
 
 
-def test_a_close_choice_takes_a_twentieth_of_a_budget_at_most() -> None:
-    assert reserve(Clock.WALL, 0.8, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 28 * 0.8 + 3.0)
-    assert reserve(Clock.WALL, 0.1, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 52 * 0.1)
+def test_a_close_choice_takes_a_tenth_of_a_budget_at_most() -> None:
+    assert reserve(Clock.WALL, 0.8, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 28 * 0.8 + 6.0)
+    assert reserve(Clock.WALL, 0.1, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 68 * 0.1)
 
 
 def test_one_timing_that_had_to_wait_is_not_what_turns_take() -> None:
     usual_s = reserve(Clock.WALL, *[0.3] * 9).needed_s(1, 0)
     waited_s = reserve(Clock.WALL, *[0.3] * 8, 99.0).needed_s(1, 0)
-    assert waited_s == pytest.approx(usual_s + 52 * (4 - 1) * 0.3 / 9)
+    assert waited_s == pytest.approx(usual_s + 68 * (4 - 1) * 0.3 / 9)
 
 
 def test_linking_is_as_slow_as_it_was_seen_to_be() -> None:

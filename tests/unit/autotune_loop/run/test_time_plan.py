@@ -128,7 +128,7 @@ def test_batches_are_built_before_the_play_offs_begin(now: FakeTime) -> None:
     assert made.batch_deadline.at_s == 60.0 - 0.25 * 20.0, "without a first batch there is nothing to decide"
     now.now_s = 0.0
     time_schedules(made, 16, 0.25, Clock.WALL)
-    assert made.batch_deadline.at_s == pytest.approx(60.0 - 3.0 - 28 * 0.25 - 3.0)
+    assert made.batch_deadline.at_s == pytest.approx(60.0 - 3.0 - 28 * 0.25 - 6.0)
 
 
 def run_of(budget_s: float, link_s: float, timing_s: float, batch_s: float, now: FakeTime) -> float:
@@ -150,9 +150,9 @@ def run_of(budget_s: float, link_s: float, timing_s: float, batch_s: float, now:
 
 @pytest.mark.parametrize("budget_s", [30.0, 45.0, 60.0])
 def test_a_budget_is_used_to_its_end(now: FakeTime, budget_s: float) -> None:
-    """The play-off is left 28 timings, a twentieth for a close choice and its start; all else goes to schedules."""
+    """The play-off is left 28 timings, a tenth for a close choice and its start; all else goes to schedules."""
     began_s = run_of(budget_s, link_s=0.3, timing_s=0.2, batch_s=3.0, now=now)
-    play_off_s = 0.5 + 0.3 + 28 * 0.2 + min(24 * 0.2, 0.05 * budget_s)
+    play_off_s = 0.5 + 0.3 + 28 * 0.2 + min(40 * 0.2, 0.1 * budget_s)
     assert budget_s - play_off_s - 0.2 <= began_s <= budget_s - play_off_s + 3.0
 
 
