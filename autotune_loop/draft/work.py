@@ -22,7 +22,7 @@ def work_of(structure: DraftStructure) -> dict[str, float]:
             # A sliding window: each point is computed once within the loop where it is stored.
             outside = () if func.store == ROOT else outside[outside.index(func.store) :]
             share = math.prod(structure.region_at(name, func.store)) / math.prod(structure.region(name))
-        repeated = math.prod(_iterations(structure, level) for level in outside)
+        repeated = math.prod(iterations(structure, level) for level in outside)
         total[name] = 0.0
         for index, stage in enumerate(func.stages):
             site = Site(name, index)
@@ -32,7 +32,8 @@ def work_of(structure: DraftStructure) -> dict[str, float]:
     return total
 
 
-def _iterations(structure: DraftStructure, level: LoopLevel) -> int:
+def iterations(structure: DraftStructure, level: LoopLevel) -> int:
+    """Of a loop: an estimate."""
     func = structure.draft.funcs.get(level.func or "")
     for index, stage in enumerate(() if func is None else func.stages):
         if level.variable in stage.order:

@@ -1,8 +1,7 @@
 """A model of the time of a parameter set: a Gaussian process, fitted anew to everything that was timed.
 
-Matérn's kernel (ν = 5/2) has a length for each parameter, as in Snoek, Larochelle and Adams (Practical Bayesian
-Optimization of Machine Learning Algorithms, 2012); lengths and noise are those with the largest marginal likelihood
-(Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equations 2.25, 2.26 and 2.30).
+Matérn's kernel has a length for each parameter, as in Snoek, Larochelle and Adams (Practical Bayesian Optimization of
+Machine Learning Algorithms, 2012); lengths and noise are those with the largest marginal likelihood.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from autotune_loop.gaussian_process import Array, condition, fewer, matern
 
 # Along an ordered parameter, whose values lie between 0 and 1; two values of any other parameter are 1 apart.
 _LENGTHS = (0.15, 0.4, 1.0, 2.5, 6.0)
@@ -55,12 +53,11 @@ class Surrogate:
 
     def _predict(self, rows: Array) -> tuple[Array, Array]:
         across = self._kernel(rows, self._positions)
-        solved = np.linalg.solve(self._factor, across.T)
-        variances = np.maximum(1.0 - (solved**2).sum(axis=0), 0.0)
-        return self._mean + self._scale * (across @ self._weights), self._scale * np.sqrt(variances)
+        variances = np.maximum(1.0 - (self._posterior.explained(across) ** 2).sum(axis=0), 0.0)
+        return self._mean + self._scale * self._posterior.means(across), self._scale * np.sqrt(variances)
 
     def _use(self, rows: Array, times: Array, most: int) -> None:
-        kept = _kept(times, most)
+        kept = fewer(times, most)
         self._positions = rows[kept]
         self._mean, self._scale = float(times[kept].mean()), float(times[kept].std()) or 1.0
         self._targets = (times[kept] - self._mean) / self._scale
@@ -89,24 +86,10 @@ class Surrogate:
 
     def _condition(self) -> float:
         """Condition the process on the samples; return the logarithm of the marginal likelihood, less a constant."""
-        kernel = self._kernel(self._positions, self._positions)
-        kernel[np.diag_indices_from(kernel)] += self._noise
-        self._factor = np.linalg.cholesky(kernel)
-        self._weights = np.linalg.solve(kernel, self._targets)
-        return float(-0.5 * self._targets @ self._weights - np.log(np.diag(self._factor)).sum())
+        self._posterior = condition(self._kernel(self._positions, self._positions), self._targets, self._noise)
+        return self._posterior.log_likelihood
 
     def _kernel(self, rows: Array, columns: Array) -> Array:
         differences = rows[:, None, :] - columns[None, :, :]
         steps = np.where(self._is_ordered, differences, (differences != 0).astype(np.float64))
-        distances = np.sqrt(5.0 * ((steps / self._lengths) ** 2).sum(axis=2))
-        return np.asarray((1.0 + distances + distances**2 / 3.0) * np.exp(-distances))
-
-
-def _kept(log_times: Array, most: int) -> npt.NDArray[np.int64]:
-    """Of too many samples the fastest half, and as many of the others, evenly."""
-    order = np.argsort(log_times, kind="stable")
-    if len(order) <= most:
-        return order
-    half = most // 2
-    places = np.linspace(half, len(order) - 1, most - half).round().astype(np.int64)
-    return np.concatenate([order[:half], order[places]])
+        return matern(np.sqrt(((steps / self._lengths) ** 2).sum(axis=2)))
