@@ -25,6 +25,8 @@ class TechniqueName(StrEnum):
     SKETCHES = "sketches"
     # Children of the fastest so far.
     EVOLUTION = "evolution"
+    # Many moves away from them, on a model.
+    ANNEALING = "annealing"
 
 
 class Origin(Enum):
@@ -38,6 +40,7 @@ class Origin(Enum):
     OWN_SCHEDULE = "own schedule"
     SKETCH = "sketch"
     EVOLUTION = "evolution"
+    ANNEALING = "annealing"
     PLUG_IN = "plug-in"
 
     @property
@@ -103,11 +106,10 @@ Point = SearchPoint | ParameterPoint | SchedulePoint
 
 def technique_of(point: Point) -> str:
     """The name of the technique that found a schedule."""
-    if isinstance(point, SchedulePoint):
-        return point.plug_in or (
-            TechniqueName.EVOLUTION if point.origin is Origin.EVOLUTION else TechniqueName.SKETCHES
-        )
-    return TechniqueName.SAMPLING
+    if not isinstance(point, SchedulePoint):
+        return TechniqueName.SAMPLING
+    named = {Origin.EVOLUTION: TechniqueName.EVOLUTION, Origin.ANNEALING: TechniqueName.ANNEALING}
+    return point.plug_in or named.get(point.origin, TechniqueName.SKETCHES)
 
 
 def found_by(point: Point) -> str:

@@ -46,6 +46,7 @@ from targets.schedule.header import read_schedule
 _ORIGINS: dict[str, Origin] = {
     TechniqueName.SKETCHES: Origin.SKETCH,
     TechniqueName.EVOLUTION: Origin.EVOLUTION,
+    TechniqueName.ANNEALING: Origin.ANNEALING,
 }
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches.
 _FIRST_SHARE = 0.5

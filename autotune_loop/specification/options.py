@@ -272,12 +272,13 @@ class SearchOptions:
             "--technique",
             metavar="NAMES",
             help="How schedules are found: sampling (Halide's own search), sketches (the generator's own schedule, and"
-            " rules of the trade), evolution (children of the fastest), or what installed packages have; several by"
-            " commas. What finds more gets more of the time.",
+            " rules of the trade), evolution (children of the fastest), annealing (chains of changes that a model"
+            " expects to be faster), or what installed packages have; several by commas. What finds more gets more of"
+            " the time.",
             panel=_SAMPLING,
             parse=technique_names,
         ),
-    ] = tuple(each.value for each in TechniqueName)
+    ] = (TechniqueName.SAMPLING.value, TechniqueName.SKETCHES.value, TechniqueName.EVOLUTION.value)
 
     batch_size: Annotated[
         int,

@@ -8,10 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from autotune_loop.draft.features import features_of
-from autotune_loop.draft.structure import DraftStructure
 from autotune_loop.moves.mutation import MOVES, Child, Mutation
-from autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from autotune_loop.search.techniques.population_model import PopulationModels, features_in
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
@@ -33,7 +31,6 @@ _USUAL_GAIN_RATE = 0.06
 # Some of the children are known already. In batches of seven recorded runs of Halide's apps, the fastest child was in
 # the first third of the model's order in two of three, where chance has one of three.
 _CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 6
-_ENOUGH_TIMED = 15
 # After so many of the model's choice comes another child, so that it learns of what it does not expect.
 _CHOSEN_PER_OTHER = 3
 
@@ -42,31 +39,22 @@ class Evolution:
     """Children of the fastest: one move or several, or a part of another parent."""
 
     def __init__(self) -> None:
-        # By symbol; of schedules that were timed, because each batch's model is fitted to all of them.
-        self._features: dict[str, Features] = {}
+        self._models = PopulationModels()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
-        if len(population.tried) < _ENOUGH_TIMED:
+        model = self._models.fitted(population)
+        if model is None:
             yield from _children(population, _CHILDREN_PER_WANTED * count, source)
             return
         children = [*_children(population, _CHILDREN_PER_CHOSEN * count, source)]
-        chosen = self._chosen(children, population, _CHILDREN_PER_WANTED * count)
+        features = features_in([child.draft for child in children], population)
+        chosen = model.ranking(features, _CHILDREN_PER_WANTED * count)
         others = (place for place in range(len(children)) if place not in {*chosen})
         for number, place in enumerate(chosen, start=1):
             yield children[place]
             if number % _CHOSEN_PER_OTHER == 0:
                 yield from (children[other] for other in itertools.islice(others, 1))
-
-    def _chosen(self, children: Sequence[Proposal], population: Population, count: int) -> list[int]:
-        """The places of up to `count` children that the model would time, the most promising first."""
-        names = population.names
-        for one in population.tried:
-            if one.symbol not in self._features:
-                self._features[one.symbol] = features_of(DraftStructure(one.draft, names))
-        timed = [self._features[one.symbol] for one in population.tried]
-        model = ScheduleModel(timed, [one.time_ms for one in population.tried])
-        return model.ranking([features_of(DraftStructure(child.draft, names)) for child in children], count)
 
 
 def _children(population: Population, tries: int, source: Random) -> Iterator[Proposal]:
@@ -79,7 +67,7 @@ def _children(population: Population, tries: int, source: Random) -> Iterator[Pr
         return
     mutation = Mutation(population.names)
     weights = move_weights(population)
-    chances = _chances(parents)
+    chances = chances_of(parents)
     for _ in range(tries):
         (parent,) = source.choices(parents, chances)
         (other,) = source.choices(parents, chances)
@@ -130,8 +118,11 @@ def _founder(one: Tried, by_symbol: Mapping[str, Tried]) -> str:
     return one.symbol
 
 
-def _chances(parents: Sequence[Tried]) -> list[float]:
-    """By time: in trials 41 % of the children of parents within 10 % of the fastest were so, too, of others' 5 %."""
+def chances_of(parents: Sequence[Tried]) -> list[float]:
+    """How often each is chosen.
+
+    By time: in trials 41 % of the children of parents within 10 % of the fastest were so, too, of others' 5 %.
+    """
     behind = [one.time_ms / parents[0].time_ms - 1 for one in parents]
     return [max(_LEAST_CHANCE, math.exp(-each / _FAR_BEHIND)) for each in behind]
 

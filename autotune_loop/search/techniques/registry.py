@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from autotune_loop.candidate import TechniqueName
+from autotune_loop.search.techniques.annealing import Annealing
 from autotune_loop.search.techniques.evolution import Evolution
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Technique
@@ -22,7 +23,11 @@ def load_techniques(names: Iterable[str]) -> Mapping[str, Technique]:
     Raises:
         UsageError: there is no technique of a name, or a package's cannot be imported or made.
     """
-    built_in: dict[str, Technique] = {TechniqueName.SKETCHES: Starts(), TechniqueName.EVOLUTION: Evolution()}
+    built_in: dict[str, Technique] = {
+        TechniqueName.SKETCHES: Starts(),
+        TechniqueName.EVOLUTION: Evolution(),
+        TechniqueName.ANNEALING: Annealing(),
+    }
     return {name: built_in.get(name) or _plug_in(name) for name in names if name != TechniqueName.SAMPLING}
 
 

@@ -10,12 +10,12 @@ from random import Random
 import pytest
 
 from autotune_loop.candidate import Origin
-from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.moves.mutation import CROSSOVER, MOVES
 from autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
+from tests.timed_drafts import learnt, without_vectors_ms
 
 NAME = "separable_filter"
 
@@ -183,29 +183,16 @@ def test_failing_moves_are_made_less_often() -> None:
 # The model's choice
 
 
-def vectors(draft: Draft) -> float:
-    """A time that follows from a schedule: Funcs without vectors take longer."""
-    has_vectors = [any(s.first_of_kind(LoopKind.VECTORIZED) for s in func.stages) for func in draft.funcs.values()]
-    return 1.0 + has_vectors.count(False)
-
-
-def learnt(count: int) -> Population:
-    """So many schedules, timed so: those that it starts from, then their children."""
-    drafts = [child.draft for child in Evolution().propose(real(), count, Random(11))]
-    drafts = [*starting_drafts(NAME), *drafts][:count]
-    return population(*(Tried(f"s{place}", draft, vectors(draft)) for place, draft in enumerate(drafts)))
-
-
 def first(known: Population) -> list[Proposal]:
     return list(itertools.islice(Evolution().propose(known, 24, Random(3)), 24))
 
 
 def test_most_of_the_first_children_are_those_that_the_model_expects_to_be_fast() -> None:
-    times_ms = [vectors(child.draft) for child in first(learnt(60))]
+    times_ms = [without_vectors_ms(child.draft) for child in first(learnt(60))]
     by_model = [time_ms for place, time_ms in enumerate(times_ms) if place % 4 != 3]
     others = times_ms[3::4]
     assert max(by_model) < min(others), "every fourth is one that it did not choose"
-    assert max(by_model) < min(vectors(child.draft) for child in first(learnt(14))), "too few to learn from"
+    assert max(by_model) < min(without_vectors_ms(child.draft) for child in first(learnt(14))), "too few to learn from"
 
 
 def test_what_the_model_chooses_are_children_like_others() -> None:

@@ -1,0 +1,74 @@
+"""Simulated annealing on the model of the pipeline's schedules: many moves away from what is known, without timing.
+
+AutoTVM's search (Chen et al., Learning to Optimize Tensor Programs, 2018, section 4.1): parallel chains whose energy is
+the predicted time. Its chains go on from batch to batch; these start anew, from the fastest schedules, among which is
+what they have found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from autotune_loop.moves.mutation import Mutation
+from autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
+from autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from autotune_loop.search.techniques.technique import Population, Proposal
+
+_CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
+# In logarithms of the time: a step to what is expected to take so much more is taken in one of e cases.
+_FIRST_TEMPERATURE, _LAST_TEMPERATURE = 0.2, 0.01
+
+
+@dataclass(frozen=True)
+class _State:
+    proposal: Proposal
+    features: Features
+    energy: float
+
+
+class Annealing:
+    """Chains of single moves that start at the fastest; what they came by is proposed, the most promising first."""
+
+    def __init__(self) -> None:
+        self._models = PopulationModels()
+
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        """See `Technique.propose`. Before enough is timed to have a model, children like evolution's."""
+        model = self._models.fitted(population)
+        if model is None:
+            yield from Evolution().propose(population, count, source)
+            return
+        parents = parents_of(population.tried)
+        starts = source.choices(parents, chances_of(parents), k=min(_CHAINS_PER_WANTED * count, _MOST_CHAINS))
+        chains = _states([Proposal(one.draft, (one.symbol,)) for one in starts], population, model)
+        mutation, weights = Mutation(population.names), move_weights(population)
+        visited: list[_State] = []
+        for step in range(_STEPS):
+            share = step / (_STEPS - 1)
+            temperature = _FIRST_TEMPERATURE ** (1 - share) * _LAST_TEMPERATURE**share
+            steps = [_step(chain.proposal, mutation, weights, source) for chain in chains]
+            reached = _states(steps, population, model)
+            visited += reached
+            chains = [
+                new if source.random() < math.exp(min(0.0, old.energy - new.energy) / temperature) else old
+                for old, new in zip(chains, reached, strict=True)
+            ]
+        for place in model.ranking([state.features for state in visited], len(visited)):
+            if visited[place].proposal.moves:
+                yield visited[place].proposal
+
+
+def _step(at: Proposal, mutation: Mutation, weights: Mapping[str, float], source: Random) -> Proposal:
+    """One move further; the same where none applies."""
+    child = mutation.child(at.draft, source, weights, 1)
+    return at if child is None else Proposal(child.draft, at.parents, (*at.moves, *child.moves))
+
+
+def _states(proposals: Sequence[Proposal], population: Population, model: ScheduleModel) -> list[_State]:
+    features = features_in([each.draft for each in proposals], population)
+    energies = model.predict(features).tolist()
+    return [_State(*each) for each in zip(proposals, features, energies, strict=True)]
