@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -29,6 +30,13 @@ def test_it_goes_many_moves_and_tells_them() -> None:
     assert max(len(proposal.moves) for proposal in made) >= 4
     symbols = {one.symbol for one in known.tried}
     assert all(len(each.parents) == 1 and {*each.parents} <= symbols and each.moves for each in made)
+
+
+def test_steps_to_what_is_expected_to_be_slower_are_mostly_not_taken() -> None:
+    made = Annealing().propose(learnt(60), 8, Random(3))
+    lengths = Counter(len(proposal.moves) for proposal in made)
+    assert sum(lengths.values()) == 16 * 8, "each of 16 chains tries eight"
+    assert 0 < lengths[8] < 16 / 2
 
 
 def test_equal_chances_give_equal_proposals() -> None:
