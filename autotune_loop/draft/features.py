@@ -15,20 +15,21 @@ from autotune_loop.schedule.directives import Parallel, Split, StoreIn, Unroll, 
 from autotune_loop.schedule.model import Clone, Wrapper
 from autotune_loop.schedule.values import ROOT
 
-_DIMENSIONS, _LOOPS = 4, 6
+_FACTORS, _DIMENSIONS, _LOOPS = 4, 4, 6
 _KINDS = {LoopKind.PARALLEL: -1.0, None: 0.0, LoopKind.UNROLLED: 1.0, LoopKind.VECTORIZED: 2.0}
 _ABSENT, _INLINED, _AS_IS, _WITH_LOOPS = range(4)
 # What each number of a Func is; those after the first are 0 where they make no sense.
 NAMES = (
     "how it is scheduled",
-    *("factors as is", "vectors as is", "unrolled as is", "tasks as is"),
+    *(f"factor {place} as is" for place in range(_FACTORS)),
+    *("vectors as is", "unrolled as is", "tasks as is"),
     *("at root", "in a task", "times computed", "work", "points", "points stored"),
     *(f"extent {place}" for place in range(_DIMENSIONS)),
     *("stage", *(kind.value for kind in LoopKind)),
     *(f"{what} of loop {place}" for place in range(_LOOPS) for what in ("extent", "kind", "dimension")),
     *("storage directives", "memory is chosen", "other directives"),
 )
-_OF_AS_IS = 4
+_OF_AS_IS = _FACTORS + 3
 # Of a Func that a schedule does not have, such as a wrapper.
 ABSENT = (float(_ABSENT), *[0.0] * (len(NAMES) - 1))
 
@@ -55,9 +56,9 @@ def _features(structure: DraftStructure, name: str, work: float) -> tuple[float,
 def _as_is(func: FuncDraft) -> list[float]:
     """Of directives that a draft does not take apart: how large the splits are, and what else there is."""
     directives = [each for stage in func.frozen for each in stage.directives]
-    factors = [each.factor for each in directives if isinstance(each, Split) and isinstance(each.factor, int)]
+    factors = [_log(each.factor) for each in directives if isinstance(each, Split) and isinstance(each.factor, int)]
     return [
-        _log(math.prod(factors)),
+        *[*factors, *[0.0] * _FACTORS][:_FACTORS],
         *(sum(isinstance(each, kind) for each in directives) for kind in (Vectorize, Unroll, Parallel)),
     ]
 

@@ -28,8 +28,8 @@ _FASTER = 0.98
 # As many tries as a move's own weight stands for.
 _PRIOR_TRIES = 12.0
 _USUAL_GAIN_RATE = 0.06
-# Some of the children are known already. In batches of seven recorded runs of Halide's apps, the fastest child was in
-# the first third of the model's order in two of three, where chance has one of three.
+# Some of the children are known already. In two of three batches of recorded runs the fastest child was in the first
+# third of the model's order (benchmarks/foreseen_schedules.py).
 _CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 6
 # After so many of the model's choice comes another child, so that it learns of what it does not expect.
 _CHOSEN_PER_OTHER = 3

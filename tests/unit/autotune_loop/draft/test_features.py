@@ -81,5 +81,5 @@ def test_what_is_kept_as_it_is_is_told_by_its_directives() -> None:
     stage = StageSchedule("first", None, (Split("x", "xo", "xi", 16), Vectorize("xi"), Unroll("xo")))
     frozen = FuncDraft(None, (), origin=Wrapper("first", ("second",)), frozen=(stage,))
     found = numbers(plain_draft(names).with_func("copy", frozen), names, "copy")
-    told = [found[f"{what} as is"] for what in ("factors", "vectors", "unrolled", "tasks")]
+    told = [found[f"{what} as is"] for what in ("factor 0", "vectors", "unrolled", "tasks")]
     assert told == [4.0, 1.0, 1.0, 0.0]
