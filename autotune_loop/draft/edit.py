@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, Transform, made_by, used_by
+from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.directives import ComputeWith, Directive, Fuse, PartitionLoop, Prefetch, Split
 from autotune_loop.schedule.values import LoopLevel, Number, TailStrategy
 
@@ -100,11 +101,9 @@ def redirect(draft: Draft, name: str, loops: Mapping[str, str]) -> Draft:
 
 
 def new_loop(stage: StageDraft, name: str) -> str:
-    """A name that no loop of the stage has or had."""
+    """A name that no loop of the stage has or had, and no word of C++ or Python: the outer loop of d is not `do`."""
     taken = {*stage.order, *(each for made in stage.transforms for each in (*used_by(made), *made_by(made)))}
-    while name in taken:
-        name += "_"
-    return name
+    return make_identifier(name, taken)
 
 
 def _also_kept(stage: StageDraft) -> StageDraft:

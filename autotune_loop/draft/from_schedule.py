@@ -315,10 +315,9 @@ class _StageLoops:
             self.order[place] = loop
 
     def _new(self, name: str) -> str:
-        while name in self._made:
-            name += "_"
-        self._made.add(name)
-        return name
+        made = make_identifier(name, self._made)
+        self._made.add(made)
+        return made
 
 
 def _can_be_drafted(stage: StageSchedule) -> bool:

@@ -60,6 +60,12 @@ def test_no_loop_has_a_name_that_another_had() -> None:
     assert new_loop(twice, "fresh") == "fresh"
 
 
+def test_no_loop_has_a_name_that_is_a_word_of_cpp_or_python() -> None:
+    stage, outer, inner = split(StageDraft((), ("d",)), "d", 8)
+    assert (outer, inner) == ("do_", "di")
+    assert new_loop(stage, "do") == "do__"
+
+
 def test_a_fusion_is_in_the_place_of_the_inner_loop_and_serial() -> None:
     stage, fused = fuse(PLAIN.with_kind("c", LoopKind.PARALLEL).with_kind("x", LoopKind.UNROLLED), "y", "c")
     assert stage.order == ("x", fused) and stage.transforms == (Fuse("y", "c", fused),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -109,6 +110,14 @@ def test_a_name_that_is_used_again_gets_one_of_its_own() -> None:
     made = stage_of(Split("x", "x", "xi", 8), Split("x", "x", "t", 4), Reorder(("xi", "y", "t", "x")), Parallel("x"))
     assert made.transforms == (Split("x", "xo", "xi", 8), Split("xo", "xoo", "xoi", 4))
     assert made.order == ("xi", "y", "xoi", "xoo") and made.kinds == {"xoo": LoopKind.PARALLEL}
+
+
+def test_no_loop_is_called_by_a_word_of_cpp_or_python() -> None:
+    output = replace(func("output", (64,)), args=("d",), stages=(stage(loops=(loop("d", 64),)),))
+    names = pipeline(output)
+    split = StageSchedule("output", None, (Split("d", "d_outer", "d_inner", 8),))
+    made = draft_of(schedule([split], "d d_outer d_inner", {"output": ByIndex(0)}), names).funcs["output"].stages[0]
+    assert made.transforms == (Split("d", "do_", "di", 8),)
 
 
 def test_a_tile_is_two_splits_and_an_order() -> None:
