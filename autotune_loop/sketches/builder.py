@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
@@ -101,27 +102,41 @@ class SketchBuilder:
         return True
 
     def _cloned(self, structure: DraftStructure, name: str) -> bool:
-        """Give each reader a copy of its own, computed beside it; False leaves all as it was."""
+        """Give readers copies of their own, inlined or computed beside them; False leaves all as it was."""
         shape = self._names.shapes[name]
         readers = [*dict.fromkeys(site.func for site, called in structure.reads.items() if name in called)]
-        is_right_size = bytes_of(shape) >= LARGE_BYTES and self._weights[name] <= _CHEAP_COPY
-        if is_sum(shape) or not is_right_size or not 2 <= len(readers) <= _MOST_COPIES:
+        if is_sum(shape) or bytes_of(shape) < LARGE_BYTES or not 2 <= len(readers) <= _MOST_COPIES:
             return False
         if any(self._draft.funcs[reader].origin is not None for reader in readers):
             return False  # copies of copies
         if not all(self._is_cheap_to_read(read) for read in structure.reads[Site(name, 0)].values()):
             return False
         before = self._draft
-        for reader in readers[:-1]:
+        if self._copied(name, readers) and self._placed_inside(name):
+            return True
+        self._draft = before
+        return False
+
+    def _copied(self, name: str, readers: Sequence[str]) -> bool:
+        """Give all readers but one copies of a Func; False where one would be computed at the root or costs much."""
+        others = []
+        for reader in readers:
+            before = self._draft
             clone = self._clone(name, reader)
-            if self._draft.funcs[clone].compute == ROOT:
+            if self._draft.funcs[clone].compute is not None:
                 self._draft = before
-                return False
+                others.append(reader)
+        if len(others) > 1 and self._weights[name] > _CHEAP_COPY:
+            return False
+        clones = [self._clone(name, reader) for reader in others[:-1]]
+        return all(self._draft.funcs[clone].compute != ROOT for clone in clones)
+
+    def _placed_inside(self, name: str) -> bool:
+        """Inline a Func or compute it in its readers' loops; False where it would be at the root."""
         structure = DraftStructure(self._draft, self._names)
-        if not self._is_inlined(structure, name):
+        if structure.users.get(name) and not self._is_inlined(structure, name):
             compute, store = place_of(structure, name, self._style, self._lanes(name))
             if compute == ROOT:
-                self._draft = before
                 return False
             self._schedule(name, compute, store)
         return True
@@ -139,15 +154,17 @@ class SketchBuilder:
             clone, replace(plain_func(self._names, name, None), origin=Clone(name, (reader,)))
         )
         structure = DraftStructure(self._draft, self._names)
-        self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
+        if not self._is_inlined(structure, clone, of=name):
+            self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
         return clone
 
     def _consumers_first(self) -> list[str]:
         return [*reversed([*self._names.shapes])]
 
-    def _is_inlined(self, structure: DraftStructure, name: str) -> bool:
+    def _is_inlined(self, structure: DraftStructure, name: str, of: str = "") -> bool:
+        """Whether a Func, or a copy `of` another one, is better inlined."""
         share = self._style.channels is Channels.INSIDE and not self._style.per_vector
-        return is_worth_inlining(structure, name, self._weights[name], self._style.budget, channels_share=share)
+        return is_worth_inlining(structure, name, self._weights[of or name], self._style.budget, channels_share=share)
 
     def _lanes(self, name: str) -> int:
         """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""

@@ -100,22 +100,40 @@ def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget:
     Args:
         channels_share: loops of few iterations are unrolled: what does not depend on them is computed once.
     """
-    shape = structure.names.shapes[name]
-    if len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
+    shape = structure.shape(name)
+    if shape is None or len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
         return False
-    if is_trivial(structure.names, name):
+    if name in structure.names.shapes and is_trivial(structure.names, name):
         return True
     if hosts_scan(structure, name):
         return False
-    places = math.prod(structure.region_at(name, None))
-    points = 0
+    most = math.prod(structure.region_at(name, None))
+    computed = 0
     for site in structure.users[name]:
         reader = structure.shape(site.func)
         if reader is not None:
             ignored = CHANNELS if channels_share and min(structure.region_at(name, ROOT), default=9) > CHANNELS else 0
-            points += _points(reader, site.stage, ignored)
-    repeated = places * points / max(1, shape.points)
+            # Where data say which, a point reads few of all that it might read.
+            computed += min(most, _places(structure, site, name)) * _points(reader, site.stage, ignored)
+    repeated = computed / max(1, shape.points)
     return repeated <= _ONCE or weight * repeated <= budget
+
+
+def _places(structure: DraftStructure, site: Site, name: str) -> int:
+    """How many places of a Func one point of a stage reads, through whatever is inlined between."""
+    found: dict[Site, int] = {}
+
+    def places(of: Site) -> int:
+        if of not in found:
+            found[of] = 0
+            for called, read in structure.reads[of].items():
+                if called == name:
+                    found[of] += read.places
+                elif structure.is_inlined(called):
+                    found[of] += read.places * places(Site(called, 0))
+        return found[of]
+
+    return places(site)
 
 
 def hosts_scan(structure: DraftStructure, name: str) -> bool:

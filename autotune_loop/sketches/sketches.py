@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from autotune_loop.draft.model import Draft
@@ -22,8 +23,8 @@ class Sketch:
     draft: Draft
 
 
-def sketches(names: PipelineNames, cores: int) -> tuple[Sketch, ...]:
-    """Starting schedules of a pipeline, all different, the most promising first."""
+def sketches(names: PipelineNames, cores: int) -> Iterator[Sketch]:
+    """Starting schedules of a pipeline, all different, the most promising first; each is made when it is asked for."""
     found: list[Sketch] = []
     for name, style in _styles().items():
         if len(found) == _MOST:
@@ -33,7 +34,7 @@ def sketches(names: PipelineNames, cores: int) -> tuple[Sketch, ...]:
         draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
             found.append(Sketch(name, draft))
-    return tuple(found)
+            yield found[-1]
 
 
 def _has_halves(names: PipelineNames) -> bool:

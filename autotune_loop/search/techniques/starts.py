@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from random import Random
 
 from autotune_loop.candidate import Origin
@@ -15,8 +16,8 @@ class Starts:
     """Schedules that are made of nothing but the pipeline, the most promising first."""
 
     def __init__(self) -> None:
-        # All take as long to make as a schedule to compile, and every batch asks for them.
-        self._sketches: dict[int, tuple[PipelineNames, tuple[Sketch, ...]]] = {}
+        # All take as long to make as a schedule to compile: they are made once, and as late as they are asked for.
+        self._sketches: dict[int, _Sketches] = {}
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
@@ -24,7 +25,25 @@ class Starts:
             yield Proposal(population.own, moves=(Origin.OWN_SCHEDULE.value,))
         names = population.names
         if id(names) not in self._sketches:
-            # The names are kept, too, so that nothing else gets their ID.
-            self._sketches[id(names)] = names, sketches(names, population.cores)
-        for sketch in self._sketches[id(names)][1]:
+            self._sketches[id(names)] = _Sketches(names, sketches(names, population.cores))
+        for sketch in self._sketches[id(names)].all():
             yield Proposal(sketch.draft, moves=(sketch.name,))
+
+
+@dataclass
+class _Sketches:
+    """Those of a pipeline.
+
+    Attributes:
+        names: kept so that nothing else gets their ID.
+    """
+
+    names: PipelineNames
+    to_come: Iterator[Sketch]
+    made: list[Sketch] = field(default_factory=list)
+
+    def all(self) -> Iterator[Sketch]:
+        yield from self.made
+        for sketch in self.to_come:
+            self.made.append(sketch)
+            yield sketch

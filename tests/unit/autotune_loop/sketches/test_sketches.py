@@ -64,7 +64,9 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan", "statistics"])
+@pytest.mark.parametrize(
+    "generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan", "statistics", "versions"]
+)
 def test_every_sketch_is_taken(
     generator: str,
     program: GeneratorProgram,
@@ -74,7 +76,7 @@ def test_every_sketch_is_taken(
     tmp_path: Path,
 ) -> None:
     names = named(generator)
-    found = sketches(names, cores=2)
+    found = tuple(sketches(names, cores=2))
     assert 4 <= len(found) <= 16
     for sketch in found:
         schedule = schedule_of(sketch.draft, names, generator)
@@ -96,7 +98,7 @@ def test_every_sketch_is_taken(
 
 def test_sketches_differ_and_are_whole(named: Named) -> None:
     names = named("stencils")
-    found = sketches(names, cores=2)
+    found = tuple(sketches(names, cores=2))
     assert len({sketch.name for sketch in found}) == len(found)
     assert all(one.draft != other.draft for one in found for other in found if one is not other)
     assert all(repair(sketch.draft, names) == sketch.draft for sketch in found)
@@ -165,6 +167,18 @@ def test_no_update_at_the_root_does_more_than_is_needed(named: Named) -> None:
     columns = by_name(named("statistics"))["rows"].funcs["columns"].stages[1]
     tails = {made.tail for made in columns.transforms if isinstance(made, Split)}
     assert tails == {TailStrategy.GUARD_WITH_IF}
+
+
+def test_what_is_read_at_few_of_many_places_is_computed_there(named: Named) -> None:
+    """All versions that might be read at a point are more than the two that are."""
+    funcs = by_name(named("versions"))["rows-clones"].funcs
+    (copy,) = [name for name, func in funcs.items() if func.origin == Clone("versions", ("detail",))]
+    assert funcs["detail"].is_inlined
+    assert funcs[copy].is_inlined
+    versions = funcs["versions"]
+    assert versions.compute is not None
+    assert versions.store is not None
+    assert versions.compute.func == versions.store.func == "small", "for the others, in a window that slides"
 
 
 @pytest.mark.slow

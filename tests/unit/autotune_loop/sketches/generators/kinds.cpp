@@ -135,6 +135,30 @@ public:
     }
 };
 
+// Many versions of a picture, which are all made smaller; of each point two of them are read, and data say which.
+class Versions : public Generator<Versions> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), k("k");
+        Func versions("versions"), half("half"), small("small"), detail("detail");
+        Func grey = BoundaryConditions::repeat_edge(input);
+        Expr far = grey(x, y) - k / 8.0f;
+        versions(x, y, k) = sqrt(abs(far)) * 2 + far * far * far / (1 + far * far) + sqrt(abs(grey(x, y)) + k);
+        half(x, y, k) = versions(x, 2 * y - 1, k) + 3 * (versions(x, 2 * y, k) + versions(x, 2 * y + 1, k)) +
+                        versions(x, 2 * y + 2, k);
+        small(x, y, k) = half(2 * x - 1, y, k) + 3 * (half(2 * x, y, k) + half(2 * x + 1, y, k)) + half(2 * x + 2, y, k);
+        Expr row = clamp(cast<int>(grey(x, y) * 255), 0, 255);
+        detail(x, y, k) = versions(x, y, k) - (small(x / 2, row, k) + small((x + 1) / 2, row, k)) / 20;
+        Expr level = clamp(cast<int>(grey(x, y) * 7), 0, 6);
+        output(x, y) = detail(x, y, level) + detail(x, y, level + 1);
+        input.set_estimates({{0, 768}, {0, 512}});
+        output.set_estimates({{0, 768}, {0, 512}});
+    }
+};
+
 // A picture of three colours from one whose every second point is of one colour.
 class Mosaic : public Generator<Mosaic> {
 public:
@@ -167,3 +191,4 @@ HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
+HALIDE_REGISTER_GENERATOR(Versions, versions)

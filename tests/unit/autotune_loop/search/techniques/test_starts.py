@@ -1,0 +1,30 @@
+"""What a run starts from is made once, and no sooner than it is asked for."""
+
+from __future__ import annotations
+
+from itertools import islice
+from random import Random
+
+from autotune_loop.candidate import Origin
+from autotune_loop.search.techniques.starts import Starts
+from autotune_loop.search.techniques.technique import Population
+from tests.drafted_pipelines import plain_draft, recorded
+
+
+def test_each_sketch_is_made_once_when_it_is_asked_for() -> None:
+    starts, population = Starts(), Population(recorded("separable_filter"), (), {}, 4)
+    first = [*islice(starts.propose(population, 2, Random(0)), 2)]
+    again = [*starts.propose(population, 2, Random(0))]
+    assert len(again) > 2
+    assert [one.draft for one in again[:2]] == [one.draft for one in first]
+    assert all(one.draft is other.draft for one, other in zip(first, again, strict=False))
+    assert [*starts.propose(population, 2, Random(0))] == again
+
+
+def test_the_generators_own_schedule_comes_first() -> None:
+    names = recorded("separable_filter")
+    own = plain_draft(names)
+    first, second, *_ = Starts().propose(Population(names, (), {}, 4, own=own), 2, Random(0))
+    assert first.draft is own
+    assert first.moves == (Origin.OWN_SCHEDULE.value,)
+    assert second.moves == ("rows",)
