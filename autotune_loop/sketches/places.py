@@ -45,11 +45,14 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
             store = _first_store(structure, name, level)
             if store is not None and _slides(structure, name, level, store, lanes, style.redundancy):
                 return level, store
-    if style.fusion is not Fusion.ROOT:
-        for level in levels:
-            if _repeated(structure, name, level) <= style.redundancy and _fits(structure, name, level):
-                return level, None
-    return ROOT, None
+    if style.fusion is Fusion.ROOT:
+        return ROOT, None
+    repeated = {level: _repeated(structure, name, level) for level in levels if _fits(structure, name, level)}
+    allowed = [level for level, times in repeated.items() if times <= style.redundancy]
+    if not allowed:
+        return ROOT, None
+    # Further in, all that is computed twice is so for each of its readers' tiles, and what it reads again.
+    return (min(allowed, key=repeated.__getitem__) if style.fusion is Fusion.STRIPS else allowed[0]), None
 
 
 def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:

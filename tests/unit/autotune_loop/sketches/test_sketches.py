@@ -65,7 +65,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "generator", ["stencils", "bins", "mosaic", "product", "pyramid", "scan", "statistics", "versions"]
+    "generator", ["stencils", "bins", "mosaic", "patches", "product", "pyramid", "scan", "statistics", "versions"]
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -179,6 +179,15 @@ def test_what_is_read_at_few_of_many_places_is_computed_there(named: Named) -> N
     assert versions.compute is not None
     assert versions.store is not None
     assert versions.compute.func == versions.store.func == "small", "for the others, in a window that slides"
+
+
+def test_what_a_tile_needs_is_computed_for_all_of_it(named: Named) -> None:
+    """Not again for each vector of its readers', though that would need less storage."""
+    funcs = by_name(named("patches"))["tiles-32x16"].funcs
+    for name in ("down", "alike"):
+        compute = funcs[name].compute
+        assert compute is not None
+        assert compute.func == "output"
 
 
 @pytest.mark.slow

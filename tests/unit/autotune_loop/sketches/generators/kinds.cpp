@@ -159,6 +159,27 @@ public:
     }
 };
 
+// Sums of sums: how alike a point's surroundings are to those of its neighbours.
+class Patches : public Generator<Patches> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), k("k");
+        RDom patch(-3, 7), neighbours(0, 32);
+        Func grey = BoundaryConditions::repeat_edge(input);
+        Func apart("apart"), down("down"), across("across"), alike("alike");
+        apart(x, y, k) = pow(grey(x, y) - grey(x + k, y), 2);
+        down(x, y, k) += apart(x, y + patch, k);
+        across(x, y, k) += down(x + patch, y, k);
+        alike(x, y) += exp(-across(x, y, neighbours)) * grey(x + neighbours, y);
+        output(x, y) = alike(x, y) / 32;
+        input.set_estimates({{0, 1536}, {0, 512}});
+        output.set_estimates({{0, 1536}, {0, 512}});
+    }
+};
+
 // A picture of three colours from one whose every second point is of one colour.
 class Mosaic : public Generator<Mosaic> {
 public:
@@ -192,3 +213,4 @@ HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
 HALIDE_REGISTER_GENERATOR(Versions, versions)
+HALIDE_REGISTER_GENERATOR(Patches, patches)
