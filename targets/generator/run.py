@@ -359,6 +359,12 @@ _EXPLANATIONS = (
         "`if not self.using_autoscheduler():` (C++: `if (!using_autoscheduler())`).",
     ),
     _Explanation(
+        r"(?P<what>Cannot wrap \"[^\"\n]+\" in \"[^\"\n]+\") because",
+        GeneratorFailureReason.FAILED,
+        "The schedule of generator {name} is refused: {what}. Halide 21 takes in() and clone_in() only for the Func in "
+        "whose definition the other is read, not for one that reads it through Funcs between. Name that Func.",
+    ),
+    _Explanation(
         r"Type is not defined for (?:In|Out)put '(?P<what>\w+)'",
         GeneratorFailureReason.BAD_PARAMETER,
         "Generator {name} leaves the type of {what} open. Give it, such as -p {what}.type=uint8.",

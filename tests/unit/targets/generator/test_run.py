@@ -143,6 +143,15 @@ def test_manual_schedule(search: Search, language: str, autoscheduler: str, func
     assert f"schedules {func} by hand" in message and "using_autoscheduler()" in message
 
 
+def test_a_copy_for_a_func_that_reads_another_through_one_between(search: Search) -> None:
+    name = "copy_for_an_indirect_reader"
+    reason, message = failure(search("python", name, autoscheduler=None))
+    assert not reason.concerns_every_candidate
+    assert message.startswith(f'The schedule of generator {name} is refused: Cannot wrap "fine" in "small".')
+    assert message.endswith("Name that Func.")
+    assert isinstance(search("python", name), GeneratedFiles), "a search does not meet it"
+
+
 def test_unknown_parameter(search: Search, language: str) -> None:
     reason, message = failure(search(language, "no_estimates", "typed", colour="red"))
     assert reason is GeneratorFailureReason.UNKNOWN_PARAMETER and reason.concerns_every_candidate
