@@ -122,8 +122,8 @@ class SketchBuilder:
         others = []
         for reader in readers:
             before = self._draft
-            clone = self._clone(name, reader)
-            if self._draft.funcs[clone].compute is not None:
+            clone = self._inlined_clone(name, reader)
+            if not self._is_inlined(DraftStructure(self._draft, self._names), clone, of=name):
                 self._draft = before
                 others.append(reader)
         if len(others) > 1 and self._weights[name] > _CHEAP_COPY:
@@ -149,13 +149,16 @@ class SketchBuilder:
         return is_near or bytes_of(shape) <= _TABLE_BYTES
 
     def _clone(self, name: str, reader: str) -> str:
-        clone = make_identifier(f"{name}_for_{reader}", {*self._draft.funcs})
-        self._draft = self._draft.with_func(
-            clone, replace(plain_func(self._names, name, None), origin=Clone(name, (reader,)))
-        )
+        """Give a reader a copy that is computed beside it."""
+        clone = self._inlined_clone(name, reader)
         structure = DraftStructure(self._draft, self._names)
-        if not self._is_inlined(structure, clone, of=name):
-            self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
+        self._schedule(clone, *place_of(structure, clone, self._style, self._lanes(name)))
+        return clone
+
+    def _inlined_clone(self, name: str, reader: str) -> str:
+        clone = make_identifier(f"{name}_for_{reader}", {*self._draft.funcs})
+        plain = plain_func(self._names, name, None)
+        self._draft = self._draft.with_func(clone, replace(plain, origin=Clone(name, (reader,))))
         return clone
 
     def _consumers_first(self) -> list[str]:

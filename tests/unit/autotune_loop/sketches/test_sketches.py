@@ -124,7 +124,9 @@ def test_bins_are_filled_by_rows_with_a_copy_of_what_they_count(named: Named) ->
     assert of_row.compute == ROOT
     assert LoopKind.PARALLEL in of_row.stages[1].kinds.values()
     assert LoopKind.VECTORIZED not in of_row.stages[1].kinds.values()
-    assert [func.origin for func in rows.funcs.values() if func.origin] == [Clone("bright", ("of_row",))]
+    (copy,) = [func for func in rows.funcs.values() if func.origin]
+    assert copy.origin == Clone("bright", ("of_row",))
+    assert copy.compute is not None and copy.compute.func == "of_row", "as vectors, which the update is not"
     assert rows.funcs["all"].compute == ROOT
 
 
