@@ -27,6 +27,8 @@ _MOST_MOVES = 5
 _FASTER = 0.98
 # As many tries as a move's own weight stands for.
 _PRIOR_TRIES = 12.0
+# The second batch is made while the first is timed: of few schedules is known how fast they are.
+_FEW_TRIED = 3
 _USUAL_GAIN_RATE = 0.06
 # Some of the children are known already. In two of three batches of recorded runs the fastest child was in the first
 # third of the model's order (benchmarks/foreseen_schedules.py).
@@ -65,6 +67,10 @@ def _children(population: Population, tries: int, source: Random) -> Iterator[Pr
         parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, tries, source)]
     if not parents:
         return
+    own = population.own
+    if own is not None and len(population.tried) < _FEW_TRIED and all(one.draft != own for one in parents):
+        # A person's schedule is most likely among the fastest, too.
+        parents.append(Tried("", own, parents[0].time_ms))
     mutation = Mutation(population.names)
     weights = move_weights(population)
     chances = chances_of(parents)

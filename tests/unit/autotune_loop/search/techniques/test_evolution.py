@@ -53,6 +53,15 @@ def test_parents_near_the_fastest_have_most_children_and_the_others_some() -> No
     assert len(children) == 6
 
 
+def test_the_generators_own_schedule_has_children_before_it_is_timed() -> None:
+    drafts = starting_drafts(NAME)
+    known = replace(population(Tried("reference", drafts[0], 1.0)), own=drafts[1])
+    parents = Counter(proposal.parents for proposal in Evolution().propose(known, 60, Random(3)))
+    assert parents[()] > 30, "it has no symbol yet"
+    timed = replace(known, tried=[Tried(f"s{place}", drafts[0], 1.0 + place / 100) for place in range(3)])
+    assert all(proposal.parents for proposal in Evolution().propose(timed, 60, Random(3))), "then its time counts"
+
+
 def test_there_are_not_too_many() -> None:
     known = [tried(f"s{place}", 1.0 + place / 1000) for place in range(40)]
     assert parents_of(known) == known[:24]
