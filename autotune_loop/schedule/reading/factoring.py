@@ -94,7 +94,8 @@ class _Factoring:
                 (outer, inner, factor)
                 for outer in new
                 for inner in new
-                if outer != inner and (factor := self._extents[inner]) in self._scales[outer]
+                # An extent that is no number comes from a buffer, and nothing was split by it.
+                if outer != inner and isinstance(factor := self._extents[inner], int) and factor in self._scales[outer]
                 if not isinstance(known[old], int) or -(-known[old] // factor) == self._extents[outer]
             ]
             if len(found) == 1:

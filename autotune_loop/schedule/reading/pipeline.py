@@ -29,6 +29,7 @@ from autotune_loop.schedule.directives import (
     RingBuffer,
     StoreAt,
     StoreIn,
+    Unscheduled,
 )
 from autotune_loop.schedule.model import (
     ByName,
@@ -93,6 +94,7 @@ class _PipelineReader:
     def read(self) -> ReadSchedule:
         names = self._names
         self._factored, stages = factored_stages(self._funcs, self._plain, names)
+        self._factored_updates = {(stage.func, stage.update) for stage in stages}
         origins = self._origins()
         stages += [stage for func in self._funcs.values() for stage in self._stages(func)]
         used = names.used_funcs | {stage.func for stage in stages}
@@ -158,6 +160,9 @@ class _PipelineReader:
             of_func = tuple(self._of_func(func)) if update is None else ()
             yield from reader.specializations(stage)
             directives = (*of_func, *reader.directives(stage))
+            # An rfactor touches the update that it is of, and Halide refuses unscheduled() after it.
+            if directives == (Unscheduled(),) and (identifier, update) in self._factored_updates:
+                continue
             if directives:
                 yield StageSchedule(identifier, update, directives)
 

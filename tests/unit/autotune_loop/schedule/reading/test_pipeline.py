@@ -142,6 +142,8 @@ def test_what_rfactor_made_is_read_as_the_splits_and_the_call(
         RFactor((("si", "v"),), "rows_intm"),
     )
     assert RFactor((("r_x", "w"), ("ro", "u")), "histogram_intm") in directives_of(factored.schedule, "histogram")
+    # Nothing was split by an extent that is no number.
+    assert RFactor((("t_y", "w"),), "brightest_intm") in directives_of(factored.schedule, "brightest")
     assert factored.differences == ()
     assert ByName("f0") in made.values()  # f1 where the generator schedules
 

@@ -8,6 +8,7 @@ public:
     Input<Buffer<uint8_t, 2>> input{"input"};
     Output<Buffer<uint32_t, 1>> rows{"rows"};
     Output<Buffer<uint32_t, 1>> histogram{"histogram"};
+    Output<Buffer<uint8_t, 0>> brightest{"brightest"};
 
     void generate() {
         // A generator may run a pipeline of its own, and count nameless Funcs differently where it schedules.
@@ -20,11 +21,14 @@ public:
         Func nameless;
         Var x("x"), bin("bin"), u("u"), v("v"), w("w");
         RDom r(0, 64, 0, 128, "r"), s(0, 256, "s");
+        RDom t(0, input.dim(0).extent(), 0, input.dim(1).extent(), "t");
         rows(x) = cast<uint32_t>(0);
         nameless(x) = cast<uint32_t>(made(0));
         rows(x) += cast<uint32_t>(input(s, x)) * nameless(x);
         histogram(bin) = cast<uint32_t>(0);
         histogram(cast<int>(input(r.x, r.y))) += cast<uint32_t>(1);
+        brightest() = cast<uint8_t>(0);
+        brightest() = max(brightest(), input(t.x, t.y));
 
         input.set_estimates({{0, 256}, {0, 128}});
         rows.set_estimates({{0, 128}});
@@ -42,6 +46,7 @@ public:
             part.in().compute_root();
             part.compute_at(part.in(), u).update().unroll(ri, 4);
             part.in().parallel(u);
+            brightest.update().rfactor(t.y, w).compute_root().update().parallel(w);
         }
     }
 };
