@@ -16,6 +16,7 @@ from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
+from autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
 from autotune_loop.measure.batch_measurer import TaskReference, joined_pipeline_id
 from autotune_loop.measure.dispatcher import Dispatcher
 from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of
@@ -29,8 +30,10 @@ from autotune_loop.search.board_references import built_kernels, submit_board_re
 from autotune_loop.search.dead_end import search_elsewhere
 from autotune_loop.search.hvx_floats import check_hvx_floats
 from autotune_loop.search.plan import greedy_point
+from autotune_loop.search.schedule_proposals import may_propose
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.featurization import Featurization, read_featurization, uses_float
+from autotune_loop.store.published import NoDefault
 from autotune_loop.store.run_store import RunStore
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
@@ -38,6 +41,7 @@ from devices.timing.measurement_at_sizes import medians_by_size_s
 from targets.build.executable import Executable, KernelObject
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from targets.pipeline.shape import PipelineShape
 from targets.process.stop_signal import StopSignal
 from targets.schedule.autoschedulers import OWN_SCHEDULE
 
@@ -131,16 +135,26 @@ class _Preparation:
         """The state with the first reference that builds and runs, and its rival; None if the run is stopped."""
         if self._task.space is not None:
             return self._own_state()
-        features = self._features()
+        found = self._features()
         built = self._reference.result()
-        if features is None or self.stop.is_set():
+        if found is None or self.stop.is_set():
             return None
+        state = self._without_search(found) if isinstance(found, PipelineShape) else self._searched(found)
+        if self._add_reference(state, built) and self._rival is not None:
+            self._add_rival(state, self._rival.result())
+        return state
+
+    def _searched(self, features: Featurization) -> TaskState:
         if uses_float(features):
             check_hvx_floats(self.executor, self.store, self.context, self.index, self.listen)
         reference = TaskReference(None, output_tolerance(features), self._pipeline_id(features))
-        state = TaskState(self.index, self._task, reference, autoscheduler=self.context.network.value)
-        if self._add_reference(state, built) and self._rival is not None:
-            self._add_rival(state, self._rival.result())
+        return TaskState(self.index, self._task, reference, autoscheduler=self.context.network.value)
+
+    def _without_search(self, shape: PipelineShape) -> TaskState:
+        autoscheduler = self.context.network.value
+        reference = TaskReference(None, tolerance_of(computes_with_floats=shape.has_floats), 0)
+        state = TaskState(self.index, replace(self._task, searches=False), reference, autoscheduler=autoscheduler)
+        state.no_default = NoDefault(f"no search of {autoscheduler} gives a schedule")
         return state
 
     def _own_state(self) -> TaskState | None:
@@ -153,7 +167,7 @@ class _Preparation:
             tolerance = tolerance_of(computes_with_floats=built.uses_float is not False)
             state = TaskState(self.index, self._task, TaskReference(None, tolerance, 0), autoscheduler="own schedule")
             self._add_reference(state, built)
-            if state.reference.run is not None and self._task.searches and (features := self._features()):
+            if state.reference.run is not None and isinstance(features := self._features(), Featurization):
                 state.reference = replace(state.reference, pipeline_id=self._pipeline_id(features))
             if state.reference.run is not None or self.stop.is_set():
                 return state
@@ -168,24 +182,52 @@ class _Preparation:
     def _pipeline_id(self, features: Featurization) -> int:
         return pipeline_id(features, self._task.parameters, self.context.inputs.also_sizes)
 
-    def _features(self) -> Featurization | None:
-        """The pipeline's features; None if the run is stopped, or no schedules are searched."""
+    def _features(self) -> Featurization | PipelineShape | None:
+        """The pipeline's features; its shape where no search succeeds and other techniques can go on.
+
+        None if the run is stopped, or no schedules are searched.
+        """
         if self._probe is None:
             return None
-        result = self._probe.result()
-        if isinstance(result, SearchFailure) and result.failure.reason is GeneratorFailureReason.DEAD_END:
-            result = search_elsewhere(
-                self.executor, self.store, self.context, self.index, result, self.listen, self.stop
-            )
+        result, shape = self._probe.result(), None
+        if isinstance(result, SearchFailure) and not result.failure.reason.concerns_every_candidate:
+            shape = self._shape()
+            # What crashes where the pipeline can be described is the search.
+            if result.failure.reason is GeneratorFailureReason.DEAD_END or (
+                result.failure.reason is GeneratorFailureReason.CRASHED and shape is not None
+            ):
+                result = search_elsewhere(
+                    self.executor, self.store, self.context, self.index, result, self.listen, self.stop
+                )
         if isinstance(result, SearchFailure):
-            if self.stop.is_set():
-                return None
-            # Whatever ends every search may keep the reference from ending, too.
-            built = self._reference.result() if result.failure.reason in SEARCHES_ALONE else None
-            raise no_search(self._task, self.context.profile, result.failure, built)
+            return self._shape_instead(result.failure, shape)
         features = read_featurization(result.featurization_path, self.context.network)
         shutil.rmtree(result.folder, ignore_errors=True)
         return features
+
+    def _shape(self) -> PipelineShape | None:
+        folder = self.context.workspace.work_folder / "shape" / str(self.index)
+        shape = self.executor.submit(DescribePipeline(folder, self.index)).result()
+        return shape if isinstance(shape, PipelineShape) else None
+
+    def _shape_instead(self, failure: GeneratorFailure, shape: PipelineShape | None) -> PipelineShape | None:
+        """The shape, for a run without Halide's search; None if the run is stopped.
+
+        Raises:
+            GeneratorError: nothing else can go on.
+        """
+        if self.stop.is_set():
+            return None
+        goes_on = shape is not None and may_propose(self.context, self._task)
+        # Whatever ends every search may keep the reference from ending, too.
+        built = self._reference.result() if goes_on or failure.reason in SEARCHES_ALONE else None
+        if self.stop.is_set():
+            return None
+        if not (goes_on and isinstance(built, BuiltReference)):
+            raise no_search(self._task, self.context.profile, failure, built)
+        without = f"No search of {self.context.network.value} gives a schedule, so only other techniques propose some."
+        self.listen(Notice(f"{failure.message} {without}", warning=True))
+        return shape
 
     def _add_reference(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> bool:
         """Run the first reference that builds and runs; whether that is plain loops.

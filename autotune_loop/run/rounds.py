@@ -144,6 +144,8 @@ class Rounds:
         self._plan.play_offs = len(self._states) + (1 if self.prepared.options.inputs.also_sizes else 0)
         self._plan.with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         for state in self._states:
+            if not (state.task.searches or state.task.space):
+                self._proposals.leave_out_search(state.task_index)
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
@@ -214,7 +216,7 @@ class Rounds:
             if upcoming is not None:
                 self._abandon(upcoming)
         if all(state.history.is_exhausted for state in self._states):
-            is_search = any(state.task.searches for state in self._states)
+            is_search = any(state.task.searches or state.task.space is None for state in self._states)
             text = "The search finds no more new schedules." if is_search else "All parameter sets are timed."
             self.listen(Notice(text))
             return Outcome.EXHAUSTED
@@ -228,12 +230,13 @@ class Rounds:
             return None
         round_index = histories[task_index].started
         histories[task_index].started += 1
-        full_search_s = self._states[task_index].full_search_s
-        full = round_index == 0 or (full_search_s is not None and full_search_s < _REPEAT_FULL_SEARCH_BELOW_S)
-        waiting = max(1, sum(1 for state in self._states if not state.history.best_ms))
+        state = self._states[task_index]
+        is_quick = state.full_search_s is not None and state.full_search_s < _REPEAT_FULL_SEARCH_BELOW_S
+        full = state.task.searches and (round_index == 0 or is_quick)
+        waiting = max(1, sum(1 for each in self._states if not each.history.best_ms))
         builders = self._batch_builders(self._builder_stop)
-        request = builders.request(self._states[task_index], round_index, waiting, full_search=full)
-        return producer.submit(self._learn_and_build, builders, self._states[task_index], request)
+        request = builders.request(state, round_index, waiting, full_search=full)
+        return producer.submit(self._learn_and_build, builders, state, request)
 
     def _learn_and_build(self, builders: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:
         """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""

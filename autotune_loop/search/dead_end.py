@@ -1,4 +1,4 @@
-"""A first search that came to a dead end: other starts may get further."""
+"""A first search that came to a dead end, or crashed: other starts may get further."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from autotune_loop.execute.tasks.build_tasks import Search
 from autotune_loop.search.plan import other_points
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.store.run_store import RunStore
+from targets.generator.run import GeneratorFailureReason
 from targets.process.stop_signal import StopSignal
 
 
@@ -17,23 +18,25 @@ def search_elsewhere(
     store: RunStore,
     context: RunContext,
     task_index: int,
-    dead_end: SearchFailure,
+    first: SearchFailure,
     listen: Listener,
     stop: StopSignal,
 ) -> SearchedSchedule | SearchFailure:
     """Search from random starts and with the full beam, until one succeeds.
 
     Returns:
-        what was found; else the dead end, which names the Func if the autoscheduler tells.
+        what was found; else the failure, which names the Func of a dead end if the autoscheduler tells.
     """
 
     def search(point: SearchPoint, *, explains: bool = False) -> SearchedSchedule | SearchFailure:
         folder = context.workspace.work_folder / "probe" / f"{task_index}_{point.seed}_{point.beam_size}"
         return executor.submit(Search(folder, task_index, point, explains=explains)).result()
 
-    # The log of a search that explains itself is long, so that is asked for only now.
-    explained = search(dead_end.point, explains=True)
-    failed = explained if isinstance(explained, SearchFailure) else dead_end
+    failed = first
+    if first.failure.reason is GeneratorFailureReason.DEAD_END:
+        # The log of a search that explains itself is long, so that is asked for only now.
+        explained = search(first.point, explains=True)
+        failed = explained if isinstance(explained, SearchFailure) else first
     for point in other_points(context.spec.options.search.seed, task_index, store.updated_weights):
         if stop.is_set():
             break

@@ -37,6 +37,7 @@ from autotune_loop.search.techniques.bandit import Outcome, divide
 from autotune_loop.search.techniques.registry import load_techniques
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 from autotune_loop.specification.run_context import RunContext
+from autotune_loop.specification.tuning_task import TuningTask
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
@@ -67,6 +68,15 @@ def _place(technique: str) -> tuple[int, str]:
     return places.get(technique, 2), technique
 
 
+def may_propose(context: RunContext, task: TuningTask) -> bool:
+    """Whether other techniques than Halide's own search may propose schedules for a task.
+
+    A GPU's loops, and pipelines whose shape changes with tuned parameters, are left to Halide's search.
+    """
+    is_left = context.profile.machine.gpu is not None or task.space is not None
+    return not is_left and {*context.spec.options.search.technique} != {TechniqueName.SAMPLING}
+
+
 @dataclass(frozen=True)
 class TimedSchedule:
     """A schedule with its time, as it is known when a batch is asked for.
@@ -92,6 +102,7 @@ class ScheduleProposals:
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
     _faulty: set[str] = field(default_factory=set)
+    _without_search: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._techniques = load_techniques(self.context.spec.options.search.technique)
@@ -100,16 +111,19 @@ class ScheduleProposals:
         """Those that are asked for and can be used for a task."""
         asked = self.context.spec.options.search.technique
         task = self.context.tasks[task_index]
-        # A GPU's loops, and pipelines whose shape changes with tuned parameters, are left to Halide's search.
-        is_left = self.context.profile.machine.gpu is not None or task.space is not None
-        names = None if is_left or {*asked} == {TechniqueName.SAMPLING} else self._pipeline(task_index)
+        names = self._pipeline(task_index) if may_propose(self.context, task) else None
         if names is None:
             return (TechniqueName.SAMPLING,)
-        has_floats = any(stage.has_floats for func in names.shape.funcs for stage in func.stages)
         # Halide's own search would put floats into vectors that cannot hold them.
-        refused = {TechniqueName.SAMPLING} if has_floats and not names.shape.has_float_vectors else set()
+        refused = {TechniqueName.SAMPLING} if names.shape.has_floats and not names.shape.has_float_vectors else set()
+        if task_index in self._without_search:
+            refused.add(TechniqueName.SAMPLING)
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
         return tuple(sorted({*asked} - refused - self._faulty, key=_place)) or (TechniqueName.SAMPLING,)
+
+    def leave_out_search(self, task_index: int) -> None:
+        """Propose no samples of Halide's own search for a task: none would succeed."""
+        self._without_search.add(task_index)
 
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[str, int]:
         """How many schedules of a batch each technique proposes."""

@@ -62,7 +62,6 @@ _HOPELESS = {
     GeneratorFailureReason.MANUAL_SCHEDULE,
     GeneratorFailureReason.UNKNOWN_PARAMETER,
     GeneratorFailureReason.BAD_PARAMETER,
-    GeneratorFailureReason.EXTERN_STAGE,
 }
 
 

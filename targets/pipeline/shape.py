@@ -112,7 +112,8 @@ class FuncShape:
         value_bytes: of one value, all elements of its tuple together.
         narrowest_bytes: of the smallest element.
         bounded: the arguments whose bounds its generator promises.
-        stages: the pure definition, then the updates; none of an extern Func.
+        is_extern: an extern stage computes it or reads it, so it is computed at the root.
+        stages: the pure definition, then the updates; of an extern Func one without loops.
     """
 
     name: str
@@ -152,6 +153,11 @@ class PipelineShape:
     def by_name(self) -> Mapping[str, FuncShape]:
         """The Funcs by Halide's names."""
         return {func.name: func for func in self.funcs}
+
+    @cached_property
+    def has_floats(self) -> bool:
+        """Whether it computes with floats."""
+        return any(stage.has_floats for func in self.funcs for stage in func.stages)
 
     @cached_property
     def index(self) -> Mapping[str, int]:

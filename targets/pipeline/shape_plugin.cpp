@@ -252,7 +252,52 @@ std::string json_of_stage(const Function &function, const Definition &definition
                    {"is_associative", truth(is_update && is_associative(function, definition))}});
 }
 
-std::string json_of_func(const Function &function, const Box &region, bool is_output, const Values &values) {
+// An extern stage has no loops, and may read anything of what it is given.
+std::string json_of_extern(const Function &function) {
+    std::vector<std::string> reads;
+    for (const Halide::ExternFuncArgument &argument : function.extern_arguments()) {
+        if (!argument.is_func() && !argument.is_image_param() && !argument.is_buffer()) continue;
+        std::string name;
+        int dimensions = 0;
+        if (argument.is_func()) {
+            const Function read(argument.func);
+            name = read.name(), dimensions = read.dimensions();
+        } else if (argument.is_image_param()) {
+            name = argument.image_param.name(), dimensions = argument.image_param.dimensions();
+        } else {
+            name = argument.buffer.name(), dimensions = argument.buffer.dimensions();
+        }
+        const std::vector<std::string> unknown(dimensions, object({{"slopes", "null"}, {"width", "null"}}));
+        reads.push_back(object({{"name", quoted(name)},
+                                {"is_input", truth(!argument.is_func())},
+                                {"places", "1"},
+                                {"dimensions", listed(unknown)}}));
+    }
+    bool has_floats = false;
+    for (const Halide::Type &type : function.output_types()) has_floats = has_floats || type.is_float();
+    return object({{"loops", listed({})},
+                   {"reads", listed(reads)},
+                   {"operations", "1"},
+                   {"has_floats", truth(has_floats)},
+                   {"reads_itself", truth(false)},
+                   {"is_associative", truth(false)}});
+}
+
+// The Funcs that extern stages compute or read: they have a place of their own.
+std::set<std::string> externs_of(const std::map<std::string, Function> &functions) {
+    std::set<std::string> names;
+    for (const auto &one : functions) {
+        if (!one.second.has_extern_definition()) continue;
+        names.insert(one.first);
+        for (const Halide::ExternFuncArgument &argument : one.second.extern_arguments()) {
+            if (argument.is_func()) names.insert(Function(argument.func).name());
+        }
+    }
+    return names;
+}
+
+std::string json_of_func(const Function &function, const Box &region, bool is_output, bool is_extern,
+                         const Values &values) {
     std::map<std::string, Expr> extents;
     std::vector<std::string> sizes;
     for (int i = 0; i < function.dimensions(); i++) {
@@ -262,8 +307,9 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
         sizes.push_back(number_or_null(extent));
     }
     std::vector<std::string> stages;
-    const bool is_extern = function.has_extern_definition();
-    if (function.has_pure_definition()) {
+    if (function.has_extern_definition()) {
+        stages.push_back(json_of_extern(function));
+    } else if (function.has_pure_definition()) {
         stages.push_back(json_of_stage(function, function.definition(), false, extents, values));
     }
     for (const Definition &update : function.updates()) {
@@ -290,10 +336,12 @@ std::string json_of_pipeline(const Halide::Pipeline &pipeline, const Halide::Tar
     const halide_sdk_1::RegionsRequired required(pipeline);
     const Values values = estimated_values(pipeline);
     auto regions = required.of_all(estimated_outputs(pipeline), values);
+    const std::set<std::string> externs = externs_of(required.functions());
     std::set<std::string> outputs;
     for (const Function &output : halide_sdk_1::outputs_of(pipeline)) outputs.insert(output.name());
     const auto func = [&](const std::string &name) {
-        return "\n" + json_of_func(required.functions().at(name), regions[name], outputs.count(name) > 0, values);
+        const bool is_output = outputs.count(name) > 0, is_extern = externs.count(name) > 0;
+        return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values);
     };
     return object({{"vector_bytes", std::to_string(target.natural_vector_size(Halide::UInt(8)))},
                    {"funcs", list_of(required.order(), func)}}) + "\n";

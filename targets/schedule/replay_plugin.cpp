@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -128,18 +129,24 @@ private:
 
     void apply(const Json &json) {
         Func func = found(names_.funcs, json["func"].text, "Func");
-        Stage stage = stage_of(func, json["update"]);
-        for (const Json &condition : json["if"].items) stage = stage.specialize(names_.expression(condition));
+        std::optional<Stage> stage;
+        // An extern stage has no loops, and Halide makes no Stage of it.
+        if (!func.is_extern()) {
+            stage = stage_of(func, json["update"]);
+            for (const Json &condition : json["if"].items) stage = stage->specialize(names_.expression(condition));
+        }
         for (const Json &call : json["do"].items) {
             const std::string &method = call[0].text;
             const Arguments arguments(call, names_);
             const auto of_func = calls_of_funcs.find(method);
             if (of_func != calls_of_funcs.end()) {
                 of_func->second(func, arguments);
+            } else if (!stage) {
+                refuse("Func '" + func.name() + "' is an extern stage, which has no loops for " + method);
             } else if (method == "rfactor") {
-                factor(stage, arguments);
+                factor(*stage, arguments);
             } else {
-                found(calls_of_stages, method, "call")(stage, arguments);
+                found(calls_of_stages, method, "call")(*stage, arguments);
             }
         }
     }

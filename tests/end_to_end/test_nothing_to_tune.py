@@ -1,4 +1,4 @@
-"""Generators that the autoscheduler finds no schedule of: the Func is named, and what can be done instead."""
+"""Generators that no search of Halide's gives a schedule of: other techniques go on, or the Func is named."""
 
 from __future__ import annotations
 
@@ -7,27 +7,64 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run.result import TuneResult
+import sdk
+from autotune_loop.candidate import TechniqueName
+from autotune_loop.events import Event, Notice
+from autotune_loop.run.result import Outcome, TuneResult
 from targets.errors import GeneratorError
-from tests.end_to_end.test_kernel_sources import STAGED
+from targets.toolchain.cpp_build import CppBuild
+from tests.end_to_end.test_kernel_sources import STAGED, TRIPLE_CPP
 
 pytestmark = pytest.mark.toolchain
 
 Tune = Callable[..., TuneResult]
 
 
-def test_a_search_without_legal_schedules_names_the_func(tune: Tune, examples: Path, tmp_path: Path) -> None:
-    profile = tmp_path / "tight.toml"
+def tight(folder: Path) -> str:
+    """A profile with which Adams2019 has no memory for any schedule."""
+    profile = folder / "tight.toml"
     profile.write_text('extends = "host"\n[autoscheduler]\nname = "Adams2019"\nparameters = {memory_limit = 1}\n')
+    return str(profile)
+
+
+def check_tuned_without_search(result: TuneResult, heard: list[Event], told: str) -> None:
+    (notice,) = (each.text for each in heard if isinstance(each, Notice) and told in each.text)
+    assert "No search of Adams2019 gives a schedule, so only other techniques propose some." in notice
+    assert result.outcome is Outcome.FINISHED and result.totals.samples_timed >= 3
+    (tuned,) = result.tuned
+    assert tuned.published.no_default is not None and tuned.published.tuned is not None
+    assert tuned.published.no_default.what == "no search of Adams2019 gives a schedule"
+
+
+def test_a_dead_end_names_the_func_and_other_techniques_go_on(tune: Tune, examples: Path, tmp_path: Path) -> None:
+    heard: list[Event] = []
+    run = tmp_path / "run"
+    generator, settings = str(examples / "separable_filter.cpp"), {"target": tight(tmp_path), "run_folder": run}
+    result = tune(generator, rounds=2, batch_size=3, listen=heard.append, **settings)
+    check_tuned_without_search(result, heard, "it found no schedule of repeat_edge that keeps within")
+    again = tune(generator, rounds=3, batch_size=3, resume=True, **settings)
+    assert again.totals.samples_timed > result.totals.samples_timed
+
+
+def test_where_searches_alone_are_asked_for_a_dead_end_ends_the_run(tune: Tune, examples: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(GeneratorError, match="it found no schedule of repeat_edge that keeps within") as found:
-        tune(str(examples / "separable_filter.cpp"), target=str(profile), rounds=1, run_folder=run)
+        tune(
+            str(examples / "separable_filter.cpp"),
+            target=tight(tmp_path),
+            rounds=1,
+            technique=(TechniqueName.SAMPLING,),
+            run_folder=run,
+        )
     assert "--schedule own --schedule mullapudi2016" in found.value.next_step
     assert not run.exists()
 
 
-def test_what_an_extern_stage_reads(tune: Tune, tmp_path: Path) -> None:
-    (tmp_path / "staged.py").write_text(STAGED)
-    with pytest.raises(GeneratorError, match="An extern stage of generator staged reads first") as found:
-        tune(str(tmp_path / "staged.py"), rounds=1, run_folder=tmp_path / "run")
-    assert found.value.next_step.startswith("What can be built is timed by: sdk bench staged.py:staged --schedule own")
+def test_what_an_extern_stage_reads_is_scheduled_by_other_techniques(tune: Tune, tmp_path: Path) -> None:
+    for name, text in {"staged.py": STAGED, "triple.cpp": TRIPLE_CPP}.items():
+        (tmp_path / name).write_text(text)
+    build = CppBuild(kernel_sources=(tmp_path / "triple.cpp",))
+    generator = sdk.GeneratorSpec(str(tmp_path / "staged.py"), build=build)
+    heard: list[Event] = []
+    result = tune([generator], rounds=2, batch_size=3, run_folder=tmp_path / "run", listen=heard.append)
+    check_tuned_without_search(result, heard, "An extern stage of generator staged reads first")

@@ -180,6 +180,16 @@ def test_a_schedule_of_its_own_is_not_in_the_way(describe: Describe) -> None:
     assert describe("scheduled.cpp", way="loops") == describe("scheduled.cpp", way="none")
 
 
+def test_an_extern_stage_has_no_loops_and_reads_what_it_is_given(describe: Describe) -> None:
+    shape = describe("shapes.cpp", way="extern")
+    assert isinstance(shape, PipelineShape), shape
+    (stage,) = shape.by_name["foreign"].stages
+    unknown = ReadDimension(None, None)
+    assert stage.loops == () and read(shape, "foreign", "before").dimensions == (unknown, unknown)
+    assert {func.name for func in shape.funcs if func.is_extern} >= {"before", "foreign"}
+    assert not shape.by_name["output"].is_extern
+
+
 def test_a_generator_that_fails_is_a_failure(describe: Describe) -> None:
     failure = describe("shapes.cpp", way="stages", unknown="1")
     assert isinstance(failure, GeneratorFailure) and "unknown" in failure.message

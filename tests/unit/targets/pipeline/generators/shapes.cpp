@@ -38,6 +38,12 @@ public:
             filled(x, f) = cast<float>(input(x, f));
             pair(x, y) = Tuple(running(x, y), cast<uint8_t>(x + y));
             output(x, y) = pair(x, y)[0] + cast<float>(pair(x, y)[1]) + filled(x, y);
+        } else if (way == "extern") {
+            // A stage that is no Halide code, given a Func and an input.
+            Func before("before"), foreign("foreign");
+            before(x, y) = input(x, y) + input(y, x);
+            foreign.define_extern("foreign", {before, static_cast<Func>(places)}, UInt(8), {x, y});
+            output(x, y) = cast<float>(foreign(x, y));
         }
         input.set_estimates({{0, 64}, {0, 48}});
         count.set_estimate(9);
