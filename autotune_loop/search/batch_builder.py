@@ -46,7 +46,8 @@ from weights.weights_file import read_weights
 
 # Shares of the time left after which searching needs only a few schedules, and after which it needs only one.
 _SEARCH_SHARES = (0.25, 0.5)
-# The same where other techniques, which give schedules in milliseconds, propose schedules for the batch, too.
+# The same where other techniques, which give schedules in milliseconds, propose schedules for the batch, too: then none
+# is enough in the end, because where most searches come to a dead end the first schedule may take very long.
 _SHARES_BESIDE_OTHERS = (0.04, 0.08)
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
@@ -160,7 +161,8 @@ class BatchBuilder:
         if count < 1:
             return [], None
         size = max(count, round(count * self._sampling.pool_factor))
-        fewest = self._builds.fewest(size, _SEARCH_SHARES if is_alone else _SHARES_BESIDE_OTHERS, waiting, full)
+        shares, least = (_SEARCH_SHARES, 1) if is_alone else (_SHARES_BESIDE_OTHERS, 0)
+        fewest = self._builds.fewest(size, shares, waiting, full, least)
         try:
             return self._pool_search.search(work, used, size, known, fewest), None
         except AllSearchesFailed as error:

@@ -57,14 +57,15 @@ class CodeBuilds:
         self._failures.candidate_failed(candidate, "build", reason, failure.message, failure.log)
 
     def fewest(
-        self, all_of_them: int, shares: tuple[float, float], waiting: int, first: Future[Any] | None
+        self, all_of_them: int, shares: tuple[float, float], waiting: int, first: Future[Any] | None, least: int = 1
     ) -> Callable[[], int]:
         """How many are enough, as the time passes.
 
         Args:
-            shares: of the time left, after which a few are enough, and after which one is.
+            shares: of the time left, after which a few are enough, and after which the least number is.
             waiting: number of tasks without a batch so far, which share the time left.
             first: a search that gives one more.
+            least: 0 where others give schedules as well.
         """
         few_after, one_after = (self.deadline.share(share / waiting) for share in shares)
 
@@ -73,7 +74,7 @@ class CodeBuilds:
                 return all_of_them
             if not one_after.within(0.0):
                 return _FEW
-            return 0 if self.deadline.within(0.0) and first is not None and first.done() else 1
+            return 0 if self.deadline.within(0.0) and first is not None and first.done() else least
 
         return fewest
 

@@ -134,6 +134,8 @@ def test_searches_that_all_fail_are_an_error_but_not_once_the_default_is_there(s
             pool_search(made).search(
                 BatchInProgress(0, 0), Path("w"), 2, set(), made._builds.fewest(2, (0.25, 0.5), 1, None)
             )
+        beside_others = made._builds.fewest(2, (0.25, 0.5), 1, None, least=0)
+        assert pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), beside_others) == []
         fewest = made._builds.fewest(2, (0.25, 0.5), 1, done())
         assert pool_search(made).search(BatchInProgress(0, 0), Path("w"), 2, set(), fewest) == []
 
