@@ -190,7 +190,8 @@ class _Preparation:
         if self._probe is None:
             return None
         result, shape = self._probe.result(), None
-        if isinstance(result, SearchFailure) and not result.failure.reason.concerns_every_candidate:
+        is_hopeless = isinstance(result, SearchFailure) and result.failure.reason.concerns_every_candidate
+        if isinstance(result, SearchFailure) and not (is_hopeless or self.stop.is_set()):
             shape = self._shape()
             # What crashes where the pipeline can be described is the search.
             if result.failure.reason is GeneratorFailureReason.DEAD_END or (

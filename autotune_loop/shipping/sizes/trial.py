@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.measure.output_tolerance import output_tolerance
+from autotune_loop.measure.output_tolerance import tolerance_of
 from autotune_loop.shipping.confirmation import TrialPlace
 from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
@@ -20,19 +20,22 @@ from autotune_loop.shipping.sizes.request import (
     argument_sizes,
     neighbouring_sizes,
 )
-from autotune_loop.store.featurization import read_featurization
 from devices.local.cores import CoreTurns, plan_cores
 from devices.remote.open import device_transport
 from devices.timing.measure import Session, check_output, list_kernels, write_reference
 from devices.timing.measure_settings import KernelInputs, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.build.artifacts import build_kernel, emit_featurization
+from targets.build.artifacts import build_kernel
 from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError, GeneratorError
+from targets.generator.run import GeneratorFailure
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from targets.pipeline.shape import describe_pipeline
 from targets.process.scratch_folder import scratch_folder
-from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from targets.profile.target_features import kernel_target
+from targets.schedule.autoschedulers import ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
-from weights.network import Network
 
 _CALL_LIMIT_S = 300.0
 _LIST_LIMIT_S = 60.0
@@ -119,10 +122,6 @@ def try_sizes(
 
 
 def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Executable, Tolerance]:
-    threads = place.device.threads
-    greedy = profile_autoscheduler(place.tools.halide, place.profile, threads, {"beam_size": "1"})
-    recipe = place.recipe(proven.run, proven.program, ScheduleChoice(greedy.name, greedy))
-    tolerance = output_tolerance(read_featurization(emit_featurization(recipe, folder), Network(greedy.name)))
     headers = {
         _TUNED: proven.header_text,
         _PLAIN: _PLAIN_HEADER.replace("@COUNT@", str(len(proven.shipped.funcs))),
@@ -130,8 +129,22 @@ def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Exe
     kernels = []
     for name, header in headers.items():
         choice = ScheduleChoice(name, schedule_autoscheduler(header, place.compiler))
-        kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=name), folder / name))
-    return link_executable(kernels, place.profile.halide_target, place.tools, folder / "sizes"), tolerance
+        recipe = replace(place.recipe(proven.run, proven.program, choice), function_name=name)
+        kernels.append(build_kernel(recipe, folder / name))
+    executable = link_executable(kernels, place.profile.halide_target, place.tools, folder / "sizes")
+    return executable, _tolerance(proven, place)
+
+
+def _tolerance(proven: ProvenSchedule, place: TrialPlace) -> Tolerance:
+    """How far outputs may be apart; no search is asked, because a pipeline may have none that succeeds."""
+    task = proven.run.task
+    target = kernel_target(place.profile.halide_target)
+    inspected = Inspected(proven.program, task.generator_name, proven.run.parameters, target)
+    preparation = PipelinePreparation(build_preparation_plugin(place.compiler), task.estimates)
+    shape = describe_pipeline(inspected, preparation, place.compiler)
+    if isinstance(shape, GeneratorFailure):
+        raise GeneratorError(shape.message)
+    return tolerance_of(computes_with_floats=shape.has_floats)
 
 
 def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
