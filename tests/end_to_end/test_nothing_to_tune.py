@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ import sdk
 from autotune_loop.candidate import TechniqueName
 from autotune_loop.events import Event, Notice
 from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.shipping.sizes.request import SizeVerdict
+from sdk.options.ship_options import ShipOptions
+from sdk.settings import Settings
 from targets.errors import GeneratorError
 from targets.toolchain.cpp_build import CppBuild
 from tests.end_to_end.test_kernel_sources import STAGED, TRIPLE_CPP
@@ -36,14 +40,20 @@ def check_tuned_without_search(result: TuneResult, heard: list[Event], told: str
     assert tuned.published.no_default.what == "no search of Adams2019 gives a schedule"
 
 
-def test_a_dead_end_names_the_func_and_other_techniques_go_on(tune: Tune, examples: Path, tmp_path: Path) -> None:
+def test_a_dead_end_names_the_func_and_other_techniques_go_on(
+    tune: Tune, settings: Settings, examples: Path, tmp_path: Path
+) -> None:
     heard: list[Event] = []
     run = tmp_path / "run"
-    generator, settings = str(examples / "separable_filter.cpp"), {"target": tight(tmp_path), "run_folder": run}
-    result = tune(generator, rounds=2, batch_size=3, listen=heard.append, **settings)
+    generator, where = str(examples / "separable_filter.cpp"), {"target": tight(tmp_path), "run_folder": run}
+    result = tune(generator, rounds=2, batch_size=3, listen=heard.append, **where)
     check_tuned_without_search(result, heard, "it found no schedule of repeat_edge that keeps within")
-    again = tune(generator, rounds=3, batch_size=3, resume=True, **settings)
+    again = tune(generator, rounds=3, batch_size=3, resume=True, **where)
     assert again.totals.samples_timed > result.totals.samples_timed
+    options = ShipOptions(allow_unconfirmed=True)
+    with_profile = replace(settings, profile_folder=tmp_path)
+    (shipped,) = sdk.ship([run], tmp_path / "shipped", options, settings=with_profile).schedules
+    assert shipped.sizes and shipped.sizes[0].verdict is SizeVerdict.ACCEPTED
 
 
 def test_where_searches_alone_are_asked_for_a_dead_end_ends_the_run(tune: Tune, examples: Path, tmp_path: Path) -> None:
