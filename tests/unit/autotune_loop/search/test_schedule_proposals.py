@@ -210,6 +210,13 @@ def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
     assert make("sketches,evolution").proposals.divide(BatchInProgress(0, 0), [], 8)[SKETCHES] == 8
 
 
+def test_where_no_search_succeeds_the_first_round_is_sketches(make: Make) -> None:
+    proposals = make().proposals
+    proposals.leave_out_search(0)
+    assert proposals.techniques(0) == (SKETCHES, EVOLUTION)
+    assert proposals.divide(WORK, [], 8) == {SAMPLING: 0, SKETCHES: 8}
+
+
 def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
     assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 4, EVOLUTION: 4}
     assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
