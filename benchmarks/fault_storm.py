@@ -1,10 +1,11 @@
-"""A run on three devices with 200 faults at random moments: nothing lost, nothing counted twice, no wrong winner.
+"""Runs in which everything fails that can: nothing lost, nothing counted twice, no wrong winner, nothing left behind.
 
-    python -m benchmarks.fault_storm --faults 200
+    python -m benchmarks.fault_storm --faults 1000
 
-Two boards with real OpenSSH servers and an emulated Android device, each behind a proxy that drops connections, falls
-silent, flips bytes, cuts transfers short and slows down; servers are killed and started again, the phone is rebooted.
-The winner is then timed beside the default, undisturbed, on this machine.
+Two boards with real OpenSSH servers and an emulated Android device, each behind a proxy. The first half of the faults
+hits a run that reaches them itself, the second half one over a farm of two workers that serve them. Most faults begin
+while a kernel is being timed. At the end each run goes on in peace for a round and decides; its winner is then timed
+beside the default, undisturbed, on this machine.
 """
 
 from __future__ import annotations
@@ -13,175 +14,261 @@ import argparse
 import contextlib
 import json
 import random
-import sqlite3
+import shutil
+import statistics
+import subprocess
 import sys
 import tempfile
 import threading
-from collections import Counter
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import cast
 
 import sdk
-from autotune_loop.events import BatchDone, Event, Notice
-from sdk.settings import read_settings
-from targets.process.stop_signal import StopSignal
-from tests.fault_proxy import Direction
+from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
+from benchmarks.storm_kinds import KINDS, Scene, await_kernel, board_root, programs
+from sdk.settings import Settings, read_settings
+from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
-from tests.remote_board import AdbBoard, RemoteBoard, SshBoard, adb_board, ssh_board
+from tests.remote_board import RemoteBoard, adb_board, ssh_board
 
-GENERATOR = "examples/separable_filter.py"
+GENERATOR = Path("examples/separable_filter.py").absolute()
 PARAMETERS = ("width=320", "height=180")
+ASKED = ("--parallelism", "1", "-s", "12", "--pool-factor", "1.2", "--epochs", "20", "--target", "x86-64")
+# Neither devices that are out of order nor a machine that is disturbed is waited for longer.
+PATIENCE = ("--device-patience", "45s")
 # A winner that is no slower than this share of the default, undisturbed, is no wrong one.
 SLACK = 1.05
+_DISK_MEGABYTES = 32
 
 
 class Storm:
-    """Injects faults until there were enough of them, then lets the run end."""
+    """Injects faults until there were enough of them.
 
-    def __init__(self, boards: list[RemoteBoard], faults: int, seed: int, enough: StopSignal) -> None:
-        self._boards = boards
-        self._wanted = faults
-        self._chance = random.Random(seed)
-        self._enough = enough
-        self._over = threading.Event()
+    Attributes:
+        faults: the kinds that were injected, in order.
+        in_a_kernel: how many of them began while a kernel was being timed.
+        recovered_s: kind → seconds from a fault's end to the next time that its board gave.
+    """
+
+    def __init__(self, scene: Scene, kinds: Sequence[str], enough: threading.Event) -> None:
+        self._scene, self._kinds, self._enough = scene, kinds, enough
+        self._begun = threading.Event()
+        self._lock = threading.Lock()
+        self._pending: list[tuple[str, str, float]] = []
         self._thread = threading.Thread(target=self._run)
-        self.faults: Counter[str] = Counter()
+        self.faults: list[str] = []
+        self.in_a_kernel = 0
+        self.recovered_s: dict[str, list[float]] = defaultdict(list)
 
-    def begin(self) -> None:
-        if not self._thread.is_alive() and not self._over.is_set():
+    def listen(self, event: Event) -> None:
+        """Take the run's events: it begins with the first time, and times say which board is back."""
+        if event.get("event") != "sample_measured":
+            return
+        if not self._begun.is_set():
+            self._begun.set()
             self._thread.start()
+        now_s = time.monotonic()
+        with self._lock:
+            waiting, self._pending = self._pending, []
+            for kind, board, ended_s in waiting:
+                if board == event["device"]:
+                    self.recovered_s[kind].append(now_s - ended_s)
+                else:
+                    self._pending.append((kind, board, ended_s))
 
     def end(self) -> None:
-        self._over.set()
-        if self._thread.is_alive():
+        self._scene.over.set()
+        if self._begun.is_set():
             self._thread.join()
 
     def _run(self) -> None:
-        while sum(self.faults.values()) < self._wanted and not self._over.wait(self._chance.uniform(0.1, 1.0)):
-            board = self._chance.choice(self._boards)
-            kind = self._chance.choice(["drop", "cut", "garbage", "silence", "slow", "refuse", "restart"])
-            self._inject(board, kind)
-            self.faults[kind] += 1
-        # What was chosen last is still timed, now in peace.
-        self._enough.set()
+        scene = self._scene
+        try:
+            for name in self._kinds:
+                if scene.over.wait(scene.chance.uniform(0.1, 1.0)):
+                    return
+                self._inject(name)
+            # The last ones are recovered from, too.
+            scene.over.wait(10.0)
+        finally:
+            self._enough.set()
+            scene.tuner.interrupt()
 
-    def _inject(self, board: RemoteBoard, kind: str) -> None:
-        proxy, pause_s = board.proxy, self._chance.uniform(0.1, 2.0)
-        if kind == "drop":
-            proxy.drop_all(reset=self._chance.random() < 0.5)
-        elif kind == "cut":
-            proxy.drop_after(self._chance.choice(list(Direction)), self._chance.randrange(1, 100_000))
-        elif kind == "garbage":
-            proxy.flip(self._chance.choice(list(Direction)), byte_count=self._chance.randrange(1, 500))
-        elif kind == "silence":
-            proxy.silence()
-            self._over.wait(pause_s)
-            proxy.silence(False)
-        elif kind == "slow":
-            proxy.limit_rate(50_000)
-            self._over.wait(pause_s)
-            proxy.limit_rate(None)
-        elif kind == "refuse":
-            proxy.refuse()
-            proxy.drop_all()
-            self._over.wait(pause_s)
-            proxy.refuse(False)
-        elif isinstance(board, SshBoard):
-            board.server.kill()
-            self._over.wait(pause_s)
-            board.server.start()
-        elif isinstance(board, AdbBoard):
-            board.phone.reboot()
+    def _inject(self, name: str) -> None:
+        scene, kind = self._scene, KINDS[name]
+        board = scene.chance.choice([board for board in scene.boards if kind.fits(scene, board)])
+        if kind.in_a_kernel:
+            self.in_a_kernel += bool(await_kernel(scene, board))
+        with kind.fault(scene, board):
+            scene.over.wait(scene.chance.uniform(*kind.hold_s))
+        self.faults.append(name)
+        with self._lock:
+            self._pending.append((name, board.name, time.monotonic()))
 
 
-def main() -> int:
-    """Run the loop through the storm and print what became of every schedule; exit code 1 when one is missing."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="sdk-storm-") as text, contextlib.ExitStack() as stack:
-        folder = Path(text)
-        boards: list[RemoteBoard] = [stack.enter_context(ssh_board(folder / name, name)) for name in ("one", "two")]
-        boards.append(stack.enter_context(adb_board(folder / "phone", "phone")))
-        figures = run(boards, folder, arguments.faults, arguments.seed)
-    if arguments.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        print("\n".join(f"{key}: {value}" for key, value in figures.items()))
-    return 0 if figures["passed"] else 1
+def mixed_kinds(scene: Scene, faults: int) -> list[str]:
+    """So many kinds that fit the scene, each as often as the others, in random order."""
+    fitting = [name for name, kind in KINDS.items() if any(kind.fits(scene, board) for board in scene.boards)]
+    kinds = (fitting * (faults // len(fitting) + 1))[:faults]
+    scene.chance.shuffle(kinds)
+    return kinds
 
 
-def run(boards: list[RemoteBoard], folder: Path, faults: int, seed: int) -> dict[str, object]:
-    """One run in the storm, and its figures."""
-    lab = LoopbackLab(folder, boards, read_settings())
-    enough = StopSignal()
-    rounds_after = 0
-    storm = Storm(boards, faults, seed, enough)
-    stop = StopSignal()
-
-    def listen(event: Event) -> None:
-        nonlocal rounds_after
-        if isinstance(event, Notice) and event.text.startswith("The reference"):
-            storm.begin()
-        if isinstance(event, BatchDone) and enough.is_set():
-            rounds_after += 1
-            if rounds_after == 2:
-                stop.set()
-
+def run_scene(scene: Scene, faults: int, settings: Settings) -> dict[str, object]:
+    """One run in the storm, and its figures; the boards and the farm are in order afterwards."""
+    enough = threading.Event()
+    storm = Storm(scene, mixed_kinds(scene, faults), enough)
+    started_s = time.monotonic()
     try:
-        result = sdk.autotune(
-            sdk.GeneratorSpec(GENERATOR, tuple(PARAMETERS)),
-            target="x86-64",
-            device=[board.name for board in boards],
-            options=sdk.RunOptions.of(
-                inventory=lab.inventory, parallelism=1, rounds=200, batch_size=12, pool_factor=1.2, epochs=20
-            ),
-            run_folder=folder / "run",
-            settings=lab.settings,
-            listen=listen,
-            stop=stop,
-        )
+        scene.tuner.run_until(enough, storm.listen)
     finally:
         storm.end()
-    ends, candidates = ends_of(folder / "run")
-    lost = candidates - len(ends)
-    doubled = sum(count > 1 for count in ends.values())
-    header = result.best.header
-    assert header is not None, "the run has a winner"
-    names = [str(header), "adams2019"]
-    tuned, default = sdk.bench(
-        sdk.GeneratorSpec(GENERATOR, tuple(PARAMETERS)),
-        names,
-        target="x86-64",
-        device="local",
-        options=sdk.RunOptions.of(parallelism=1),
-    )
-    assert tuned.median_ms is not None and default.median_ms is not None, "both run"
-    right = tuned.median_ms <= SLACK * default.median_ms
+    code, result = scene.tuner.run(storm.listen, ["-n", str(scene.tuner.next_round() + 1)])
+    account = account_of(scene.tuner.run_folder, result)
+    speed_up = winners_speed_up(result, settings)
     return {
-        "faults": sum(storm.faults.values()),
-        "by kind": dict(storm.faults),
-        "schedules": candidates,
-        "timed": result.totals.samples_timed,
-        "handed out again": sum(result.totals.incidents.values()),
-        "failures": dict(result.totals.failures),
-        "not done at the end": result.totals.not_done,
-        "lost": lost,
-        "counted twice": doubled,
-        "winner against the default, undisturbed": f"{default.median_ms / tuned.median_ms:.2f} times as fast",
-        "minutes": round(result.totals.duration_s / 60, 1),
-        "passed": lost == 0 and doubled == 0 and right and sum(storm.faults.values()) >= faults,
+        "faults": len(storm.faults),
+        "while a kernel was timed": storm.in_a_kernel,
+        "account": asdict(account),
+        "failures": result.get("failures"),
+        "handed out again": result.get("incidents"),
+        "starts of the tuner": scene.tuner.starts,
+        "minutes": round((time.monotonic() - started_s) / 60, 1),
+        "winner against the default, undisturbed": round(speed_up, 2),
+        "recovered_s": storm.recovered_s,
+        "passed": code == 0 and account.is_whole and speed_up >= 1 / SLACK and len(storm.faults) >= faults,
     }
 
 
-def ends_of(run_folder: Path) -> tuple[Counter[str], int]:
-    """How often each schedule has a time or a failure, and how many schedules there are."""
-    with sqlite3.connect(run_folder / "tuning.db") as database:
-        timed = database.execute("SELECT symbol FROM measurements WHERE purpose = 'sample'").fetchall()
-        failed = database.execute("SELECT symbol FROM failures WHERE symbol IS NOT NULL").fetchall()
-        (candidates,) = database.execute("SELECT count(*) FROM candidates").fetchone()
-    return Counter(symbol for (symbol,) in [*timed, *failed]), candidates
+def winners_speed_up(result: Event, settings: Settings) -> float:
+    """How many times as fast as the default the run's winner is, undisturbed."""
+    tuned = cast("list[dict[str, str | None]]", result["tuned"])[0]
+    timed = sdk.bench(
+        sdk.GeneratorSpec(str(GENERATOR), PARAMETERS),
+        [str(tuned["header"]), "adams2019"] if tuned["header"] else ["adams2019"],
+        target="x86-64",
+        device="local",
+        options=sdk.RunOptions.of(parallelism=1),
+        settings=settings,
+    )
+    times_ms = [one.median_ms for one in timed]
+    assert times_ms[0] is not None and times_ms[-1] is not None, "both run"
+    return times_ms[-1] / times_ms[0]
+
+
+@contextlib.contextmanager
+def boards_in(folder: Path) -> Iterator[tuple[list[RemoteBoard], dict[str, Path]]]:
+    """The boards, and those whose work folder is a small file system, where this user may mount one."""
+    disks: dict[str, Path] = {}
+    with contextlib.ExitStack() as stack:
+        for name in ("one", "two"):
+            disk = folder / name / "work"
+            disk.mkdir(parents=True)
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_MEGABYTES}m", "tmpfs", str(disk)]
+            if shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+                stack.callback(subprocess.run, ["umount", "-l", str(disk)], check=True)
+                disks[name] = disk
+        boards: list[RemoteBoard] = [stack.enter_context(ssh_board(folder / name, name)) for name in ("one", "two")]
+        boards.append(stack.enter_context(adb_board(folder / "phone", "phone")))
+        yield boards, disks
+
+
+def direct_storm(folder: Path, faults: int, chance: random.Random) -> dict[str, object]:
+    """The run reaches the boards itself."""
+    with boards_in(folder) as (boards, disks):
+        lab = LoopbackLab(folder, boards, read_settings())
+        devices = [word for board in boards for word in ("--device", board.name)]
+        tuner = _tuner(folder, lab.settings, [*devices, "--inventory", str(lab.inventory)])
+        figures = run_scene(Scene(boards, tuner, chance, disks=disks), faults, lab.settings)
+        return _with_leftovers(figures, boards, folder)
+
+
+def farm_storm(folder: Path, faults: int, chance: random.Random) -> dict[str, object]:
+    """The run reaches the boards over a farm of two workers."""
+    with boards_in(folder) as (boards, disks), loopback_farm(folder / "farm", read_settings()) as farm:
+        shares = {"first": [boards[0], boards[2]], "second": [boards[1]]}
+        labs = {}
+        for name, share in shares.items():
+            (folder / name).mkdir()
+            labs[name] = LoopbackLab(folder / name, share, read_settings())
+
+        def start_worker(name: str) -> None:
+            farm.start_worker(name, labs[name].settings, labs[name].inventory, build_slots=1)
+
+        for name in shares:
+            start_worker(name)
+        farm_words = ["--scheduler", farm.url, "--farm-certificates", str(farm.user_folder)]
+        settings = labs["first"].settings
+        serves = {board.name: name for name, share in shares.items() for board in share}
+        tuner = _tuner(folder, settings, farm_words)
+        scene = Scene(boards, tuner, chance, farm, serves, start_worker, disks=disks)
+        figures = run_scene(scene, faults, settings)
+        for worker in farm.workers.values():
+            worker.end()
+        farm.scheduler.end()
+        return _with_leftovers(figures, boards, folder)
+
+
+def _tuner(folder: Path, settings: Settings, devices: Sequence[str]) -> Tuner:
+    parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
+    asked = [str(GENERATOR), *parameters, *ASKED, *PATIENCE, "-n", "10000", *devices]
+    environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
+    return Tuner(folder / "tuner", asked, {**environment, "SDK_CONFIG_DIR": str(settings.config_folder)})
+
+
+def _with_leftovers(figures: dict[str, object], boards: Sequence[RemoteBoard], folder: Path) -> dict[str, object]:
+    left = left_behind(folder / "tuner")
+    for board in boards:
+        left += [f"process {process} on {board.name}" for process in programs(board, with_agent=True)]
+        assert board.place.lease_folder is not None
+        leases = Path(board.place.lease_folder).glob("slot-*")
+        left += [f"lease of {board.name}: {lease.read_text()}" for lease in leases if lease.read_text()]
+        left += [f"{path} on {board.name}" for path in sessions_of(board)]
+    return {**figures, "left behind": left, "passed": figures["passed"] and not left}
+
+
+def sessions_of(board: RemoteBoard) -> list[Path]:
+    """The folders of sessions and the parts of files that are on a board."""
+    root = next(iter(board_root(board).rglob("agent-*"))).parent
+    return [path for path in root.iterdir() if not path.name.startswith("agent-")]
+
+
+def recovery_table(scenes: Sequence[dict[str, object]]) -> str:
+    """Kind by kind: how often, and after how many seconds its board gave a time again."""
+    lines = ["| kind | recovered | median | longest |", "|---|---|---|---|"]
+    for kind in KINDS:
+        times_s = [time_s for scene in scenes for time_s in _recovered_s(scene).get(kind, ())]
+        if times_s:
+            lines.append(f"| {kind} | {len(times_s)} | {statistics.median(times_s):.1f} s | {max(times_s):.1f} s |")
+    return "\n".join(lines)
+
+
+def _recovered_s(figures: Mapping[str, object]) -> Mapping[str, Sequence[float]]:
+    return cast("Mapping[str, Sequence[float]]", figures["recovered_s"])
+
+
+def main() -> int:
+    """Run both scenes and print what became of every schedule; exit code 1 when something is missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--faults", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    scenes = {}
+    for name, storm in (("direct", direct_storm), ("farm", farm_storm)):
+        with tempfile.TemporaryDirectory(prefix="sdk-storm-") as folder:
+            scenes[name] = storm(Path(folder), arguments.faults // 2, random.Random(arguments.seed))
+    if arguments.json:
+        print(json.dumps(scenes, indent=2))
+    else:
+        for name, figures in scenes.items():
+            print(name, *(f"  {key}: {value}" for key, value in figures.items() if key != "recovered_s"), sep="\n")
+        print(recovery_table(list(scenes.values())))
+    return 0 if all(figures["passed"] for figures in scenes.values()) else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+"""A tuner killed with SIGKILL at random moments, and gone on with: nothing lost, nothing left, and as good a winner.
+
+    python -m benchmarks.kill_storm --kills 200
+
+A small example is tuned on this machine. Afterwards the same run is made undisturbed, with as many rounds, and the two
+winners are timed in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import sdk
+from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
+from sdk.settings import Settings, read_settings
+
+GENERATOR = Path("examples/separable_filter.py").absolute()
+PARAMETERS = ("width=320", "height=180")
+ASKED = ("--parallelism", "1", "-s", "6", "--pool-factor", "1.2", "--epochs", "20", "--seed", "3", "--device", "local")
+# Of the start of the process, which takes some seconds, and of a few batches.
+_LATEST_KILL_S = 12.0
+# What is this near is as fast.
+_SLACK = 1.05
+_TURNS = 9
+
+
+class Killer:
+    """Kills the tuner a random while after each start, so many times."""
+
+    def __init__(self, tuner: Tuner, kills: int, chance: random.Random, enough: threading.Event) -> None:
+        self._tuner, self._wanted, self._chance, self._enough = tuner, kills, chance, enough
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self.kills = 0
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self.kills < self._wanted and not self._enough.is_set():
+            started = self._tuner.starts
+            time.sleep(self._chance.uniform(0.0, _LATEST_KILL_S))
+            self.kills += self._tuner.kill()
+            while self._tuner.starts == started and not self._enough.wait(0.01):
+                pass
+        self._enough.set()
+        self._tuner.interrupt()
+
+
+def kill_storm(folder: Path, kills: int, chance: random.Random, settings: Settings) -> dict[str, object]:
+    """Tune through so many kills, then undisturbed, and compare."""
+    parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
+    environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
+    asked = [str(GENERATOR), *parameters, *ASKED]
+    tuner = Tuner(folder / "killed", [*asked, "-n", "10000"], environment)
+    enough = threading.Event()
+    killer = Killer(tuner, kills, chance, enough)
+    try:
+        tuner.run_until(enough, lambda event: None)
+    finally:
+        enough.set()
+        killer.join()
+    rounds = tuner.next_round() + 1
+    code, result = tuner.run(lambda event: None, ["-n", str(rounds)])
+    account = account_of(tuner.run_folder, result)
+    left = left_behind(tuner.folder)
+    peaceful = Tuner(folder / "undisturbed", [*asked, "-n", str(rounds)], environment)
+    peaceful_code, undisturbed = peaceful.run(lambda event: None)
+    ratio, interval = compared(result, undisturbed, settings)
+    return {
+        "kills": killer.kills,
+        "rounds": rounds,
+        "account": asdict(account),
+        "left behind": left,
+        "winner's time over the undisturbed winner's": round(ratio, 3),
+        "over the turns": [round(bound, 3) for bound in interval],
+        "passed": code == peaceful_code == 0
+        and account.is_whole
+        and not left
+        and killer.kills >= kills
+        and (ratio <= _SLACK or interval[0] <= 1.0),
+    }
+
+
+def compared(killed: Event, undisturbed: Event, settings: Settings) -> tuple[float, tuple[float, float]]:
+    """The ratio of the winners' times over several turns: its median, and its lowest and highest."""
+    timed = sdk.bench(
+        sdk.GeneratorSpec(str(GENERATOR), PARAMETERS),
+        [winner_of(killed), winner_of(undisturbed)],
+        device="local",
+        options=sdk.RunOptions.of(parallelism=1),
+        turns=_TURNS,
+        settings=settings,
+    )
+    one, other = ([turn.median_s for turn in schedule.turns] for schedule in timed)
+    ratios: Sequence[float] = [mine_s / its_s for mine_s, its_s in zip(one, other, strict=True)]
+    return statistics.median(ratios), (min(ratios), max(ratios))
+
+
+def winner_of(result: Event) -> str:
+    """The header of a run's winner; the default's name if nothing beat it."""
+    return cast("list[dict[str, str | None]]", result["tuned"])[0]["header"] or "adams2019"
+
+
+def main() -> int:
+    """Print what came of it; exit code 1 when something was lost, doubled or left, or the winner is slower."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sdk-kills-") as folder:
+        figures = kill_storm(Path(folder), arguments.kills, random.Random(arguments.seed), read_settings())
+    if arguments.json:
+        print(json.dumps(figures, indent=2))
+    else:
+        print(*(f"{key}: {value}" for key, value in figures.items()), sep="\n")
+    return 0 if figures["passed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

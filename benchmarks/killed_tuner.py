@@ -1,0 +1,184 @@
+"""`sdk autotune` as a process that is killed and gone on with, and what is to be found after its run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from devices.timing.measurement import MeasureFailureReason
+from tests.loopback_farm import sdk_program
+
+Event = Mapping[str, object]
+_MOST_STARTS_IN_VAIN = 10
+_GIVEN_UP = (MeasureFailureReason.DEVICE.value, MeasureFailureReason.STOPPED.value)
+
+
+class Tuner:
+    """A run, whose process may be killed at any moment.
+
+    Attributes:
+        folder: holds the run, and the temporary files of all its processes, which start there.
+        run_folder: the run's.
+        starts: processes so far.
+    """
+
+    def __init__(self, folder: Path, asked: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.folder, self.run_folder = folder, folder / "run"
+        self._asked = list(asked)
+        self._environment = {**environment, "TMPDIR": str(folder / "tmp")}
+        (folder / "tmp").mkdir(parents=True)
+        self._log = folder / "log.txt"
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self.starts = 0
+
+    def run(
+        self, listen: Callable[[Event], None], changes: Sequence[str] = (), unless: threading.Event | None = None
+    ) -> tuple[int, Event]:
+        """Start or go on, and wait for the end; returns the exit code and the last event.
+
+        Args:
+            listen: called with every event.
+            changes: options of a run that is gone on with.
+            unless: if it is set, nothing is started.
+        """
+        begun = (self.run_folder / "run.toml").exists()
+        words = ["--resume", *changes] if begun else self._asked
+        with self._lock, self._log.open("a") as log:
+            if unless is not None and unless.is_set():
+                return 0, {}
+            self._process = process = subprocess.Popen(
+                [sys.executable, *sdk_program(), "autotune", *words, "--run-dir", str(self.run_folder), "--json"],
+                cwd=self.folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self.starts += 1
+        assert process.stdout is not None
+        event: Event = {}
+        for line in process.stdout:
+            with contextlib.suppress(json.JSONDecodeError):  # the last line of a killed process may be cut
+                event = json.loads(line)
+                listen(event)
+        process.stdout.close()
+        return process.wait(), event
+
+    def run_until(self, enough: threading.Event, listen: Callable[[Event], None]) -> None:
+        """Go on again and again until `enough` is set; `interrupt` then ends the last process."""
+        in_vain = 0
+        while not enough.is_set():
+            counted = len(ends_of(self.run_folder))
+            code, last = self.run(listen, unless=enough)
+            in_vain = in_vain + 1 if code > 0 and len(ends_of(self.run_folder)) == counted else 0
+            if in_vain == _MOST_STARTS_IN_VAIN:
+                raise RuntimeError(f"The run does not go on: {last}; see {self._log}: {self._log.read_text()[-2000:]}")
+
+    def next_round(self) -> int:
+        """How many rounds have begun."""
+        batches = self.run_folder.glob("samples/batch_*")
+        return max((int(path.name.split("_")[1]) + 1 for path in batches), default=0)
+
+    def kill(self) -> bool:
+        """SIGKILL; whether it ran."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            self._process.kill()
+            return True
+
+    def interrupt(self) -> None:
+        """Ctrl-C, if it runs."""
+        with self._lock:
+            if self._process is not None:
+                self._process.send_signal(signal.SIGINT)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the schedules that were chosen.
+
+    Attributes:
+        chosen: all of them.
+        timed, failed: those with a time or a failure of their own.
+        given_up: those without, because of devices, or because the run ended.
+        doubled: counted twice.
+        lost: with no end at all.
+    """
+
+    chosen: int
+    timed: int
+    failed: int
+    given_up: int
+    doubled: int
+    lost: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is lost or doubled and the counts add up."""
+        return not (self.lost or self.doubled) and self.chosen == self.timed + self.failed + self.given_up
+
+
+def account_of(run_folder: Path, result: Event) -> Account:
+    """Add up what the database has, which must be what the run has told at its end."""
+    ends = ends_of(run_folder)
+    with contextlib.closing(sqlite3.connect(run_folder / "tuning.db")) as database:
+        chosen = {symbol for (symbol,) in database.execute("SELECT symbol FROM candidates")}
+    reasons = {symbol: end[0] for symbol, end in ends.items()}
+    given_up = sum(reason in _GIVEN_UP for reason in reasons.values())
+    timed = sum(reason == "timed" for reason in reasons.values())
+    told = result.get("samples_timed")
+    return Account(
+        chosen=len(chosen),
+        timed=timed,
+        failed=len(reasons) - timed - given_up,
+        given_up=given_up,
+        doubled=sum(len(end) > 1 for end in ends.values()) + abs(timed - int(str(told))),
+        lost=len(chosen - ends.keys()),
+    )
+
+
+def ends_of(run_folder: Path) -> dict[str, list[str]]:
+    """Schedule → 'timed', or why it was not; more than one where it counted more than once."""
+    ends: dict[str, list[str]] = {}
+    if not (run_folder / "tuning.db").exists():
+        return ends
+    with contextlib.closing(sqlite3.connect(run_folder / "tuning.db")) as database:
+        for (symbol,) in database.execute("SELECT symbol FROM measurements WHERE purpose = 'sample'"):
+            ends.setdefault(symbol, []).append("timed")
+        failures = database.execute("SELECT symbol, reason FROM failures WHERE symbol IS NOT NULL").fetchall()
+    for symbol, reason in failures:
+        # What an earlier process had left undone is done by one that goes on.
+        if not (reason == "stopped" and symbol in ends):
+            ends.setdefault(symbol, []).append(reason)
+    return ends
+
+
+def left_behind(folder: Path, apart_from: Sequence[int] = ()) -> list[str]:
+    """Processes that run from, in or on behalf of a folder, and files that were not to stay there."""
+    here = str(folder)
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid not in (os.getpid(), *apart_from) and here in " ".join(
+                [process.exe(), process.cwd(), *process.cmdline()]
+            ):
+                found.append(f"process {process.pid}: {' '.join(process.cmdline())[:120]}")
+    for name in ("tmp", "run"):
+        for path in folder.rglob(f"{name}/**/*"):
+            unfinished = path.name.startswith(".") or path.suffix in (".part", ".tmp")
+            if name == "tmp" or unfinished:
+                found.append(f"file {path}")
+    return found
