@@ -166,19 +166,14 @@ def ends_of(run_folder: Path) -> dict[str, list[str]]:
     return ends
 
 
-def left_behind(folder: Path, apart_from: Sequence[int] = ()) -> list[str]:
-    """Processes that run from, in or on behalf of a folder, and files that were not to stay there."""
+def left_behind(folder: Path) -> list[str]:
+    """Processes that run in or on behalf of a tuner's folder, and files that were not to stay there."""
     here = str(folder)
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.pid not in (os.getpid(), *apart_from) and here in " ".join(
-                [process.exe(), process.cwd(), *process.cmdline()]
-            ):
+            if process.pid != os.getpid() and here in " ".join([process.exe(), process.cwd(), *process.cmdline()]):
                 found.append(f"process {process.pid}: {' '.join(process.cmdline())[:120]}")
-    for name in ("tmp", "run"):
-        for path in folder.rglob(f"{name}/**/*"):
-            unfinished = path.name.startswith(".") or path.suffix in (".part", ".tmp")
-            if name == "tmp" or unfinished:
-                found.append(f"file {path}")
+    found += [f"file {path}" for path in (folder / "tmp").iterdir()]
+    found += [f"file {path}" for path in (folder / "run").rglob(".*") if path.name != ".lock"]
     return found

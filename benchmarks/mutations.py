@@ -23,6 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sdk.service.interrupts import end_in_order
+
 PROJECT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
 LEAST_SHARE = 0.85
@@ -95,7 +97,7 @@ def main() -> int:
         parser.error(f"the areas are {', '.join(sorted({mutation.area for mutation in read_list()}))}")
     known = {} if arguments.again else _known(arguments.output)
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+    with end_in_order(), tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         bench = Bench(Path(folder))
         for number, mutation in enumerate(wanted, 1):
             key = mutation.key(bench.checkout)

@@ -61,4 +61,6 @@ def join_words(words: Sequence[str]) -> str:
     for word in words:
         if not _SAFE_WORD.fullmatch(word):
             raise ValueError(f"{word!r} must not reach a shell")
-    return " ".join(words)
+    # A shell takes NAME=… in front of everything for an assignment, and a folder may be called that.
+    is_assignment = "=" in words[0].partition("/")[0]
+    return ("./" if is_assignment else "") + " ".join(words)

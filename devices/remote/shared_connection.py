@@ -57,6 +57,11 @@ class SharedConnection:
         # What is left: an agent makes no lease longer than it is asked to.
         return replace(self.own, token=kept.token, ttl_s=max(_SHORTEST_LEASE_S, min(self.own.ttl_s, kept.left_s)))
 
+    @property
+    def is_first(self) -> bool:
+        """Whether all that had its token before is dead: nobody else has it, and it has taken no lease yet."""
+        return not self.opened and self.claim.token == self.own.token
+
     def change_over(self) -> None:
         """Give back a lease that was taken by hand and has ended, so that the connection's own can follow at once.
 

@@ -244,7 +244,10 @@ class AgentTransport:
     def _open_once(self) -> None:
         self._session.connect()
         self._connection.change_over()
-        opened = self._session.ask_for(OpenedDevice, "open", [("session", self._name), *self._lease()])
+        fields = [("session", self._name), *self._lease()]
+        if self._connection.is_first:
+            fields.append(("first", "1"))
+        opened = self._session.ask_for(OpenedDevice, "open", fields)
         if self._opened is not None and self._opened.boot != opened.boot:
             self._files.forget()
         if self._place.performance_mode:

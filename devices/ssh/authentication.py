@@ -140,12 +140,14 @@ class SshAuthentication:
 
     def _refused(self, how: str = "rejects the login") -> DeviceTrouble:
         hop = self._hop
-        tried = "; ".join(_shown(text) for text in self._tried) or "nothing: there is no key and no password"
+        takes_keys = not self._methods or "publickey" in self._methods
+        missing = "there is no key and no password" if takes_keys else "there is no password"
+        tried = "; ".join(_shown(text) for text in self._tried) or f"nothing: {missing}"
         takes = f"; it accepts {' or '.join(_shown(name) for name in self._methods)}" if self._methods else ""
         port = "" if hop.port == DEFAULT_PORT else f"-p {hop.port} "
+        keys = f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name another key, or give"
         next_step = self._next_step or (
-            f"Install a key there (ssh-copy-id {port}{hop.user}@{hop.host}), name another key, "
-            "or give the device password = 'prompt' in the inventory."
+            f"{keys if takes_keys else 'Give'} the device password = 'prompt' in the inventory."
         )
         message = f"{hop.place} {how}{takes}. Tried: {tried}."
         return DeviceTrouble(TroubleKind.REFUSED, message, next_step=next_step)

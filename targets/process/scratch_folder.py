@@ -16,7 +16,9 @@ from pathlib import Path
 from targets.process.file_lock import file_lock
 
 _PREFIX = "sdk-scratch-"
-# A younger one may not have its lock yet.
+# What it is called until it has its lock.
+_NEW_PREFIX = f"{_PREFIX}new-"
+# A younger one of these may be about to get it.
 _LEAST_AGE_S = 600.0
 
 
@@ -24,8 +26,8 @@ _LEAST_AGE_S = 600.0
 def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
     """A new folder, deleted at the end.
 
-    While it is in use it is locked: the first one that a process makes deletes what killed processes of this user have
-    left there.
+    It is locked as long as it has its name: the first one that a process makes deletes what killed processes of this
+    user have left there.
 
     Args:
         purpose: a word for its name.
@@ -36,9 +38,13 @@ def scratch_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
     """
     parent = str(place or tempfile.gettempdir())
     _delete_left_over(parent)
-    made = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{purpose}-", dir=parent)
-    with made as text, file_lock(Path(text), fcntl.LOCK_SH):
-        yield Path(text)
+    new = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX, dir=parent))
+    with file_lock(new, fcntl.LOCK_SH):
+        folder = new.rename(new.with_name(new.name.replace(_NEW_PREFIX, f"{_PREFIX}{purpose}-")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache
@@ -54,7 +60,8 @@ def _delete_unless_used(folder: Path) -> None:
     with contextlib.suppress(OSError):  # it is another user's, or gone
         status = folder.lstat()
         is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-        if not is_ours or time.time() - status.st_ctime < _LEAST_AGE_S:
+        is_young = folder.name.startswith(_NEW_PREFIX) and time.time() - status.st_ctime < _LEAST_AGE_S
+        if not is_ours or is_young:
             return
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -108,6 +108,17 @@ def test_nobody_can_be_asked(access: SshAccess, start_password_server: StartPass
     assert "Tried: nothing" in refusal(SshLink("board", address, access.settings())).message
 
 
+def test_a_server_that_takes_only_passwords_is_not_said_to_lack_a_key(
+    access: SshAccess, start_password_server: StartPasswordServer
+) -> None:
+    server = start_password_server(methods=("password",))
+    trouble = refusal(
+        SshLink("board", SshAddress("127.0.0.1", server.port, USER, identity_file=access.key), access.settings())
+    )
+    assert "it accepts password. Tried: nothing: there is no password." in trouble.message
+    assert trouble.next_step == "Give the device password = 'prompt' in the inventory."
+
+
 def test_no_password_is_sent_to_an_unknown_host(access: SshAccess, start_password_server: StartPasswordServer) -> None:
     server = start_password_server()
     access.known_hosts.write_text("")

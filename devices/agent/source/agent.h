@@ -122,7 +122,10 @@ bool is_file_name(const char *name);
 bool is_part_name(const char *name);
 int open_session(const struct request *request); /* made if missing */
 void remove_tree(int folder, const char *name);
-void remove_stale_sessions(void);
+/* Whose folder it is: the slot and the token of its lease. */
+void mark_session(int folder, const char *owner);
+/* Those that nobody has used for a day, and those of an owner that is dead, unless that is NULL. */
+void remove_old_sessions(const char *dead_owner);
 double free_bytes(void);
 
 /* inflate.c: raw DEFLATE from one file into another, at most so many bytes. False when the input is damaged, cut short or
@@ -170,7 +173,7 @@ bool kill_children(void);
 void kill_marked(const char *mark);
 
 /* slot_run.c: one run at a time in a slot */
-enum { MARK_BYTES = 96 };
+enum { MARK_BYTES = 96, SESSION_OWNER_BYTES = MARK_BYTES + SHA256_HEX_BYTES };
 void run_mark(const struct slot *slot, char mark[MARK_BYTES]); /* NAME=VALUE in the environment of its processes */
 void take_slot(const struct slot *slot); /* ends an earlier run; keeps the slot until this process ends */
 void command_halt(const struct request *request);

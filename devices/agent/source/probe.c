@@ -18,15 +18,20 @@ struct cache {
     char shared[256];
 };
 
-/* open (session, lease fields): takes the lease, makes the session's folder, and deletes old ones. */
+/* open (session, lease fields, and first: all else that had this token is dead): takes the lease, makes the session's
+ * folder, and deletes old ones. */
 void command_open(const struct request *request) {
     struct lease lease;
     struct utsname system;
-    char boot[BOOT_BYTES];
+    char boot[BOOT_BYTES], mark[MARK_BYTES], owner[SESSION_OWNER_BYTES];
     const struct slot slot = need_lease(request, &lease);
+    run_mark(&slot, mark);
     close(slot.folder);
-    remove_stale_sessions();
-    close(open_session(request));
+    snprintf(owner, sizeof owner, "%s %s", mark, slot.token_sha256);
+    remove_old_sessions(find_field(request, "first") ? owner : NULL);
+    const int folder = open_session(request);
+    mark_session(folder, owner);
+    close(folder);
     if (uname(&system) != 0) fail_io("uname fails");
     boot_identity(boot);
     event_begin("result");

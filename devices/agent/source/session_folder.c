@@ -58,7 +58,23 @@ static void remove_below(int folder, const char *name, int depth) {
 
 void remove_tree(int folder, const char *name) { remove_below(folder, name, 0); }
 
-void remove_stale_sessions(void) {
+static const char OWNER_FILE[] = ".owner";
+
+void mark_session(int folder, const char *owner) {
+    const int file = openat(folder, OWNER_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    /* Without it the folder goes when it is stale, which is soon enough: the storage may be full. */
+    (void)!write(file, owner, strlen(owner));
+    close(file);
+}
+
+static bool is_marked(int folder, const char *name, const char *owner) {
+    char path[SESSION_NAME_BYTES + sizeof OWNER_FILE], found[SESSION_OWNER_BYTES];
+    snprintf(path, sizeof path, "%s/%s", name, OWNER_FILE);
+    return read_text(folder, path, found, sizeof found) > 0 && strcmp(found, owner) == 0;
+}
+
+void remove_old_sessions(const char *dead_owner) {
     DIR *entries = opendir(".");
     if (!entries) return;
     const time_t now = time(NULL);
@@ -70,7 +86,8 @@ void remove_stale_sessions(void) {
         const bool leftover = strncmp(name, "upload-", 7) == 0 || strncmp(name, "request-", 8) == 0;
         if (!session && !leftover) continue;
         if (fstatat(dirfd(entries), name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (now - status.st_mtime > STALE_AFTER_S) remove_tree(dirfd(entries), name);
+        const bool left_over = session && dead_owner && is_marked(dirfd(entries), name, dead_owner);
+        if (left_over || now - status.st_mtime > STALE_AFTER_S) remove_tree(dirfd(entries), name);
         report_alive();
     }
     closedir(entries);

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks.mutations import PROJECT, Mutation, Outcome, read_list, report
+from tests.process_state import await_condition
 
 MUTATIONS = read_list()
 AREAS = {"runner", "measuring", "play-off", "learning", "store", "recovery", "leases", "shipping", "search"}
@@ -57,3 +62,19 @@ def test_too_few_caught_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None
     assert "survived: area: that one\n  It is equal." in said
     assert report([outcome("caught")] * 16 + [outcome("survived")] * 4) == 1
     assert report([outcome("caught")] * 16 + [outcome("broken")] * 4) == 1, "what was not tried is not caught"
+
+
+@pytest.mark.toolchain
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_leaves_no_copy_of_the_checkout(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "benchmarks.mutations", "--only", "recovery", "--output", str(tmp_path / "out")]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        command, cwd=PROJECT, env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.PIPE, text=True
+    )
+    await_condition(lambda: list(temporary.glob("mutations-*/checkout/*")), "a copy of the checkout")
+    process.send_signal(number)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode and "KeyboardInterrupt" in said
+    assert list(temporary.iterdir()) == []

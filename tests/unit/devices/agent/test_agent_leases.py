@@ -283,3 +283,19 @@ def test_what_a_phone_shows_of_its_dsp(governed: AgentSession, sys_root: Path) -
         (phone / file).touch()
     probe = probe_device(governed)
     assert probe.dsp == DspProbe((FastRpcNode("/dev/adsprpc-smd", usable=True),), "/system/lib/rfsa/adsp")
+
+
+def test_what_a_killed_owner_left_is_deleted_by_who_follows_with_its_token(agent: AgentSession, home: Path) -> None:
+    def open_session(name: str, who: int, slot: int = 0, first: bool = False) -> set[str]:
+        fields = [("session", name), *claim(home, who, slot).fields()]
+        agent.ask("open", [*fields, ("first", "1")] if first else fields)
+        return {folder.name for folder in (home / agent.root).glob("s-*")}
+
+    open_session("a1", 0)
+    (home / agent.root / "s-a1" / "kernel").write_bytes(bytes(1000))
+    open_session("b1", 1, slot=1)
+    assert open_session("a2", 0) == {"s-a1", "s-a2", "s-b1"}, "another session of one that lives"
+    assert open_session("a3", 0, first=True) == {"s-a3", "s-b1"}
+    assert open_session("a3", 0, first=True) == {"s-a3", "s-b1"}, "asked again, because the reply was lost"
+    take_lease(agent, claim(home, 1), force=True)
+    assert open_session("b2", 1, first=True) == {"s-a3", "s-b1", "s-b2"}, "neither another token nor another slot"

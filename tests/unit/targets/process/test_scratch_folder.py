@@ -61,11 +61,11 @@ def test_what_is_in_use_stays(place: Path) -> None:
 
 
 def test_what_is_young_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process may be about to lock it."""
+    """Its process may be about to lock it, as long as it has no name of its own."""
     monkeypatch.setattr(module, "_LEAST_AGE_S", 3600.0)
-    folder = left_over(place)
+    new, named = left_over(place, "sdk-scratch-new-abc"), left_over(place)
     with scratch_folder("other"):
-        assert folder.is_dir()
+        assert new.is_dir() and not named.exists()
 
 
 def test_neither_links_nor_others_are_touched(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
