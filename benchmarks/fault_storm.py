@@ -177,24 +177,24 @@ def boards_in(folder: Path) -> Iterator[tuple[list[RemoteBoard], dict[str, Path]
         yield boards, disks
 
 
-def direct_storm(folder: Path, faults: int, chance: random.Random) -> dict[str, object]:
+def direct_storm(folder: Path, faults: int, chance: random.Random, settings: Settings) -> dict[str, object]:
     """The run reaches the boards itself."""
     with boards_in(folder) as (boards, disks):
-        lab = LoopbackLab(folder, boards, read_settings())
+        lab = LoopbackLab(folder, boards, settings)
         devices = [word for board in boards for word in ("--device", board.name)]
         tuner = _tuner(folder, lab.settings, [*devices, "--inventory", str(lab.inventory)])
         figures = run_scene(Scene(boards, tuner, chance, disks=disks), faults, lab.settings)
         return _with_leftovers(figures, boards, folder)
 
 
-def farm_storm(folder: Path, faults: int, chance: random.Random) -> dict[str, object]:
+def farm_storm(folder: Path, faults: int, chance: random.Random, settings: Settings) -> dict[str, object]:
     """The run reaches the boards over a farm of two workers."""
-    with boards_in(folder) as (boards, disks), loopback_farm(folder / "farm", read_settings()) as farm:
+    with boards_in(folder) as (boards, disks), loopback_farm(folder / "farm", settings) as farm:
         shares = {"first": [boards[0], boards[2]], "second": [boards[1]]}
         labs = {}
         for name, share in shares.items():
             (folder / name).mkdir()
-            labs[name] = LoopbackLab(folder / name, share, read_settings())
+            labs[name] = LoopbackLab(folder / name, share, settings)
 
         def start_worker(name: str) -> None:
             farm.start_worker(name, labs[name].settings, labs[name].inventory, build_slots=1)
@@ -202,9 +202,8 @@ def farm_storm(folder: Path, faults: int, chance: random.Random) -> dict[str, ob
         for name in shares:
             start_worker(name)
         farm_words = ["--scheduler", farm.url, "--farm-certificates", str(farm.user_folder)]
-        settings = labs["first"].settings
         serves = {board.name: name for name, share in shares.items() for board in share}
-        tuner = _tuner(folder, settings, farm_words)
+        tuner = _tuner(folder, labs["first"].settings, farm_words)
         scene = Scene(boards, tuner, chance, farm, serves, start_worker, disks=disks)
         figures = run_scene(scene, faults, settings)
         for worker in farm.workers.values():
@@ -261,7 +260,7 @@ def main() -> int:
     scenes = {}
     for name, storm in (("direct", direct_storm), ("farm", farm_storm)):
         with tempfile.TemporaryDirectory(prefix="sdk-storm-") as folder:
-            scenes[name] = storm(Path(folder), arguments.faults // 2, random.Random(arguments.seed))
+            scenes[name] = storm(Path(folder), arguments.faults // 2, random.Random(arguments.seed), read_settings())
     if arguments.json:
         print(json.dumps(scenes, indent=2))
     else:

@@ -28,8 +28,9 @@ from sdk.settings import Settings, read_settings
 GENERATOR = Path("examples/separable_filter.py").absolute()
 PARAMETERS = ("width=320", "height=180")
 ASKED = ("--parallelism", "1", "-s", "6", "--pool-factor", "1.2", "--epochs", "20", "--seed", "3", "--device", "local")
-# Of the start of the process, which takes some seconds, and of a few batches.
-_LATEST_KILL_S = 12.0
+# A third of the kills come this long after the start of the process, the others after its first time.
+_LATEST_S = 8.0
+_START_LIMIT_S = 120.0
 # What is this near is as fast.
 _SLACK = 1.05
 _TURNS = 9
@@ -40,9 +41,15 @@ class Killer:
 
     def __init__(self, tuner: Tuner, kills: int, chance: random.Random, enough: threading.Event) -> None:
         self._tuner, self._wanted, self._chance, self._enough = tuner, kills, chance, enough
+        self.kills = 0
+        self._has_timed = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        self.kills = 0
+
+    def listen(self, event: Event) -> None:
+        """Take the run's events."""
+        if event["event"] == "sample_measured":
+            self._has_timed.set()
 
     def join(self) -> None:
         self._thread.join()
@@ -50,8 +57,11 @@ class Killer:
     def _run(self) -> None:
         while self.kills < self._wanted and not self._enough.is_set():
             started = self._tuner.starts
-            time.sleep(self._chance.uniform(0.0, _LATEST_KILL_S))
+            if self._chance.random() > 1 / 3:
+                self._has_timed.wait(_START_LIMIT_S)
+            time.sleep(self._chance.uniform(0.0, _LATEST_S))
             self.kills += self._tuner.kill()
+            self._has_timed.clear()
             while self._tuner.starts == started and not self._enough.wait(0.01):
                 pass
         self._enough.set()
@@ -67,7 +77,7 @@ def kill_storm(folder: Path, kills: int, chance: random.Random, settings: Settin
     enough = threading.Event()
     killer = Killer(tuner, kills, chance, enough)
     try:
-        tuner.run_until(enough, lambda event: None)
+        tuner.run_until(enough, killer.listen)
     finally:
         enough.set()
         killer.join()

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import sys
@@ -29,7 +28,7 @@ from sdk.commands.report import report
 from sdk.commands.retrain import retrain
 from sdk.commands.ship import ship
 from sdk.service.interrupts import end_in_order
-from targets.errors import SdkError
+from targets.errors import SdkError, remedy
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
 _COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor, cmake_dir)
@@ -61,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return _FAILED
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            place = error.filename or "standard output or a file"
-            _flush_or_discard_stdout()
-            return _complain(f"the disk is full ({place}: {error.strerror}). Free some space.", _FAILED)
-        return _report_unexpected(error, given)
+        step = remedy(error)
+        if not step:
+            return _report_unexpected(error, given)
+        _flush_or_discard_stdout()
+        return _complain(f"{error.filename or 'standard output or a file'}: {error.strerror}. {step}", _FAILED)
     except Exception as error:
         return _report_unexpected(error, given)
     return _complain("interrupted.", code) if code == _INTERRUPTED else code

@@ -7,6 +7,7 @@ candidate (a search that crashes, a wrong output) are typed results, never excep
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 
 
@@ -71,10 +72,21 @@ class BudgetError(SdkError):
     """A run's budget was over before its first schedule was timed; the run can be continued with a longer one."""
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a disk that is full or must not be written to; empty for other errors."""
+    if error.errno in _FULL:
+        return "Free some disk space there."
+    return "Correct its permissions, or choose another folder." if error.errno in _FORBIDDEN else ""
+
+
 @contextlib.contextmanager
 def os_error_as(kind: type[SdkError], what: str, *, next_step: str = "") -> Iterator[None]:
     """Raise an OSError inside as `kind`: its message is `what`, such as 'FILE cannot be read', and the reason."""
     try:
         yield
     except OSError as error:
-        raise kind(f"{what}: {error.strerror or error}.", next_step=next_step) from error
+        raise kind(f"{what}: {error.strerror or error}.", next_step=next_step or remedy(error)) from error

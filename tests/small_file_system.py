@@ -18,6 +18,8 @@ def small_file_system(folder: Path, megabytes: int) -> Iterator[Path]:
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("a small file system can be mounted by root alone")
-    yield folder
-    # Lazily: a test that failed may still hold a file of it.
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        # Lazily: a test that failed may still hold a file of it.
+        subprocess.run(["umount", "-l", str(folder)], check=True)

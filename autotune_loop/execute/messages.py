@@ -6,6 +6,7 @@ place as it reads the message. A path that is neither is an error.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -177,12 +178,16 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
             path = None if folder is None else _below(folder, name)
             if path is None or path == folder:
                 raise BadMessageError(f"A worker of the farm has sent an unexpected file: {name[:200]!r}.")
-            with os_error_as(FarmError, f"{path.name!r} of a worker cannot be written"):
+            with os_error_as(FarmError, f"{path}, which a worker has made, cannot be written"):
                 try:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
                 except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
                     raise BadMessageError(f"A worker has sent a file in the place of a folder: {name!r}.") from error
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        path.unlink(missing_ok=True)
+                    raise
 
 
 Reply = TaskResult | MissingInput

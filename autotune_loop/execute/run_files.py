@@ -65,9 +65,13 @@ class RunFiles:
         half = folder / ".part"
         with self._lock, os_error_as(FarmError, f"Cannot write {path}"):
             folder.mkdir(parents=True, exist_ok=True)
-            with half.open("r+b" if part.offset else "wb") as file:
-                file.seek(part.offset)
-                file.write(part.content)
+            try:
+                with half.open("r+b" if part.offset else "wb") as file:
+                    file.seek(part.offset)
+                    file.write(part.content)
+            except OSError:
+                half.unlink(missing_ok=True)
+                raise
             if part.offset + len(part.content) < part.size_bytes:
                 return
             if file_sha256(half) != part.key.sha256:

@@ -118,9 +118,13 @@ def _plain(path: Path) -> Path:
 
 def _packed(files: Sequence[Path], root: Path, archive: Path) -> Path:
     """Equal files give equal archives, which are sent once."""
-    with os_error_as(FarmError, "Cannot pack the generator for the farm's workers"):
+    with os_error_as(FarmError, f"Cannot pack the generator for the farm's workers into {archive}"):
         archive.parent.mkdir(parents=True, exist_ok=True)
-        _write_archive(files, root, archive)
+        try:
+            _write_archive(files, root, archive)
+        except OSError:
+            archive.unlink(missing_ok=True)
+            raise
     return archive
 
 

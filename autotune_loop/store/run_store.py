@@ -157,7 +157,7 @@ class RunStore:
         folder = self.batch_folder(round_index, task_index)
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "extra_generator_args.txt").write_text(argset_text + "\n")
+            write_atomically(folder / "extra_generator_args.txt", f"{argset_text}\n".encode())
         used = folder / "used.weights"
         write_weights(weights, used)
         return used
@@ -218,9 +218,9 @@ class RunStore:
     def keep_header(self, kind: str, task_index: int, header_text: str) -> Path:
         """Keep the header of a schedule that was not sampled in samples/<kind>/<argset>; returns that folder."""
         folder = self.samples / kind / str(task_index)
-        folder.mkdir(parents=True, exist_ok=True)
-        text = mend_header(header_text, self._name)
-        write_atomically(self.schedule_path(folder), text.encode())
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.schedule_path(folder), mend_header(header_text, self._name).encode())
         return folder
 
     def training_sample(self, measured: Measured, pipeline_id: int) -> TrainingSample:

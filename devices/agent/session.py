@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from devices.device_link import DeviceLink
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.remote_place import AdbAddress
 from targets.errors import DeviceError
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 from targets.values.checks import Unfit, number
 from targets.values.texts import printable
@@ -288,10 +288,9 @@ class AgentSession:
         if len(request) <= LONGEST_WORD_REQUEST_BYTES:
             return request_word(request)
         name = f"request-{secrets.token_hex(8)}"
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(request)
-            file.flush()
-            self._link.put(Path(file.name), f"{self.root}/{name}")
+        with scratch_folder("request") as folder:
+            (folder / name).write_bytes(request)
+            self._link.put(folder / name, f"{self.root}/{name}")
         return f"@{name}"
 
     def _upload_agent(self) -> None:

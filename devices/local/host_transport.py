@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devices.transport import RunOutcome, check_name
-from targets.errors import DeviceError, os_error_as
+from targets.errors import DeviceError, os_error_as, remedy
 from targets.process.limited_process import ProcessLimits, run_limited
 from targets.process.stop_signal import StopSignal
 
@@ -91,4 +91,5 @@ def _copy(source: Path, target: Path) -> None:
         os.replace(beside, target)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise DeviceError(f"{source} cannot be copied to {target}: {error.strerror}.") from error
+        message = f"{source} cannot be copied to {target}: {error.strerror}."
+        raise DeviceError(message, next_step=remedy(error)) from error

@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import stat
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from devices.agent.session import AgentError, AgentSession, Fields, full_storage
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from targets.errors import DeviceError, os_error_as
 from targets.process.content_cache import file_sha256
+from targets.process.scratch_folder import scratch_folder
 from targets.values.checks import matching
 
 _MOST_BYTES = 4 * 2**30
@@ -179,7 +179,8 @@ def _packed(source: Path, content: _Content) -> Iterator[Path | None]:
     with (
         os_error_as(DeviceError, f"{source} cannot be compressed"),
         source.open("rb") as file,
-        tempfile.NamedTemporaryFile(prefix="sdk-push-") as packed,
+        scratch_folder("push") as folder,
+        (folder / "packed").open("wb") as packed,
     ):
         while block := file.read(_BLOCK_BYTES):
             packed.write(packer.compress(block))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from targets.errors import ToolchainError, os_error_as
 from targets.process.compiler_run import program_version
 from targets.process.limited_process import ProcessLimits, run_limited
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 
 INSTALL_HINT = "Install it with: pip install nvidia-cuda-nvcc-cu12"
@@ -86,12 +86,12 @@ def assemble(
     Raises:
         ToolchainError: the assembler cannot be run.
     """
-    with tempfile.TemporaryDirectory(prefix="ptxas-") as folder:
-        source = Path(folder) / "kernels.ptx"
+    with scratch_folder("ptxas") as folder:
+        source = folder / "kernels.ptx"
         source.write_bytes(ptx)
         arguments = ["-v", f"-arch={architecture}", "-o", str(source.with_suffix(".cubin")), str(source)]
         with os_error_as(ToolchainError, f"NVIDIA's assembler {ptxas} cannot be run", next_step=INSTALL_HINT):
-            outcome = run_limited([str(ptxas), *arguments], _LIMITS, environment={"TMPDIR": folder}, stop=stop)
+            outcome = run_limited([str(ptxas), *arguments], _LIMITS, environment={"TMPDIR": str(folder)}, stop=stop)
     if outcome.succeeded:
         return _kernels(outcome.log)
     complaint = _COMPLAINT.search(outcome.log)

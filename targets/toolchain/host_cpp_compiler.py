@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from targets.process.atomic_write import write_atomically
 from targets.process.compiler_run import find_compiler, first_errors
 from targets.process.content_cache import ContentCache, file_sha256
 from targets.process.limited_process import ProcessLimits, run_limited
+from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
 from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
 from targets.toolchain.generator_stubs import stub_folder, stubs_root
@@ -181,9 +181,10 @@ class HostCppCompiler:
         known = _read_note(note)
         if known is None:
             command = [self._compiler(), *_language_flags(source, flags), "-M", "-MT", "x", str(source)]
-            with tempfile.NamedTemporaryFile("r", suffix=".d") as rule:
-                self._run([*command, "-MF", rule.name], (str(source), "does not compile"), _COMPILE_STEP)
-                read = _dependencies(rule.read())
+            with scratch_folder("headers") as folder:
+                rule = folder / "rule.d"
+                self._run([*command, "-MF", str(rule)], (str(source), "does not compile"), _COMPILE_STEP)
+                read = _dependencies(rule.read_text())
             known = {path: file_sha256(path) for path in read if path != source and not self._is_system(path)}
             folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
             facts = {

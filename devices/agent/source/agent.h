@@ -120,12 +120,10 @@ bool write_shared_file(int file, const char *text, size_t length);
 /* session_folder.c */
 bool is_file_name(const char *name);
 bool is_part_name(const char *name);
-int open_session(const struct request *request); /* made if missing */
+int open_session(const struct request *request); /* made if missing, with its owner's mark */
 void remove_tree(int folder, const char *name);
-/* Whose folder it is: the slot and the token of its lease. */
-void mark_session(int folder, const char *owner);
-/* Those that nobody has used for a day, and those of an owner that is dead, unless that is NULL. */
-void remove_old_sessions(const char *dead_owner);
+/* Those that nobody has used for a day; and, if all else that had the request's token is dead, what that has left. */
+void remove_old_sessions(const struct request *request, bool others_are_dead);
 double free_bytes(void);
 
 /* inflate.c: raw DEFLATE from one file into another, at most so many bytes. False when the input is damaged, cut short or
@@ -173,7 +171,7 @@ bool kill_children(void);
 void kill_marked(const char *mark);
 
 /* slot_run.c: one run at a time in a slot */
-enum { MARK_BYTES = 96, SESSION_OWNER_BYTES = MARK_BYTES + SHA256_HEX_BYTES };
+enum { MARK_BYTES = 96 };
 void run_mark(const struct slot *slot, char mark[MARK_BYTES]); /* NAME=VALUE in the environment of its processes */
 void take_slot(const struct slot *slot); /* ends an earlier run; keeps the slot until this process ends */
 void command_halt(const struct request *request);

@@ -23,15 +23,11 @@ struct cache {
 void command_open(const struct request *request) {
     struct lease lease;
     struct utsname system;
-    char boot[BOOT_BYTES], mark[MARK_BYTES], owner[SESSION_OWNER_BYTES];
+    char boot[BOOT_BYTES];
     const struct slot slot = need_lease(request, &lease);
-    run_mark(&slot, mark);
     close(slot.folder);
-    snprintf(owner, sizeof owner, "%s %s", mark, slot.token_sha256);
-    remove_old_sessions(find_field(request, "first") ? owner : NULL);
-    const int folder = open_session(request);
-    mark_session(folder, owner);
-    close(folder);
+    remove_old_sessions(request, find_field(request, "first") != NULL);
+    close(open_session(request));
     if (uname(&system) != 0) fail_io("uname fails");
     boot_identity(boot);
     event_begin("result");

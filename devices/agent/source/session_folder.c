@@ -11,7 +11,8 @@
 
 #include "agent.h"
 
-enum { MAX_DEPTH = 64, STALE_AFTER_S = 24 * 3600, SESSION_NAME_BYTES = 2 + 64 + 1, MAX_NAME_LENGTH = 200 };
+enum { MAX_DEPTH = 64, STALE_AFTER_S = 24 * 3600, MAX_NAME_LENGTH = 200 };
+enum { SESSION_NAME_BYTES = 2 + 64 + 1, MARK_NAME_BYTES = 32 };
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
@@ -28,12 +29,34 @@ static void session_name(const struct request *request, char name[SESSION_NAME_B
     snprintf(name, SESSION_NAME_BYTES, "s-%s", need_hex(request, "session", 1, 64));
 }
 
+/* The name of an empty file, which a full storage has room for, too: it follows from the slot and the lease's token. */
+static void owner_mark(const struct request *request, char mark[MARK_NAME_BYTES]) {
+    static const char *const keys[] = {"lease_folder", "slot", "token"};
+    char hash[SHA256_HEX_BYTES];
+    struct sha256 owner;
+    sha256_begin(&owner);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *value = find_field(request, keys[i]);
+        if (value) sha256_add(&owner, value, strlen(value));
+        sha256_add(&owner, "", 1);
+    }
+    sha256_end(&owner, hash);
+    snprintf(mark, MARK_NAME_BYTES, ".owner-%.16s", hash);
+}
+
 int open_session(const struct request *request) {
-    char name[SESSION_NAME_BYTES];
+    char name[SESSION_NAME_BYTES], mark[MARK_NAME_BYTES];
     session_name(request, name);
-    if (mkdir(name, 0700) != 0 && errno != EEXIST) fail_io("The session's folder cannot be made");
+    const bool made = mkdir(name, 0700) == 0;
+    if (!made && errno != EEXIST) fail_io("The session's folder cannot be made");
     const int folder = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) fail_io("The session's folder cannot be opened");
+    if (made) {
+        owner_mark(request, mark);
+        /* Without it the folder goes once it is stale. */
+        const int file = openat(folder, mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (file >= 0) close(file);
+    }
     return folder;
 }
 
@@ -58,23 +81,9 @@ static void remove_below(int folder, const char *name, int depth) {
 
 void remove_tree(int folder, const char *name) { remove_below(folder, name, 0); }
 
-static const char OWNER_FILE[] = ".owner";
-
-void mark_session(int folder, const char *owner) {
-    const int file = openat(folder, OWNER_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0) return;
-    /* Without it the folder goes when it is stale, which is soon enough: the storage may be full. */
-    (void)!write(file, owner, strlen(owner));
-    close(file);
-}
-
-static bool is_marked(int folder, const char *name, const char *owner) {
-    char path[SESSION_NAME_BYTES + sizeof OWNER_FILE], found[SESSION_OWNER_BYTES];
-    snprintf(path, sizeof path, "%s/%s", name, OWNER_FILE);
-    return read_text(folder, path, found, sizeof found) > 0 && strcmp(found, owner) == 0;
-}
-
-void remove_old_sessions(const char *dead_owner) {
+void remove_old_sessions(const struct request *request, bool others_are_dead) {
+    char mark[MARK_NAME_BYTES], path[SESSION_NAME_BYTES + MARK_NAME_BYTES];
+    owner_mark(request, mark);
     DIR *entries = opendir(".");
     if (!entries) return;
     const time_t now = time(NULL);
@@ -83,11 +92,12 @@ void remove_old_sessions(const char *dead_owner) {
         const char *name = entry->d_name;
         const bool session = strncmp(name, "s-", 2) == 0 && is_hex(name + 2, 1, 64);
         /* Uploads and requests that were abandoned. */
-        const bool leftover = strncmp(name, "upload-", 7) == 0 || strncmp(name, "request-", 8) == 0;
-        if (!session && !leftover) continue;
+        const bool abandoned = strncmp(name, "upload-", 7) == 0 || strncmp(name, "request-", 8) == 0;
+        if (!session && !abandoned) continue;
         if (fstatat(dirfd(entries), name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        const bool left_over = session && dead_owner && is_marked(dirfd(entries), name, dead_owner);
-        if (left_over || now - status.st_mtime > STALE_AFTER_S) remove_tree(dirfd(entries), name);
+        snprintf(path, sizeof path, "%.*s/%s", SESSION_NAME_BYTES, name, mark);
+        const bool dead = session && others_are_dead && faccessat(dirfd(entries), path, F_OK, 0) == 0;
+        if (dead || now - status.st_mtime > STALE_AFTER_S) remove_tree(dirfd(entries), name);
         report_alive();
     }
     closedir(entries);

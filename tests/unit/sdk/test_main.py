@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -145,7 +147,7 @@ def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("sdk: the disk is full")
+    assert done.stderr.startswith("sdk: standard output or a file: No space left on device. Free")
     assert done.stderr.count("\n") == 1
 
 
@@ -181,3 +183,16 @@ def test_completion_can_be_installed(tmp_path: Path) -> None:
     done = run("--show-completion", "bash", cache=tmp_path, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert done.returncode == 0
     assert "complete -o default -F _sdk_completion sdk" in done.stdout
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EDQUOT])
+def test_a_file_that_cannot_be_written_is_one_message(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(arguments: list[str]) -> int:
+        raise OSError(number, os.strerror(number), "/there/file")
+
+    monkeypatch.setattr(sdk.main, "_run", fail)
+    assert sdk.main.main(["targets"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"sdk: /there/file: {os.strerror(number)}. ") and said.count("\n") == 1

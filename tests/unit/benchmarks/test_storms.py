@@ -1,0 +1,68 @@
+"""A few faults and a few kills of the storms' kinds: nothing is lost, doubled or left."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from benchmarks.fault_storm import direct_storm, recovery_table
+from benchmarks.kill_storm import kill_storm
+from benchmarks.killed_tuner import Account, Event, account_of, left_behind
+from benchmarks.storm_kinds import KINDS
+from sdk.settings import Settings
+from tests.recorded_run_folder import write_run_folder
+
+
+def account(figures: Event) -> Account:
+    return Account(**cast("dict[str, int]", figures["account"]))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed")
+def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings) -> None:
+    figures = direct_storm(tmp_path, 5, random.Random(4), settings)
+    assert figures["faults"] == 5
+    assert account(figures).is_whole, figures
+    assert figures["left behind"] == []
+    assert len(recovery_table([figures]).splitlines()) > 2, "something was recovered from"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings) -> None:
+    figures = kill_storm(tmp_path, 3, random.Random(2), settings)
+    assert figures["kills"] == 3
+    assert account(figures).is_whole, figures
+    assert figures["left behind"] == []
+
+
+def test_what_is_lost_or_doubled_does_not_add_up(tmp_path: Path) -> None:
+    write_run_folder(tmp_path / "run", samples=5)
+    assert account_of(tmp_path / "run", {"samples_timed": 5}).is_whole
+    told_too_few = account_of(tmp_path / "run", {"samples_timed": 4})
+    assert (told_too_few.doubled, told_too_few.is_whole) == (1, False)
+    for field in ("lost", "doubled", "given_up"):
+        whole = {"chosen": 3, "timed": 2, "failed": 1, "given_up": 0, "doubled": 0, "lost": 0}
+        assert Account(**whole).is_whole and not Account(**{**whole, field: 1}).is_whole
+
+
+def test_files_that_were_not_to_stay_are_found(tmp_path: Path) -> None:
+    for name in ("tmp", "run"):
+        (tmp_path / name).mkdir()
+    for path in (tmp_path / "run" / ".lock", tmp_path / "run" / "tuning.db"):
+        path.touch()
+    assert left_behind(tmp_path) == []
+    unwanted = [tmp_path / "tmp" / "x", tmp_path / "run" / ".run.toml.abcdefgh"]
+    for path in unwanted:
+        path.touch()
+    assert left_behind(tmp_path) == [f"file {path}" for path in unwanted]
+
+
+def test_there_are_all_the_kinds() -> None:
+    assert len(KINDS) == 16
+    assert sum(kind.in_a_kernel for kind in KINDS.values()) == 14
