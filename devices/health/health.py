@@ -41,6 +41,11 @@ class HealthRecord:
     since_unix_s: Annotated[float, _unix_s]
     next_check_unix_s: Annotated[float, _unix_s]
 
+    def is_paused(self, now_unix_s: float) -> bool:
+        """Whether it is too early to look at it again; a clock that was set back makes no pause longer."""
+        begun = self.since_unix_s <= now_unix_s and self.next_check_unix_s - now_unix_s <= _LONGEST_PAUSE_S
+        return begun and now_unix_s < self.next_check_unix_s
+
 
 def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord | None:
     """Return the device's record; None when it is healthy as far as is known.

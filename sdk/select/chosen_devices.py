@@ -134,7 +134,7 @@ def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[s
 
 
 def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
-    if state.health is not None and time.time() < state.health.next_check_unix_s:
+    if state.health is not None and state.health.is_paused(time.time()):
         return f"unhealthy: {state.health.message}"
     if state.trouble:
         return state.trouble

@@ -42,8 +42,8 @@ _REPLACED_FILE = "replaced.pem"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _CA_LIFE = datetime.timedelta(days=5 * 365)
 _LIFE = datetime.timedelta(days=2 * 365)
-# Clocks of a lab may differ a little.
-_BEFORE_NOW = datetime.timedelta(hours=1)
+# Clocks of a lab may differ, or be set while a farm works, by an hour where a time zone was wrong.
+_BEFORE_NOW = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from targets.process.atomic_write import write_atomically
 from targets.values.checks import nearest_hint
 
 # Clocks of a lab may differ a little, and a list of the future is no list.
-_BEFORE_NOW = datetime.timedelta(hours=1)
+_BEFORE_NOW = datetime.timedelta(days=1)
 # OpenSSL takes the newest of several lists, and knows only whole seconds.
 _LATER = datetime.timedelta(seconds=1)
 

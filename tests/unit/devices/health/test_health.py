@@ -34,6 +34,15 @@ def test_a_record_is_kept_and_the_pause_grows(tmp_path: Path) -> None:
     assert read_health(folder, PI) is None
 
 
+def test_a_clock_that_is_set_makes_no_pause_longer(tmp_path: Path) -> None:
+    first = record_unhealthy(tmp_path, PI, "No.", 100_000.0)
+    assert first.is_paused(100_000.0) and first.is_paused(100_059.0) and not first.is_paused(100_060.0)
+    assert not first.is_paused(100_030.0 + 3600) and not first.is_paused(100_030.0 - 3600)
+    later = [record_unhealthy(tmp_path, PI, "No.", 200_000.0) for _ in range(10)][-1]
+    assert later.is_paused(203_599.0) and not later.is_paused(203_600.0)
+    assert not later.is_paused(203_000.0 - 2 * 3600)
+
+
 def test_the_device_counts_and_not_its_name(tmp_path: Path) -> None:
     record_unhealthy(tmp_path, PI, "No.", 1.0)
     assert read_health(tmp_path, SshAddress("board", 22, "pi", identity_file=Path("k"))) is not None
