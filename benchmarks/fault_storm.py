@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -132,6 +132,7 @@ def run_scene(scene: Scene, faults: int, settings: Settings) -> dict[str, object
     speed_up = winners_speed_up(result, settings)
     return {
         "faults": len(storm.faults),
+        "by kind": dict(Counter(storm.faults)),
         "while a kernel was timed": storm.in_a_kernel,
         "account": asdict(account),
         "failures": result.get("failures"),
