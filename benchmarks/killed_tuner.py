@@ -158,7 +158,9 @@ def ends_of(run_folder: Path) -> dict[str, list[str]]:
     with contextlib.closing(sqlite3.connect(run_folder / "tuning.db")) as database:
         for (symbol,) in database.execute("SELECT symbol FROM measurements WHERE purpose = 'sample'"):
             ends.setdefault(symbol, []).append("timed")
-        failures = database.execute("SELECT symbol, reason FROM failures WHERE symbol IS NOT NULL").fetchall()
+        # One that failed in a race has its first time.
+        wanted = "symbol IS NOT NULL AND stage <> 'race'"
+        failures = database.execute(f"SELECT symbol, reason FROM failures WHERE {wanted}").fetchall()
     for symbol, reason in failures:
         # What an earlier process had left undone is done by one that goes on.
         if not (reason == "stopped" and symbol in ends):

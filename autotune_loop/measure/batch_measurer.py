@@ -224,9 +224,10 @@ class BatchMeasurer:
         if symbol in work.leaders and failure.reason in _NOT_THE_SCHEDULE:
             return  # it has a time already
         candidate = work.candidates[symbol]
-        work.failed += int(failure.reason.value != NOT_DONE and symbol not in work.leaders)
-        work.leaders.pop(symbol, None)
-        self._failures.candidate_failed(candidate, "measure", failure.reason.value, failure.message, failure.log)
+        # A leader has been counted as timed.
+        stage = "measure" if work.leaders.pop(symbol, None) is None else "race"
+        work.failed += int(failure.reason.value != NOT_DONE and stage == "measure")
+        self._failures.candidate_failed(candidate, stage, failure.reason.value, failure.message, failure.log)
         shutil.rmtree(self.store.objects / symbol, ignore_errors=True)
 
     def _race(self, work: _Batch, until_s: float) -> None:

@@ -15,7 +15,7 @@ class FailureLog:
         self._listen = listen
 
     def candidate_failed(self, candidate: Candidate, stage: str, reason: str, message: str, log: str = "") -> None:
-        """A candidate failed; `stage` is 'build', 'link' or 'measure'."""
+        """A candidate failed; `stage` is 'build', 'link', 'measure' or, once it has a time, 'race'."""
         place = (candidate.round_index, candidate.task_index, candidate.sample_index)
         failed = SampleFailed(*place, stage, reason, message)
         self._database.add_failure(failed, log, symbol=candidate.symbol, seed=candidate.seed)

@@ -13,6 +13,7 @@ _WHAT = {
     "search": "its search failed",
     "build": "it could not be built",
     "measure": "it failed when it was timed",
+    "race": "it failed when it was timed again",
     "interrupted": "the run ended before",
 }
 _NOT_ITS_OWN = (MeasureFailureReason.DEVICE.value, MeasureFailureReason.STOPPED.value)
@@ -33,7 +34,7 @@ class KernelFailure:
     @property
     def is_its_own(self) -> bool:
         """Whether the schedule itself failed when it was timed, as it would again."""
-        return self.stage == "measure" and self.reason not in _NOT_ITS_OWN
+        return self.stage in ("measure", "race") and self.reason not in _NOT_ITS_OWN
 
     @property
     def may_pass(self) -> bool:

@@ -222,7 +222,7 @@ class RunDatabase:
     def add_failure(
         self, failed: SampleFailed, log: str = "", *, symbol: str | None = None, seed: int | None = None
     ) -> None:
-        """A candidate failed at a stage: 'search', 'build', 'link', 'measure' or 'interrupted'."""
+        """A candidate failed at a stage: 'search', 'build', 'link', 'measure', 'race' (it has a time already) or 'interrupted'."""
         said = (failed.stage, failed.reason, failed.message, log)
         self._add("failures", symbol, *said, failed.round_index, failed.task_index, seed)
 
@@ -318,7 +318,7 @@ class RunDatabase:
         """The candidates of an argument set that failed by themselves."""
         sql = (
             "SELECT DISTINCT symbol FROM failures"
-            " WHERE task=? AND stage IN ('build', 'measure') AND reason NOT IN (?, ?)"
+            " WHERE task=? AND stage IN ('build', 'measure', 'race') AND reason NOT IN (?, ?)"
         )
         return self._rows(sql, (task_index, MeasureFailureReason.DEVICE.value, NOT_DONE), str)
 

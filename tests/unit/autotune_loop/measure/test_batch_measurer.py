@@ -213,7 +213,11 @@ def test_a_leader_that_crashes_in_the_race_has_no_time(store: RunStore) -> None:
     machine = Machine(true_times(batch), failing={batch[0].symbol: (1, MeasureFailureReason.CRASHED)})
     outcome = measure(store, machine, batch)
     assert batch[0].symbol not in {one.candidate.symbol for one in outcome.measured}
-    assert store.database.failure_counts() == {"measure: crashed": 1}
+    assert store.database.failure_counts() == {"race: crashed": 1}
+    assert outcome.counts == (3, 0), "it was timed before, and counts once"
+    failure = store.database.failure_of(batch[0].symbol)
+    assert failure is not None and failure.is_its_own
+    assert store.database.failed_symbols(0) == [batch[0].symbol]
 
 
 def test_a_leader_whose_race_is_stopped_keeps_its_first_time(store: RunStore) -> None:
