@@ -28,6 +28,8 @@ from sdk.settings import Settings, read_settings
 GENERATOR = Path("examples/separable_filter.py").absolute()
 PARAMETERS = ("width=320", "height=180")
 ASKED = ("--parallelism", "1", "-s", "6", "--pool-factor", "1.2", "--epochs", "20", "--seed", "3", "--device", "local")
+# A machine that is disturbed is waited for no longer.
+PATIENCE = ("--device-patience", "45s")
 # A third of the kills come this long after the start of the process, the others after its first time.
 _LATEST_S = 8.0
 _START_LIMIT_S = 120.0
@@ -72,7 +74,7 @@ def kill_storm(folder: Path, kills: int, chance: random.Random, settings: Settin
     """Tune through so many kills, then undisturbed, and compare."""
     parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
     environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
-    asked = [str(GENERATOR), *parameters, *ASKED]
+    asked = [str(GENERATOR), *parameters, *ASKED, *PATIENCE]
     tuner = Tuner(folder / "killed", [*asked, "-n", "10000"], environment)
     enough = threading.Event()
     killer = Killer(tuner, kills, chance, enough)

@@ -222,7 +222,7 @@ class RunDatabase:
     def add_failure(
         self, failed: SampleFailed, log: str = "", *, symbol: str | None = None, seed: int | None = None
     ) -> None:
-        """A candidate failed at a stage: 'search', 'build', 'link', 'measure', 'race' (timed again) or 'interrupted'."""
+        """A candidate failed at a stage: 'search', 'build', 'link', 'measure', 'race' or 'interrupted'."""
         said = (failed.stage, failed.reason, failed.message, log)
         self._add("failures", symbol, *said, failed.round_index, failed.task_index, seed)
 
