@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _FAILED
     except OSError as error:
         step = remedy(error)
-        if not step:
+        # Without a file it is not known what is forbidden.
+        if not step or (error.filename is None and isinstance(error, PermissionError)):
             return _report_unexpected(error, given)
         _flush_or_discard_stdout()
         return _complain(f"{error.filename or 'standard output or a file'}: {error.strerror}. {step}", _FAILED)

@@ -37,6 +37,7 @@ def local_transport(
     link: LocalLink | None = None,
     slot: int = 0,
     taken_by_hand: Callable[[], LeaseToken | None] = lambda: None,
+    own_token: str | None = None,
     owner: str = "tester@here",
     lease_ttl_s: float = 120.0,
     agent: Callable[[str], AgentProgram] | None = None,
@@ -45,7 +46,9 @@ def local_transport(
     home.mkdir(parents=True, exist_ok=True)
     device, build = local_device(home, slot, **place), agent or partial(agent_for, cache=cache)
     wire = link or LocalLink(home)
-    connection = shared_connection(wire, device, build, owner, taken_by_hand=taken_by_hand, lease_ttl_s=lease_ttl_s)
+    connection = shared_connection(
+        wire, device, build, owner, taken_by_hand=taken_by_hand, own_token=own_token, lease_ttl_s=lease_ttl_s
+    )
     return AgentTransport(connection, device)
 
 

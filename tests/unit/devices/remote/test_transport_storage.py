@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,3 +53,23 @@ def test_storage_that_fills_up_while_a_file_is_sent(small_storage: Path, cache: 
     assert caught.value.kind is TroubleKind.FULL
     assert not list(small_storage.glob("work/s-*/.part-*"))
     small.close()
+
+
+def test_storage_that_a_killed_predecessor_has_filled_is_freed(
+    small_storage: Path, cache: ContentCache, tmp_path: Path
+) -> None:
+    (tmp_path / "big").write_bytes(os.urandom(2**20 + 2**18))
+    (tmp_path / "little").write_bytes(b"little")
+    token = "a" * 32
+    killed = local_transport(small_storage, cache, own_token=token)
+    killed.open()
+    killed.push(tmp_path / "big", "big")
+    # It never says goodbye. Another session of the one that follows fills nothing either.
+    following = local_transport(small_storage, cache, own_token=token)
+    following.push(tmp_path / "big", "big")
+    shared = following.sharing()
+    shared.push(tmp_path / "little", "little")
+    assert sorted(path.name for path in small_storage.glob("work/s-*/[a-z]*")) == ["big", "little"]
+    shared.close()
+    following.close()
+    killed.close()
