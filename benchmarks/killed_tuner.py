@@ -79,10 +79,15 @@ class Tuner:
     def run_until(self, enough: threading.Event, listen: Callable[[Event], None]) -> None:
         """Go on again and again until `enough` is set; `interrupt` then ends the last process."""
         in_vain = 0
+
+        def hear(event: Event) -> None:
+            nonlocal in_vain
+            in_vain = 0 if event["event"] == "sample_measured" else in_vain
+            listen(event)
+
         while not enough.is_set():
-            counted = len(ends_of(self.run_folder))
-            code, last = self.run(listen, unless=enough)
-            in_vain = in_vain + 1 if code > 0 and len(ends_of(self.run_folder)) == counted else 0
+            code, last = self.run(hear, unless=enough)
+            in_vain += int(code > 0)
             if in_vain == _MOST_STARTS_IN_VAIN:
                 raise RuntimeError(f"The run does not go on: {last}; see {self._log}: {self._log.read_text()[-2000:]}")
 
@@ -136,7 +141,7 @@ def account_of(run_folder: Path, result: Event) -> Account:
     ends = ends_of(run_folder)
     with contextlib.closing(sqlite3.connect(run_folder / "tuning.db")) as database:
         chosen = {symbol for (symbol,) in database.execute("SELECT symbol FROM candidates")}
-    reasons = {symbol: end[0] for symbol, end in ends.items()}
+    reasons = {symbol: ends[symbol][0] for symbol in chosen & ends.keys()}
     given_up = sum(reason in _GIVEN_UP for reason in reasons.values())
     timed = sum(reason == "timed" for reason in reasons.values())
     told = result.get("samples_timed")
@@ -153,8 +158,6 @@ def account_of(run_folder: Path, result: Event) -> Account:
 def ends_of(run_folder: Path) -> dict[str, list[str]]:
     """Schedule → 'timed', or why it was not; more than one where it counted more than once."""
     ends: dict[str, list[str]] = {}
-    if not (run_folder / "tuning.db").exists():
-        return ends
     with contextlib.closing(sqlite3.connect(run_folder / "tuning.db")) as database:
         for (symbol,) in database.execute("SELECT symbol FROM measurements WHERE purpose = 'sample'"):
             ends.setdefault(symbol, []).append("timed")
@@ -163,7 +166,7 @@ def ends_of(run_folder: Path) -> dict[str, list[str]]:
         failures = database.execute(f"SELECT symbol, reason FROM failures WHERE {wanted}").fetchall()
     for symbol, reason in failures:
         # What an earlier process had left undone is done by one that goes on.
-        if not (reason == "stopped" and symbol in ends):
+        if not (reason == MeasureFailureReason.STOPPED.value and symbol in ends):
             ends.setdefault(symbol, []).append(reason)
     return ends
 
