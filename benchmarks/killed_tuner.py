@@ -164,11 +164,12 @@ def ends_of(run_folder: Path) -> dict[str, list[str]]:
         # One that failed in a race has its first time.
         wanted = "symbol IS NOT NULL AND stage <> 'race'"
         failures = database.execute(f"SELECT symbol, reason FROM failures WHERE {wanted}").fetchall()
+    stopped = MeasureFailureReason.STOPPED.value
     for symbol, reason in failures:
-        # What an earlier process had left undone is done by one that goes on.
-        if not (reason == MeasureFailureReason.STOPPED.value and symbol in ends):
+        if reason != stopped:
             ends.setdefault(symbol, []).append(reason)
-    return ends
+    # What an earlier process had left undone is mostly done by one that goes on.
+    return {symbol: [stopped] for symbol, reason in failures if reason == stopped} | ends
 
 
 def left_behind(folder: Path) -> list[str]:

@@ -44,10 +44,11 @@ SCALES_SQL = (
     " SELECT 1, c.task, m.device, m.reference_ms FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
     " WHERE m.reference_ms IS NOT NULL ORDER BY 1"
 )
-# A resumed run times the default that an earlier process left.
+# A resumed run does what earlier processes have left undone, be it more than once.
 NOT_DONE_SQL = (
-    "SELECT count(*) FROM failures WHERE reason = ?"
-    " AND coalesce(symbol NOT IN (SELECT symbol FROM measurements WHERE purpose = 'sample'), 1)"
+    "SELECT count(DISTINCT coalesce(symbol, rowid)) FROM failures WHERE reason = ?1 AND coalesce(symbol NOT IN"
+    " (SELECT symbol FROM measurements WHERE purpose = 'sample'"
+    " UNION SELECT symbol FROM failures WHERE symbol IS NOT NULL AND reason <> ?1), 1)"
 )
 CALIBRATIONS_SQL = (
     "SELECT task, device, epoch, factor, spread, noise, schedules, furthest, times_ms FROM calibrations ORDER BY rowid"

@@ -9,6 +9,8 @@ from typing import cast
 
 import pytest
 
+from autotune_loop.events import SampleFailed
+from autotune_loop.store.run_database import RunDatabase
 from benchmarks.fault_storm import direct_storm, recovery_table
 from benchmarks.kill_storm import kill_storm
 from benchmarks.killed_tuner import Account, Event, account_of, left_behind
@@ -49,6 +51,17 @@ def test_what_is_lost_or_doubled_does_not_add_up(tmp_path: Path) -> None:
     for field in ("lost", "doubled", "given_up"):
         whole = {"chosen": 3, "timed": 2, "failed": 1, "given_up": 0, "doubled": 0, "lost": 0}
         assert Account(**whole).is_whole and not Account(**{**whole, field: 1}).is_whole
+
+
+def test_what_was_stopped_and_done_later_counts_once(tmp_path: Path) -> None:
+    write_run_folder(tmp_path / "run", samples=5)
+    database = RunDatabase(tmp_path / "run" / "tuning.db")
+    timed = database.measured()[0].candidate
+    for reason in ("stopped", "stopped"):
+        database.add_failure(SampleFailed(0, 0, 0, "interrupted", reason, "It ended."), symbol=timed.symbol)
+    database.add_failure(SampleFailed(0, 0, 0, "race", "crashed", "It died."), symbol=timed.symbol)
+    database.close()
+    assert account_of(tmp_path / "run", {"samples_timed": 5}).is_whole
 
 
 def test_files_that_were_not_to_stay_are_found(tmp_path: Path) -> None:

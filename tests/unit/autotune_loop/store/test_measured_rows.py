@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.run_database import RunDatabase
+from autotune_loop.events import SampleFailed
+from autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from tests.contract.writing_process import candidate, measurement, symbol
 
 
@@ -41,3 +42,16 @@ def test_times_of_a_play_off_are_no_samples(database: RunDatabase) -> None:
     database.add_measurement(measurement(symbol(0, 0), 1e-3), "sample", 0.5)
     database.add_measurement(measurement(symbol(0, 0), 5e-3), "play-off", 0.5)
     assert [one.median_ms for one in database.measured()] == pytest.approx([1.0])
+
+
+def test_what_was_left_undone_counts_once_and_not_when_it_is_done(database: RunDatabase) -> None:
+    def left(name: str | None) -> None:
+        database.add_failure(SampleFailed(0, 0, None, "interrupted", NOT_DONE, "The run ended."), symbol=name)
+
+    for name in (symbol(0, 0), symbol(0, 0), symbol(0, 1), symbol(0, 1), symbol(0, 2), None, None):
+        left(name)
+    assert database.not_done_count() == 5, "three schedules, and two searches"
+    database.add_measurement(measurement(symbol(0, 0), 1e-3), "sample", 0.5)
+    database.add_failure(SampleFailed(0, 0, 1, "build", "timed out", "It did not end."), symbol=symbol(0, 1))
+    assert database.not_done_count() == 3
+    assert database.failure_counts() == {"build: timed out": 1}
