@@ -29,7 +29,7 @@ from typing import cast
 
 import sdk
 from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
-from benchmarks.storm_kinds import KINDS, Scene, await_kernel, board_root, programs
+from benchmarks.storm_kinds import KINDS, Scene, await_kernel, programs, sdk_folder
 from sdk.settings import Settings, read_settings
 from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
@@ -227,14 +227,10 @@ def _with_leftovers(figures: dict[str, object], boards: Sequence[RemoteBoard], f
         assert board.place.lease_folder is not None
         leases = Path(board.place.lease_folder).glob("slot-*")
         left += [f"lease of {board.name}: {lease.read_text()}" for lease in leases if lease.read_text()]
-        left += [f"{path} on {board.name}" for path in sessions_of(board)]
+        left += [
+            f"{path} on {board.name}" for path in sdk_folder(board).iterdir() if not path.name.startswith("agent-")
+        ]
     return {**figures, "left behind": left, "passed": figures["passed"] and not left}
-
-
-def sessions_of(board: RemoteBoard) -> list[Path]:
-    """The folders of sessions and the parts of files that are on a board."""
-    root = next(iter(board_root(board).rglob("agent-*"))).parent
-    return [path for path in root.iterdir() if not path.name.startswith("agent-")]
 
 
 def recovery_table(scenes: Sequence[dict[str, object]]) -> str:

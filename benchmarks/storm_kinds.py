@@ -72,7 +72,8 @@ def board_root(board: RemoteBoard) -> Path:
     return Path(board.place.folder)
 
 
-def _sessions(board: RemoteBoard) -> Path:
+def sdk_folder(board: RemoteBoard) -> Path:
+    """What the SDK works in on the board."""
     if isinstance(board, AdbBoard):
         return board.phone.temporary / "halide-autotune-sdk"
     return board_root(board)
@@ -212,7 +213,7 @@ def _wrong_checksum(scene: Scene, board: RemoteBoard) -> Iterator[None]:
     """One bit of the next file that arrives is another one, as of a bad memory card."""
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s and not scene.over.is_set():
-        for part in _sessions(board).glob("s-*/.part-*"):
+        for part in sdk_folder(board).glob("s-*/.part-*"):
             with contextlib.suppress(OSError), part.open("r+b") as file:
                 if first := file.read(1):
                     file.seek(0)
