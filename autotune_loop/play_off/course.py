@@ -107,8 +107,9 @@ class PlayOffCourse:
 
     def _choice(self) -> Choice | None:
         """Choose the challenger; None if the play-off is stopped. Without its yardstick a choice begins again."""
-        baseline = self.baseline if self.baseline in self._alive else None
-        choice = Choice([n for n in self._alive if n != baseline] or self._alive, baseline, self.objective)
+        challengers = [name for name in self._alive if name != self.baseline]
+        baseline = self.baseline if challengers and self.baseline in self._alive else None
+        choice = Choice(challengers or self._alive, baseline, self.objective)
         started_s, timings = time.monotonic(), 0
         for turn in range(self._choosing_turns):
             is_hurried = turn >= FIRST_TURNS and self.time_left_s() <= self._needed_s(choice, started_s, timings)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autotune_loop.candidate import Origin
 from autotune_loop.store.published import DEFAULT
 
 
@@ -39,6 +40,11 @@ class Timed:
     def cautious_ms(self) -> float:
         """Its time if it was lucky: what schedules are ordered by, because the fastest of many single timings was."""
         return self.median_ms * math.exp(self.log_error)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the generator's own schedule, made as data like other candidates."""
+        return self.origin == Origin.OWN_SCHEDULE.value
 
     @property
     def name(self) -> str:

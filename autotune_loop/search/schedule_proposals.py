@@ -272,7 +272,8 @@ class ScheduleProposals:
     def _keep(
         self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
     ) -> Candidate:
-        origin = _ORIGINS.get(technique, Origin.PLUG_IN)
+        is_own = technique == TechniqueName.SKETCHES and proposal.moves == (Origin.OWN_SCHEDULE.value,)
+        origin = Origin.OWN_SCHEDULE if is_own else _ORIGINS.get(technique, Origin.PLUG_IN)
         plug_in = technique if origin is Origin.PLUG_IN else ""
         function_name = self.context.tasks[work.task_index].function_name
         candidate = Candidate(

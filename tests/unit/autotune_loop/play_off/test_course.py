@@ -80,6 +80,13 @@ def held(
     return course.run()
 
 
+def test_what_is_in_use_stays_where_nothing_challenges_it() -> None:
+    bench = Bench({"pi": {"own": 2.0}})
+    result = held(bench, ["own"], baseline="own")
+    assert (result.verdict.winner, result.verdict.reason) == ("own", VerdictReason.NO_CHALLENGER)
+    assert set(bench.orders) == {("own",)} and result.times["own"]["pi"].median_ms == pytest.approx(2000, rel=0.2)
+
+
 def test_a_faster_challenger_wins_in_turns_of_its_own() -> None:
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
     result = held(bench)

@@ -353,7 +353,8 @@ def test_the_own_schedule_is_the_first_sketch(make: Make) -> None:
     own = header_drafts(NAME)[0]
     run.store.keep_header("own", 0, print_header(schedule_of(own, recorded(NAME), NAME), NAME))
     (first,) = run.proposals.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 1, 0)
-    assert first.point == SchedulePoint(Origin.SKETCH, (), ("own schedule",))
+    assert first.point == SchedulePoint(Origin.OWN_SCHEDULE, (), ("own schedule",))
+    assert technique_of(first.point) == SKETCHES
     text = run.store.schedule_path(run.store.samples / first.sample).read_text()
     assert draft_of(parse_schedule(text), recorded(NAME)) == own
     assert all(
