@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
-from autotune_loop.measure.output_tolerance import check_reference_failure, of_hand_written, output_tolerance
+from autotune_loop.measure.output_tolerance import (
+    check_reference_failure,
+    of_hand_written,
+    pipeline_tolerance,
+    tolerance_of,
+)
 from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.featurization import Featurization, read_featurization
 from devices.device import Device
 from devices.local.cores import CoreTurns, plan_cores
 from devices.remote.open import device_transport
@@ -20,14 +24,14 @@ from devices.timing.func_times import FuncTimes
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from devices.transport import Transport
-from targets.build.artifacts import KernelRecipe, build_kernel, emit_featurization
+from targets.build.artifacts import KernelRecipe, build_kernel
 from targets.build.executable import BuildTools, Executable, link_executable
 from targets.errors import GeneratorError
+from targets.generator.run import GeneratorFailure
 from targets.process.scratch_folder import scratch_folder
 from targets.process.stop_signal import StopSignal
-from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler, reference_autoschedulers
+from targets.schedule.autoschedulers import ScheduleChoice, reference_autoschedulers
 from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from weights.network import Network
 
 _REFERENCE_LIMIT_S = 600.0
 _REFERENCE_FILE = "reference.raw"
@@ -193,7 +197,11 @@ class KernelBench:
 def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     recipe, tools = plan.recipe, plan.tools
     progress("analysing the pipeline")
-    tolerance = of_hand_written(output_tolerance(_features(plan, folder, progress)))
+    compiler = HostCppCompiler(tools.halide, tools.cache, plan.workspace.environment)
+    tolerance = pipeline_tolerance(recipe, compiler)
+    if isinstance(tolerance, GeneratorFailure):
+        progress(f"the pipeline cannot be analysed, so outputs may differ as those of floats may. {tolerance.message}")
+        tolerance = tolerance_of(computes_with_floats=True)
     kernels, symbols, failures = [], [], {}
     for index, schedule in enumerate(plan.schedules):
         progress(f"building {schedule.label}")
@@ -205,7 +213,6 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
             if plan.needs_all or len(failures) == len(plan.schedules):
                 raise
     reference = None
-    compiler = HostCppCompiler(tools.halide, tools.cache, plan.workspace.environment)
     for request in reference_autoschedulers(tools.halide, plan.devices[0].threads, recipe.profile, compiler):
         progress(f"building the reference with {request.name}")
         choice = ScheduleChoice(request.name, request)
@@ -215,16 +222,4 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
             reference = request.name
             break
     executable = link_executable(kernels, recipe.profile.halide_target, tools, folder / "bench")
-    return BuiltKernels(executable, tuple(symbols), failures, tolerance, reference)
-
-
-def _features(plan: BenchPlan, folder: Path, progress: Progress) -> Featurization | None:
-    """The pipeline's features, from a cheap search; None where the autoscheduler refuses the pipeline."""
-    threads = plan.devices[0].threads
-    greedy = profile_autoscheduler(plan.tools.halide, plan.recipe.profile, threads, {"beam_size": "1"})
-    recipe = replace(plan.recipe, schedule=ScheduleChoice(greedy.name, greedy))
-    try:
-        return read_featurization(emit_featurization(recipe, folder), Network(greedy.name))
-    except GeneratorError as error:
-        progress(f"the pipeline cannot be analysed, so outputs may differ as those of floats may. {error.message}")
-        return None
+    return BuiltKernels(executable, tuple(symbols), failures, of_hand_written(tolerance), reference)

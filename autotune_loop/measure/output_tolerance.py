@@ -7,7 +7,14 @@ from dataclasses import replace
 from autotune_loop.store.featurization import Featurization, uses_float
 from devices.timing.measure_settings import Tolerance
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from targets.build.artifacts import KernelRecipe
 from targets.errors import DeviceError, UsageError
+from targets.generator.run import GeneratorFailure
+from targets.pipeline.inspection import Inspected
+from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from targets.pipeline.shape import describe_pipeline
+from targets.profile.target_features import kernel_target
+from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, an index
 # into a table made from floats may be the next one (Halide's local_laplacian: 3e-4 of the elements, by up to 1 % of
@@ -19,9 +26,18 @@ _EXACT = Tolerance()
 _LEAST_COMMON = 0.5
 
 
-def output_tolerance(features: Featurization | None) -> Tolerance:
-    """Exact for a pipeline that is known to have no float operations."""
-    return tolerance_of(computes_with_floats=features is None or uses_float(features))
+def output_tolerance(features: Featurization) -> Tolerance:
+    """Exact for a pipeline without float operations."""
+    return tolerance_of(computes_with_floats=uses_float(features))
+
+
+def pipeline_tolerance(recipe: KernelRecipe, compiler: HostCppCompiler) -> Tolerance | GeneratorFailure:
+    """The same without a search, which a pipeline may have none of that succeeds, or only one of minutes."""
+    target = kernel_target(recipe.profile.halide_target)
+    inspected = Inspected(recipe.program, recipe.generator_name, recipe.parameters, target)
+    preparation = recipe.preparation or PipelinePreparation(build_preparation_plugin(compiler))
+    shape = describe_pipeline(inspected, preparation, compiler)
+    return shape if isinstance(shape, GeneratorFailure) else tolerance_of(computes_with_floats=shape.has_floats)
 
 
 def tolerance_of(*, computes_with_floats: bool) -> Tolerance:

@@ -169,15 +169,6 @@ def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
     return KernelObject(recipe.function_name, files["object"])
 
 
-def emit_featurization(recipe: KernelRecipe, folder: Path) -> Path:
-    """Emit the features that the recipe's autoscheduler sees; no code is generated.
-
-    Raises:
-        GeneratorError: the generator fails.
-    """
-    return _generate(recipe, folder, recipe.profile.halide_target, ("featurization",))["featurization"]
-
-
 def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...]) -> Mapping[str, Path]:
     request = GeneratorRequest(
         generator_name=recipe.generator_name,

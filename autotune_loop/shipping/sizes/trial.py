@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.measure.output_tolerance import tolerance_of
+from autotune_loop.measure.output_tolerance import pipeline_tolerance
 from autotune_loop.shipping.confirmation import TrialPlace
 from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
 from autotune_loop.shipping.proven_schedule import ProvenSchedule
@@ -29,11 +29,7 @@ from targets.build.artifacts import build_kernel
 from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError, GeneratorError
 from targets.generator.run import GeneratorFailure
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import describe_pipeline
 from targets.process.scratch_folder import scratch_folder
-from targets.profile.target_features import kernel_target
 from targets.schedule.autoschedulers import ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
 
@@ -132,24 +128,19 @@ def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Exe
         recipe = replace(place.recipe(proven.run, proven.program, choice), function_name=name)
         kernels.append(build_kernel(recipe, folder / name))
     executable = link_executable(kernels, place.profile.halide_target, place.tools, folder / "sizes")
-    return executable, _tolerance(proven, place)
-
-
-def _tolerance(proven: ProvenSchedule, place: TrialPlace) -> Tolerance:
-    """How far outputs may be apart; no search is asked, because a pipeline may have none that succeeds."""
-    task = proven.run.task
-    target = kernel_target(place.profile.halide_target)
-    inspected = Inspected(proven.program, task.generator_name, proven.run.parameters, target)
-    preparation = PipelinePreparation(build_preparation_plugin(place.compiler), task.estimates)
-    shape = describe_pipeline(inspected, preparation, place.compiler)
-    if isinstance(shape, GeneratorFailure):
-        raise GeneratorError(shape.message)
-    return tolerance_of(computes_with_floats=shape.has_floats)
+    tolerance = pipeline_tolerance(recipe, place.compiler)
+    if isinstance(tolerance, GeneratorFailure):
+        raise GeneratorError(tolerance.message)
+    return executable, tolerance
 
 
 def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
     failure = write_reference(session, executable, _PLAIN, _REFERENCE_FILE, _CALL_LIMIT_S)
-    prefix = "" if failure is None else "no schedule runs at this size: "
+    prefix = (
+        ""
+        if failure is None
+        else "the plain schedule, with every Func at the root, fails there, so nothing can be compared: "
+    )
     if failure is None:
         failure = check_output(session, executable, _TUNED, _REFERENCE_FILE, _CALL_LIMIT_S)
     if failure is None:
