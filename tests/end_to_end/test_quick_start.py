@@ -18,6 +18,7 @@ _SHORTER = ("--budget 1m --batch-size 8", "--num-batches 1 --batch-size 3")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # it takes turns with all that others time on this machine
 def test_the_pages_work_as_they_are_written(settings: Settings, tmp_path: Path) -> None:
     ran = []
     for page in ("index.md", "generators.md"):
