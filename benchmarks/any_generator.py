@@ -26,7 +26,8 @@ from typing import Any
 
 LIST = Path(__file__).with_suffix(".toml")
 _LIMIT_S = 240.0
-_MESSAGE_CHARACTERS = 500
+# As many whole sentences of a message as fit: it ends with the log of what failed.
+_MESSAGE_CHARACTERS = 250
 _SMALL = (
     *("--num-batches", "1", "--batch-size", "2", "--pool-factor", "1", "--play-off-turns", "8", "--epochs", "5"),
     *("--full-search-limit", "10s", "--search-limit", "60s", "--device-patience", "1s", "--json", "--quiet"),
@@ -76,7 +77,7 @@ class Outcome:
     @property
     def row(self) -> str:
         """Its row of the table."""
-        result = "tuned" if self.tuned_ms is not None else self.message.replace("|", "\\|")
+        result = "tuned" if self.tuned_ms is not None else _sentences(self.message).replace("|", "\\|")
         gain = "" if self.times is None else f"{self.times:.2f} × as fast as {self.than}"
         return f"| `{self.generator}` | {result} | {gain} |"
 
@@ -155,6 +156,15 @@ def _tune(listed: Listed, folder: Path, target: str, limit_s: float) -> Outcome:
     return Outcome(listed.repository, listed.generator, **_result(done.stdout.splitlines(), done.stderr))
 
 
+def _sentences(message: str) -> str:
+    kept, *others = message.split(". ")
+    for sentence in others:
+        if len(kept) + len(sentence) > _MESSAGE_CHARACTERS:
+            break
+        kept += f". {sentence}"
+    return kept
+
+
 def _result(printed: Sequence[str], errors: str) -> Mapping[str, Any]:
     for line in reversed(printed):
         event = json.loads(line)
@@ -168,7 +178,7 @@ def _result(printed: Sequence[str], errors: str) -> Mapping[str, Any]:
                 }
             return {"message": one.get("message") or "nothing was timed"}
     message = " ".join(errors.partition("sdk: ")[2].split()) or " ".join(errors.split())[-200:]
-    return {"message": message[:_MESSAGE_CHARACTERS]}
+    return {"message": message}
 
 
 if __name__ == "__main__":

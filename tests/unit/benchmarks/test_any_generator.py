@@ -29,6 +29,12 @@ def test_each_repository_has_a_table() -> None:
     assert "| `blur.cpp:blur` | tuned | 1.50 × as fast as own |" in text
 
 
+def test_the_log_of_what_failed_is_left_out() -> None:
+    cause, log = "The kernels call dft, which nothing defines", "x" * 400
+    row = Outcome("owner/name", "a.cpp:a", f"{cause}. It does not link: {log}.").row
+    assert cause in row and "does not link" not in row
+
+
 def test_the_page_keeps_its_text_and_gets_the_tables(tmp_path: Path) -> None:
     page, results = tmp_path / "page.md", tmp_path / "results.json"
     page.write_text("Before.\n<!-- tables -->\nold\n<!-- end of tables -->\nAfter.\n")
