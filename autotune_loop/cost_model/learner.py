@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from autotune_loop.candidate import TrainingSample
+from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from autotune_loop.cost_model.process.model_process import ModelProcess
 from autotune_loop.cost_model.training_report import report_fields
 from autotune_loop.events import Listener, Notice, Trained
@@ -98,8 +99,8 @@ class Learner:
 
     @property
     def has_new_samples(self) -> bool:
-        """Whether a training would learn from anything that the last one did not."""
-        return bool(self._new)
+        """Whether a training would learn from anything that the last one did not; from too few, none learns."""
+        return bool(self._new) and self._samples + len(self._new) >= MIN_UNIQUE_SCHEDULES
 
     def train(self, round_index: int) -> None:
         """Train on every sample of the run; use the new weights if they rank the held-out share no worse."""

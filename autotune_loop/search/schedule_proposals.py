@@ -49,8 +49,9 @@ _ORIGINS: dict[str, Origin] = {
     TechniqueName.EVOLUTION: Origin.EVOLUTION,
     TechniqueName.ANNEALING: Origin.ANNEALING,
 }
-# In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches.
-_FIRST_SHARE = 0.5
+# In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
+# made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
+_FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
 # Something that takes so many times as long to compile as others did is not worth waiting for.
 _PATIENCE = 4.0
 _LEAST_LIMIT_S = 5.0
@@ -131,7 +132,8 @@ class ScheduleProposals:
         if len(techniques) == 1:
             return {techniques[0]: count}
         if work.round_index == 0 or not tried:
-            sampled = round(_FIRST_SHARE * count) if TechniqueName.SAMPLING in techniques else 0
+            share = _SECOND_SHARE if work.round_index else _FIRST_SHARE
+            sampled = round(share * count) if TechniqueName.SAMPLING in techniques else 0
             second = next(each for each in techniques if each != TechniqueName.SAMPLING)
             return {TechniqueName.SAMPLING: sampled, second: count - sampled}
         return divide(self._outcomes(work.task_index, tried), techniques, count)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotune_loop.cost_model.cost_model import CostModel
+from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from autotune_loop.cost_model.learner import Learner
 from autotune_loop.events import Event, Notice
 from autotune_loop.specification.options import RunOptions
@@ -91,6 +92,15 @@ def test_what_was_learnt_is_what_predicts(store: RunStore, searches: list[Plugin
     assert before_ms == pytest.approx(list(CostModel(baseline, NUM_CORES).predict(search.featurizations())), rel=1e-4)
     assert after_ms == pytest.approx(list(CostModel(learnt, NUM_CORES).predict(search.featurizations())), rel=1e-4)
     assert after_ms != pytest.approx(before_ms, rel=0.05)
+
+
+def test_too_few_samples_are_not_worth_a_training(
+    store: RunStore, searches: list[PluginSearch], baseline: Weights
+) -> None:
+    learner = Learner(store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False)
+    for count, schedule in enumerate(searches[0].schedules[:MIN_UNIQUE_SCHEDULES], start=1):
+        learner.add_sample(training_sample(schedule.featurization_path, 1.0, 1))
+        assert learner.has_new_samples == (count == MIN_UNIQUE_SCHEDULES)
 
 
 def test_damaged_learnt_weights_may_be_deleted(store: RunStore, baseline: Weights) -> None:

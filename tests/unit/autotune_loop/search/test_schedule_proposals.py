@@ -206,7 +206,7 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
 def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
     run = make()
     assert run.proposals.divide(BatchInProgress(0, 0), [], 9) == {SAMPLING: 4, SKETCHES: 5}
-    assert run.proposals.divide(WORK, [], 8) == {SAMPLING: 4, SKETCHES: 4}, "nothing was timed"
+    assert run.proposals.divide(WORK, [], 8) == {SAMPLING: 2, SKETCHES: 6}, "nothing was timed"
     assert make("sketches,evolution").proposals.divide(BatchInProgress(0, 0), [], 8)[SKETCHES] == 8
 
 

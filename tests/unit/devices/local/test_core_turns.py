@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from devices.local import cores
 from devices.local.cores import CoreTurns
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
@@ -25,7 +26,9 @@ ENOUGH = 10
 LOOP = """
 import sys, threading, time
 from pathlib import Path
+from devices.local import cores
 from devices.local.cores import CoreTurns
+cores.LONGEST_TURN_S = 0.02
 turns, kind, ended = CoreTurns(Path(sys.argv[1])), sys.argv[2], threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
 while not ended.is_set():
@@ -68,7 +71,8 @@ def is_enough(held: Held) -> bool:
     return shared and min(sum(turn[0] == kind for turn in held) for kind in ("build", "measure")) >= ENOUGH
 
 
-def test_a_measurement_is_alone_and_nobody_starves(tmp_path: Path) -> None:
+def test_a_measurement_is_alone_and_nobody_starves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "LONGEST_TURN_S", 0.02)
     ended = threading.Event()
     held: Held = []
     kinds = ["build", "build", "build", "build", "measure"]
@@ -174,6 +178,32 @@ def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:
             _ = 1 / 0
         with pytest.raises(ZeroDivisionError), turns.building():
             _ = 1 / 0
+
+
+def test_measurements_that_follow_each_other_share_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_KEPT_S", PATIENCE_S)
+    turns, is_built = CoreTurns(tmp_path), threading.Event()
+
+    def build() -> None:
+        with CoreTurns(tmp_path).building():
+            is_built.set()
+
+    thread = threading.Thread(target=build)
+    with turns.measuring():
+        thread.start()
+    for _ in range(3):
+        with turns.measuring():
+            assert not is_built.wait(0.02)
+    monkeypatch.setattr(cores, "LONGEST_TURN_S", 0.0)
+    with CoreTurns(tmp_path / "other").measuring():
+        pass  # one that is over at once is not kept
+    with CoreTurns(tmp_path / "other").building():
+        pass
+    monkeypatch.setattr(cores, "_KEPT_S", 0.0)
+    with turns.measuring():
+        pass
+    thread.join(PATIENCE_S)
+    assert is_built.is_set(), "a turn that nothing follows in is given back"
 
 
 def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path) -> None:
