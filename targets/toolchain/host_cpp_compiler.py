@@ -34,6 +34,8 @@ _PACKAGE_STEP = "\nSee: pkg-config --list-all"
 _SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/lib/gcc"))
 _CPP_FLAGS = ("-std=c++", "-std=gnu++", "-frtti", "-fno-rtti")
 _INCLUDED = re.compile(r'(?:#[ \t]*include|__has_include)[ \t]*\(?[ \t]*["<]([^">]+)[">]')
+# Of headers with schedules.
+_SCHEDULE_SUFFIX = ".schedule.h"
 _ERROR = re.compile(r"\berror\b|undefined reference|cannot find -l|multiple definition")
 
 
@@ -76,12 +78,15 @@ class HostCppCompiler:
         return self._build(source, CppBuild(), ["-fPIC"], ["-shared"], ".so")
 
     def sources_sha256(self, source: Path, build: CppBuild) -> str:
-        """The hash of everything that a generator is made from; of the source alone if that is all.
+        """The hash of everything that a generator's algorithm is made from; of the source alone if that is all.
+
+        Headers with schedules are no part of it: else a generator that includes what `sdk ship` writes for it would
+        count as changed.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        files = self.files_of(source, build)
+        files = [file for file in self.files_of(source, build) if not file.name.endswith(_SCHEDULE_SUFFIX)]
         if files == [source]:
             return file_sha256(source)
         lines = [f"{os.path.relpath(file, source.parent)} {file_sha256(file)}" for file in files]

@@ -118,6 +118,20 @@ def test_a_header_that_appears_counts(
     assert compiler.build_generator(source, build) == without
 
 
+def test_a_shipped_header_makes_another_executable_of_the_same_generator(
+    project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
+) -> None:
+    """A generator that includes what is shipped for it has not changed: it is shipped for the next target, too."""
+    compiler = HostCppCompiler(halide, cache, os.environ)
+    source = project / "source/scale.cpp"
+    source.write_text('#if __has_include("scale.schedule.h")\n#include "scale.schedule.h"\n#endif\n' + GENERATOR)
+    reference = parse_generator(str(source), (), build)
+    without, was = compiler.build_generator(source, build), generator_sha256(reference, compiler)
+    (project / "source/scale.schedule.h").write_text("// shipped\n")
+    assert compiler.build_generator(source, build) != without
+    assert generator_sha256(reference, compiler) == was
+
+
 def test_what_is_missing_is_named_with_the_option_that_gives_it(
     project: Path, build: CppBuild, cpp_compiler: HostCppCompiler
 ) -> None:
