@@ -248,8 +248,7 @@ class BatchBuilder:
         result = result_unless(full, is_late)
         if isinstance(result, SearchFailure) and work.round_index == 0 and not self.stop.is_set():
             self._full_failed(work, result)
-            text = f"The full beam search failed, so a greedy search replaces it: {result.failure.message}"
-            self.listen(Notice(text, warning=True))
+            self.listen(Notice("A greedy search gives the default, because the full beam search failed.", warning=True))
             result = result_unless(self._submit_full(work, greedy_point(self._sampling.seed, guide)), is_late)
         if result is None:
             if work.round_index == 0:
