@@ -10,6 +10,7 @@ from random import Random
 
 from autotune_loop.moves.mutation import MOVES, Child, Mutation
 from autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from autotune_loop.search.techniques.schedule_model import ScheduleModel
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
@@ -33,8 +34,9 @@ _USUAL_GAIN_RATE = 0.06
 # Some of the children are known already. In two of three batches of recorded runs the fastest child was in the first
 # third of the model's order (benchmarks/foreseen_schedules.py).
 _CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 6
-# After so many of the model's choice comes another child, so that it learns of what it does not expect.
-_CHOSEN_PER_OTHER = 3
+# After so many comes a child of another family than the fastest's. Else a start that the others need several moves to
+# reach, such as a person's schedule, is all that is ever changed.
+_LEADING_PER_OTHER = 2
 
 
 class Evolution:
@@ -45,32 +47,55 @@ class Evolution:
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
-        model = self._models.fitted(population)
-        if model is None:
-            yield from _children(population, _CHILDREN_PER_WANTED * count, source)
+        parents = _parents(population, count, source)
+        if not parents:
             return
-        children = [*_children(population, _CHILDREN_PER_CHOSEN * count, source)]
-        features = features_in([child.draft for child in children], population)
-        chosen = model.ranking(features, _CHILDREN_PER_WANTED * count)
-        others = (place for place in range(len(children)) if place not in {*chosen})
-        for number, place in enumerate(chosen, start=1):
-            yield children[place]
-            if number % _CHOSEN_PER_OTHER == 0:
-                yield from (children[other] for other in itertools.islice(others, 1))
+        model = self._models.fitted(population)
+        share = math.ceil(count / (_LEADING_PER_OTHER + 1))
+        leading = _ordered(population, parents, model, count, source)
+        others = _ordered(population, _of_other_families(parents, population), model, share, source)
+        for number, child in enumerate(leading, start=1):
+            yield child
+            if number % _LEADING_PER_OTHER == 0:
+                yield from itertools.islice(others, 1)
+        yield from others
 
 
-def _children(population: Population, tries: int, source: Random) -> Iterator[Proposal]:
-    """Children of the fastest, at most one for each try."""
+def _ordered(
+    population: Population, parents: Sequence[Tried], model: ScheduleModel | None, count: int, source: Random
+) -> Iterator[Proposal]:
+    """Children of these parents, as the model orders them if there is one."""
+    if not parents:
+        return
+    if model is None:
+        yield from _children(population, parents, _CHILDREN_PER_WANTED * count, source)
+        return
+    children = [*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)]
+    features = features_in([child.draft for child in children], population)
+    for place in model.ranking(features, _CHILDREN_PER_WANTED * count):
+        yield children[place]
+
+
+def _parents(population: Population, count: int, source: Random) -> list[Tried]:
     parents = parents_of(population.tried)
     if not parents:
         # Before anything is timed, children of what is about to be: as if all were equally fast.
-        parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, tries, source)]
-    if not parents:
-        return
+        parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, count, source)]
     own = population.own
-    if own is not None and len(population.tried) < _FEW_TRIED and all(one.draft != own for one in parents):
+    if parents and own is not None and len(population.tried) < _FEW_TRIED and all(one.draft != own for one in parents):
         # A person's schedule is most likely among the fastest, too.
         parents.append(Tried("", own, parents[0].time_ms))
+    return parents
+
+
+def _of_other_families(parents: Sequence[Tried], population: Population) -> list[Tried]:
+    by_symbol = {one.symbol: one for one in population.tried}
+    leading = _founder(parents[0], by_symbol)
+    return [one for one in parents if _founder(one, by_symbol) != leading]
+
+
+def _children(population: Population, parents: Sequence[Tried], tries: int, source: Random) -> Iterator[Proposal]:
+    """At most one for each try."""
     mutation = Mutation(population.names)
     weights = move_weights(population)
     chances = chances_of(parents)
