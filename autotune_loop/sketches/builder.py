@@ -26,7 +26,7 @@ from autotune_loop.sketches.inlined import (
 from autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
 from autotune_loop.sketches.places import place_of
 from autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
-from autotune_loop.sketches.style import Channels, Style
+from autotune_loop.sketches.style import Channels, Fusion, Style
 from targets.pipeline.shape import STEP, FuncShape, ReadShape
 
 # A reduction of fewer steps gains nothing from summing in registers.
@@ -262,6 +262,10 @@ class SketchBuilder:
         if work < WORTH_TASKS:
             rows = 0
         block = self._style.block if self._adds_up(shape) else (1, 1)
+        if rows and self._style.fusion is Fusion.COLUMNS and roles.vector is not None:
+            columns = min(self._style.columns or 0, roles.extents[roles.vector] // least)
+            if columns >= 2 * roles.lanes:
+                return Tasks(0, columns, block, least, are_columns=True)
         return Tasks(rows, self._style.columns or 0, block, least, self._style.pairs)
 
     def _adds_up(self, shape: FuncShape) -> bool:

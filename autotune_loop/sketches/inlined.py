@@ -143,12 +143,12 @@ def hosts_scan(structure: DraftStructure, name: str) -> bool:
         return False
     for read in structure.reads[Site(name, 0)].values():
         callee = structure.names.shape.by_name.get(read.name)
-        if callee is not None and _is_scan(callee) and read.is_of_one_point and bytes_of(callee) > LARGE_BYTES:
+        if callee is not None and is_scan(callee) and read.is_of_one_point and bytes_of(callee) > LARGE_BYTES:
             return True
     return False
 
 
-def _is_scan(shape: FuncShape) -> bool:
+def is_scan(shape: FuncShape) -> bool:
     """Whether updates go along an argument, each step after the one before."""
     for stage in shape.stages[1:]:
         loops = {loop.name for loop in stage.loops}

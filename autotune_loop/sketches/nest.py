@@ -26,6 +26,7 @@ class Tasks:
         columns: of a tile within it; 0 is all of the row.
         block: how many vectors, and points of the next loop, are unrolled.
         tasks: how many there should be at least, where rows cannot be cut.
+        are_columns: each tile of columns is a task, with all its rows.
     """
 
     rows: int
@@ -33,6 +34,7 @@ class Tasks:
     block: tuple[int, int]
     tasks: int
     pairs: bool = False
+    are_columns: bool = False
 
 
 class Nest:
@@ -87,6 +89,8 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
         chunks = _cut_chunks(nest, tasks)
         tasks = replace(tasks, columns=0, block=(1, 1))
     vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
+    for tile in tiles if tasks.are_columns else ():
+        nest.mark(tile, LoopKind.PARALLEL)
     inner, left = nest.channels() if channels is Channels.INSIDE else ([], [])
     around = [*filter(nest.has, roles.channels)] if channels is Channels.AROUND_ROWS else []
     others = [*filter(nest.has, roles.others)]

@@ -10,7 +10,7 @@ from autotune_loop.draft.model import LoopKind
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.directives import Split
 from autotune_loop.schedule.values import ROOT, LoopLevel
-from autotune_loop.sketches.inlined import hosts_scan
+from autotune_loop.sketches.inlined import hosts_scan, is_scan
 from autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
 from autotune_loop.sketches.style import Fusion, Style
 from targets.pipeline.shape import StageShape
@@ -38,7 +38,7 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
     is_sum = len(structure.draft.funcs[name].stages) > 1
     if style.fusion is not Fusion.ROOT or is_sum:
         for level in levels:
-            if _repeated(structure, name, level) <= once and _fits(structure, name, level):
+            if _repeated(structure, name, level) <= once and _fits(structure, name, level, style):
                 return level, None
             if style.fusion is not Fusion.ROWS or is_sum:
                 continue
@@ -47,12 +47,12 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
                 return level, store
     if style.fusion is Fusion.ROOT:
         return ROOT, None
-    repeated = {level: _repeated(structure, name, level) for level in levels if _fits(structure, name, level)}
+    repeated = {level: _repeated(structure, name, level) for level in levels if _fits(structure, name, level, style)}
     allowed = [level for level, times in repeated.items() if times <= style.redundancy]
     if not allowed:
         return ROOT, None
     # Further in, all that is computed twice is so for each of its readers' tiles, and what it reads again.
-    return (min(allowed, key=repeated.__getitem__) if style.fusion is Fusion.STRIPS else allowed[0]), None
+    return (allowed[0] if style.fusion is Fusion.ROWS else min(allowed, key=repeated.__getitem__)), None
 
 
 def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:
@@ -104,10 +104,12 @@ def _slides(
     return _repeated(structure, name, store) <= redundancy
 
 
-def _fits(structure: DraftStructure, name: str, level: LoopLevel) -> bool:
+def _fits(structure: DraftStructure, name: str, level: LoopLevel, style: Style) -> bool:
     """Whether what is needed in a loop stays in a core's cache; what a scan goes over is needed as a whole."""
     shape = structure.shape(name)
     assert shape is not None
+    if style.fusion is Fusion.COLUMNS and is_scan(shape):
+        return True  # it fits nowhere, and a strip of it is less than all
     in_all = [arg for arg in shape.args if all(arg in _pure_loops(stage) for stage in shape.stages)]
     needed, whole = structure.region_at(name, level), structure.region_at(name, ROOT)
     sizes = [needed[place] if arg in in_all else whole[place] for place, arg in enumerate(shape.args)]

@@ -9,6 +9,7 @@ from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repair
 from autotune_loop.sketches.builder import SketchBuilder
+from autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
 from autotune_loop.sketches.style import Channels, Fusion, Style
 from targets.pipeline.shape import STEP
 
@@ -29,7 +30,7 @@ def sketches(names: PipelineNames, cores: int) -> Iterator[Sketch]:
     for name, style in _styles().items():
         if len(found) == _MOST:
             break
-        if style.pairs and not _has_halves(names):
+        if (style.pairs and not _has_halves(names)) or (style.fusion is Fusion.COLUMNS and not _has_large_scan(names)):
             continue
         draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
@@ -44,19 +45,26 @@ def _has_halves(names: PipelineNames) -> bool:
     return any(STEP // 2 in of_loops.values() for of_loops in slopes)
 
 
+def _has_large_scan(names: PipelineNames) -> bool:
+    return any(is_scan(shape) and bytes_of(shape) > LARGE_BYTES for shape in names.shapes.values())
+
+
 def _styles() -> dict[str, Style]:
     """The styles by name."""
     rows = Style(Fusion.ROWS)
     pairs = replace(rows, pairs=True, is_wide=True, budget=24)
     strips = Style(Fusion.STRIPS, rows=8, redundancy=2.0)
     tiles = replace(strips, redundancy=2.5)
+    columns = Style(Fusion.COLUMNS, columns=64, redundancy=2.0, channels=Channels.OUTSIDE)
     root = Style(Fusion.ROOT)
     return {
         "rows": rows,
+        "columns-64": columns,
         "rows-parts": replace(rows, parts=2),
         "rows-pairs": pairs,
         "rows-pairs-per-vector": replace(pairs, per_vector=True),
         "rows-clones": replace(rows, clones=True),
+        "columns-256": replace(columns, columns=256),
         "rows-wide": replace(rows, is_wide=True),
         "rows-per-vector": replace(rows, per_vector=True),
         "rows-blocks-3x4": replace(rows, block=(3, 4)),

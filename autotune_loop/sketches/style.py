@@ -12,6 +12,7 @@ class Fusion(Enum):
     ROOT = "root"
     ROWS = "rows"
     STRIPS = "strips"
+    COLUMNS = "columns"
 
 
 class Channels(Enum):
@@ -27,7 +28,8 @@ class Style:
     """How a sketch is made.
 
     Attributes:
-        fusion: at the root; per row of what is computed at the root, kept while the rows go on; or per task of it.
+        fusion: at the root; per row of what is computed at the root, kept while the rows go on; per task of it; or per
+            task that is a strip of columns from top to bottom, which what goes along the rows can be computed in.
         rows: how many rows a task has; None for as many as give every core two tasks.
         columns: how wide a task's tiles are; None for all of the row.
         budget: the operations that may be repeated for one point before a Func gets storage.

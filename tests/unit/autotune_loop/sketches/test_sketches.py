@@ -17,7 +17,7 @@ from autotune_loop.schedule.apply import apply_schedule
 from autotune_loop.schedule.directives import Split
 from autotune_loop.schedule.model import Clone, Intermediate
 from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import ROOT, TailStrategy
+from autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
 from autotune_loop.sketches.sketches import sketches
 from sdk.settings import Settings
 from targets.generator.program import GeneratorProgram, open_generator
@@ -65,7 +65,8 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "generator", ["stencils", "bins", "mosaic", "patches", "product", "pyramid", "scan", "statistics", "versions"]
+    "generator",
+    ["stencils", "bins", "mosaic", "patches", "product", "pyramid", "scan", "spread", "statistics", "versions"],
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -155,6 +156,16 @@ def test_a_scan_is_taken_in_strips_of_its_reader(named: Named) -> None:
     in_strips = [along for along in found if along.compute is not None and along.compute.func == "output"]
     assert in_strips
     assert all(along.stages[1].kinds[along.stages[1].order[0]] is LoopKind.VECTORIZED for along in in_strips)
+
+
+def test_what_goes_along_the_rows_is_computed_in_strips_of_columns(named: Named) -> None:
+    found = by_name(named("spread"))
+    output, along = found["columns-64"].funcs["output"], found["columns-64"].funcs["along"]
+    kinds = output.stages[0].kinds
+    (task,) = [loop for loop in output.stages[0].order if kinds.get(loop) is LoopKind.PARALLEL]
+    assert along.compute == LoopLevel("output", task) and along.store is None
+    assert "x" in output.stages[0].root_of(task) and "y" in output.stages[0].order, "all rows are of one task"
+    assert not any(name.startswith("columns") for name in by_name(named("stencils"))), "nothing goes along its rows"
 
 
 def test_long_reductions_are_summed_in_parts(named: Named) -> None:

@@ -135,6 +135,25 @@ public:
     }
 };
 
+// What goes along the rows of a picture, read at three columns.
+class Spread : public Generator<Spread> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        RDom rows(1, 1023);
+        Func along("along");
+        Func picture = BoundaryConditions::repeat_edge(input);
+        along(x, y) = picture(x, y);
+        along(x, rows) = along(x, rows - 1) / 2 + picture(x, rows);
+        output(x, y) = along(x - 3, y) + along(x, y) + along(x + 3, y);
+        input.set_estimates({{0, 1024}, {0, 1024}});
+        output.set_estimates({{0, 1024}, {0, 1024}});
+    }
+};
+
 // Many versions of a picture, which are all made smaller; of each point two of them are read, and data say which.
 class Versions : public Generator<Versions> {
 public:
@@ -211,6 +230,7 @@ HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
+HALIDE_REGISTER_GENERATOR(Spread, spread)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
 HALIDE_REGISTER_GENERATOR(Versions, versions)
 HALIDE_REGISTER_GENERATOR(Patches, patches)
