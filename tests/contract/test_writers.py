@@ -240,7 +240,12 @@ def make_read_only(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "spoil"),
     # What has open files, as a run has its database, cannot become read-only.
-    [(name, fill) for name in WRITERS] + [(name, make_read_only) for name in WRITERS if name not in OPEN],
+    [
+        pytest.param(name, spoil, marks=pytest.mark.toolchain if name == "a_build" else ())
+        for spoil in (fill, make_read_only)
+        for name in WRITERS
+        if spoil is fill or name not in OPEN
+    ],
 )
 def test_a_writer_says_what_is_wrong_and_leaves_no_half_of_a_file(
     tmp_path: Path, name: str, spoil: Callable[[Path], str]

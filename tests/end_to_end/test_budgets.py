@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Event, Notice, PlayOff
 from autotune_loop.run import budget as budget_module
@@ -69,7 +70,11 @@ def test_a_play_off_that_the_budget_ends_leaves_the_winner_unconfirmed(
     text = (examples / "separable_filter.py").read_text()
     generator.write_text(text.replace("if not self.using_autoscheduler():", "if False:"))
     folder = tmp_path / "run"
-    result = tune(str(generator), parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, listen=listen)
+    # Halide's samples, and enough of them for a training that the budget can end.
+    enough = {"technique": ["sampling"], "batch_size": 2 * MIN_UNIQUE_SCHEDULES}
+    result = tune(
+        str(generator), parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, listen=listen, **enough
+    )
     assert result.outcome is Outcome.BUDGET_SPENT
     assert not result.best.confirmed and result.best.header is not None
     assert "The budget ended the play-off." in heard
