@@ -27,6 +27,7 @@ from targets.values.raw_file import RawFile
 
 _FUNCS_SHOWN = 4
 ESTIMATE = "--estimate"
+_SIZE, _SCALAR = "--size", "--scalar"
 
 
 @dataclass(frozen=True)
@@ -158,11 +159,15 @@ def prepare_pipeline(
     """What is done to the pipeline before a schedule is applied to it, and what its kernel is called with, at one size.
 
     Raises:
-        UsageError, GeneratorError: as `know_pipeline`.
+        UsageError, GeneratorError: as `know_pipeline`; or an input is of no argument, or of one of another kind.
     """
     known = know_pipeline(inspected, asked, inputs, compiler, must_be_whole=must_be_whole)
     if known.facts is None:
         return None, inputs
+    for option, texts in ((_SIZE, inputs.sizes), (_SCALAR, inputs.scalars)):
+        check_names(known.facts, texts, option)
+    for name, file in inputs.files.items():
+        _argument(known.facts, name, f"--input {name}={file}")
     for notice in known.notices(inspected.generator_name):
         tell(notice)
     called_with = replace(known.called_with(known.typed(inputs)), also_sizes=())
@@ -187,14 +192,8 @@ def check_names(facts: PipelineFacts, given: Mapping[str, str], option: str = ES
     Raises:
         UsageError: one is not; `option` is what gave it.
     """
-    arguments = {argument.name: argument for argument in facts.arguments}
     for name, text in given.items():
-        argument = arguments.get(name)
-        if argument is None:
-            raise UsageError(
-                f"{option} {name}={text}: the generator has no argument {name!r}{nearest_hint(name, arguments)}.",
-                next_step=f"Its arguments are {', '.join(arguments)}.",
-            )
+        argument = _argument(facts, name, f"{option} {name}={text}")
         count = len(argument.dimensions)
         extents = text.partition("@")[0].split("x")
         is_size = all(extent.isdigit() for extent in extents)
@@ -202,9 +201,21 @@ def check_names(facts: PipelineFacts, given: Mapping[str, str], option: str = ES
             continue
         kind = "a scalar" if argument.is_scalar else f"a buffer of {count} dimension{'' if count == 1 else 's'}"
         example = replace(argument, dimensions=tuple(replace(d, min=0) for d in argument.dimensions))
+        right = option if option not in (_SIZE, _SCALAR) else _SCALAR if argument.is_scalar else _SIZE
         raise UsageError(
-            f"{option} {name}={text}: {name} is {kind}.", next_step=f"Write it as {option} {name}={example.text}."
+            f"{option} {name}={text}: {name} is {kind}.", next_step=f"Write it as {right} {name}={example.text}."
         )
+
+
+def _argument(facts: PipelineFacts, name: str, asked: str) -> ArgumentFacts:
+    """The argument of that name; `asked` is what the user has written."""
+    arguments = {argument.name: argument for argument in facts.arguments}
+    if name not in arguments:
+        raise UsageError(
+            f"{asked}: the generator has no argument {name!r}{nearest_hint(name, arguments)}.",
+            next_step=f"Its arguments are {', '.join(arguments)}.",
+        )
+    return arguments[name]
 
 
 def _sizes_of(inputs: KernelInputs, facts: PipelineFacts) -> dict[str, str]:

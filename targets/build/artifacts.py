@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from targets.build.executable import BuildTools, KernelObject, link_executable
 from targets.cuda.device_code import CardCheck, run_checked_generator
-from targets.errors import GeneratorError, ToolchainError, UsageError, os_error_as
+from targets.errors import GeneratorError, ToolchainError, os_error_as
 from targets.generator.program import GeneratorProgram
 from targets.generator.reference import unqualified
 from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
@@ -90,7 +89,6 @@ def build_artifacts(
 
     Raises:
         GeneratorError: the generator or the schedule fails.
-        UsageError: the kernel has no argument of a name in `called_with`.
         ToolchainError: Halide, the C toolchain or the disk fails.
     """
     name, target = unqualified(recipe.function_name), recipe.profile.halide_target
@@ -101,7 +99,6 @@ def build_artifacts(
     ):
         shipped = _generate(recipe, folder, target, _SHIPPED)
         called_with = called_with or BenchmarkArguments()
-        _check_names(called_with, shipped["c_header"].read_text(), name)
         inputs = {argument: folder / f"{name}_{argument}.raw" for argument in called_with.files}
         for argument, path in inputs.items():
             shutil.copyfile(called_with.files[argument], path)
@@ -137,26 +134,6 @@ def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path])
         for argument, value in values.items():
             options += [option, f"{argument}={value}"]
     return options
-
-
-def _check_names(called_with: BenchmarkArguments, header: str, function_name: str) -> None:
-    """Check names before the benchmark is on a device, against the function's declaration in its C header."""
-    declared = re.search(rf"int {function_name}\(([^)]*)\);", header)
-    parameters = re.findall(r"\b_(\w+)", declared[1]) if declared else []
-    buffers = [name.removesuffix("_buffer") for name in parameters if name.endswith("_buffer")]
-    scalars = [name for name in parameters if not name.endswith("_buffer")]
-    for option, values, known in (
-        ("--size", called_with.sizes, buffers),
-        ("--input", called_with.files, buffers),
-        ("--scalar", called_with.scalars, scalars),
-    ):
-        for name in values:
-            if name not in known:
-                what = "scalar" if known is scalars else "buffer"
-                raise UsageError(
-                    f"{option} {name}: {function_name} has no {what} of that name.",
-                    next_step=f"Its {what}s are: {', '.join(known) or 'none'}.",
-                )
 
 
 def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:

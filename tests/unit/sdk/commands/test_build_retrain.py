@@ -133,7 +133,7 @@ def test_bench_calls_kernels_as_it_is_told(run: Run, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     (tmp_path / "sdk.toml").write_text("[autotune]\nscalar = {gain = '3'}\nsize = {output = '40x20'}\n")
     assert run("bench", "particular.py", "--turns", "1").code == 0
-    for wrong, words in ((("--size", "moon=3"), "no buffer of that name"), (("--input", "image=image.py"), "no such")):
+    for wrong, words in ((("--size", "moon=3"), "no argument 'moon'"), (("--input", "image=image.py"), "no such")):
         done = run("bench", "particular.py", *wrong)
         assert done.code != 0 and words in done.err
     numpy.save(tmp_path / "image.npy", numpy.zeros((20, 40)))
@@ -173,8 +173,10 @@ def test_a_benchmark_is_built_for_what_it_is_called_with(run: Run, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--size", "imag=3x4"), "--size imag: particular has no buffer of that name. Its buffers are: image, output."),
-        (("--scalar", "image=3"), "--scalar image: particular has no scalar of that name. Its scalars are: gain."),
+        (("--size", "imag=3x4"), "--size imag=3x4: the generator has no argument 'imag'; the nearest is 'image'."),
+        (("--scalar", "image=3"), "image is a buffer of 2 dimensions. Write it as --size image=64x32."),
+        (("--size", "gain=3x3"), "gain is a scalar. Write it as --scalar gain=2."),
+        (("--input", "imag=there.npy"), "there.npy: the generator has no argument 'imag'; the nearest is 'image'."),
         (("--input", "image=image.npy"), "image.npy: there is no such file."),
     ],
 )
@@ -182,6 +184,7 @@ def test_a_benchmark_is_not_built_for_unknown_arguments(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     (tmp_path / "particular.py").write_text(_PARTICULAR)
+    numpy.save(tmp_path / "there.npy", numpy.zeros((32, 64), dtype=numpy.uint8))
     done = run("build", "particular.py", *arguments, "-o", "made")
     assert (done.code, done.out) == (2, "") and words in done.err
     assert not (tmp_path / "made").exists() or not list((tmp_path / "made").iterdir())
