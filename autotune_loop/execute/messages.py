@@ -24,6 +24,7 @@ from autotune_loop.specification.build_limits import BuildLimits
 from autotune_loop.specification.run_context import RunContext
 from devices.device_trouble import DeviceTrouble, TroubleKind
 from devices.health.probe import DeviceSense
+from devices.timing.func_times import FuncTimes
 from devices.timing.machine_signs import Surroundings
 from targets.errors import FarmError, SdkError, os_error_as
 from targets.profile.profile import TargetProfile
@@ -39,7 +40,7 @@ _LONGEST_NAME_CHARACTERS = 400
 _RunId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 # What a device says in these has bounds of its own, in their annotations.
-_FROM_DEVICES = (DeviceSense, Surroundings)
+_FROM_DEVICES = (DeviceSense, FuncTimes, Surroundings)
 
 
 class RemoteRun(msgspec.Struct, frozen=True):

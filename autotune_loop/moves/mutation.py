@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from autotune_loop.draft.model import Draft
@@ -66,11 +66,12 @@ class Mutation:
     """Makes children.
 
     Attributes:
-        busy: how much of the pipeline's work each Func does; empty takes an estimate.
+        busy: the share of the time that each Func took in a schedule that was looked into. Where a draft does its work
+            is estimated; what was measured counts as much.
     """
 
     names: PipelineNames
-    busy: Mapping[str, float] | None = None
+    busy: Mapping[str, float] = field(default_factory=dict)
 
     def child(self, parent: Draft, source: Random, weights: Mapping[str, float], count: int) -> Child | None:
         """A child by `count` moves; None where none applies.
@@ -104,7 +105,7 @@ class Mutation:
     ) -> tuple[Draft, str] | None:
         structure = DraftStructure(draft, self.names)
         work = work_of(structure)
-        context = MoveContext(structure, source, self.busy or _shares(work))
+        context = MoveContext(structure, source, _mean(self.busy, _shares(work)) if self.busy else _shares(work))
         for move in _in_random_order(source, weights):
             made = move.apply(context)
             accepted = None if made is None else self._accepted(made, draft, work, [draft, first])
@@ -130,6 +131,10 @@ def _in_random_order(source: Random, weights: Mapping[str, float]) -> Iterator[M
     for _ in range(_ROUNDS):
         drawn = [(source.random() ** (1 / weight), move) for move, weight in weighted]
         yield from (move for _, move in sorted(drawn, key=lambda one: -one[0]))
+
+
+def _mean(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
+    return {name: (one.get(name, 0.0) + other.get(name, 0.0)) / 2 for name in {**one, **other}}
 
 
 def _shares(work: Mapping[str, float]) -> Mapping[str, float]:

@@ -11,6 +11,7 @@ from autotune_loop.candidate import BuiltBatch, Candidate, Yardstick
 from autotune_loop.parameters.space import ParameterSet
 from autotune_loop.run.task_state import TaskState
 from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.search.busy_funcs import BusyFuncs
 from autotune_loop.search.parameter_batches import ParameterBatches, failed_sets, timed_sets
 from autotune_loop.search.parameter_technique import TriedSet, sets_to_search
 from autotune_loop.search.schedule_proposals import TimedSchedule
@@ -27,6 +28,7 @@ class BatchRequest:
         timed: the schedules that were timed, which techniques start from.
         searched_with: the parameters with which schedules are searched: the first that give new ones; empty where
             none are tuned.
+        device: one that can be asked where a schedule's time goes; None for none.
     """
 
     round_index: int
@@ -35,6 +37,7 @@ class BatchRequest:
     tried: Sequence[TriedSet] = ()
     timed: Sequence[TimedSchedule] = ()
     searched_with: Sequence[ParameterSet] = ()
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,16 @@ class BatchBuilders:
 
     schedules: BatchBuilder
     parameter_sets: ParameterBatches
+    busy_funcs: BusyFuncs
 
-    def request(self, state: TaskState, round_index: int, waiting: int, *, full_search: bool) -> BatchRequest:
+    def request(
+        self, state: TaskState, round_index: int, waiting: int, *, full_search: bool, device: str | None
+    ) -> BatchRequest:
         """What a batch is asked to be."""
         space, task_index = state.task.space, state.task_index
         if space is None:
             timed_now = tuple(TimedSchedule(one.symbol, one.sample, one.median_ms) for one in state.timed)
-            return BatchRequest(round_index, full_search, waiting, timed=timed_now)
+            return BatchRequest(round_index, full_search, waiting, timed=timed_now, device=device)
         database, sampling = self.schedules.store.database, self.schedules.context.spec.options.search
         tried = [*timed_sets(database, task_index, own_alone=True), *failed_sets(database, task_index)]
         timed = timed_sets(database, task_index, own_alone=False)
@@ -93,6 +99,7 @@ class BatchBuilders:
             )
 
         if state.task.space is None:
+            self.busy_funcs.look(state.task_index, request.timed, request.device)
             return schedules()
         searches = [partial(schedules, values) for values in request.searched_with]
         if not state.task.searches:

@@ -32,6 +32,7 @@ from autotune_loop.run.task_scheduler import next_task
 from autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from autotune_loop.run.time_plan import TimePlan
 from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
 from autotune_loop.search.parameter_batches import ParameterBatches
 from autotune_loop.search.schedule_proposals import ScheduleProposals
 from autotune_loop.specification.objective import ObjectiveKind
@@ -74,6 +75,8 @@ class Rounds:
         batch_size = self.prepared.options.search.batch_size
         self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
+        shared = (self.executor, self.store, self.context)
+        self._busy_funcs = BusyFuncs(*shared, self._proposals, self._builder_stop.is_set)
         place = (self.prepared, self.store, self.executor, self.dispatcher)
         self._play_offs = PlayOffs(*place, self._plan, self._ending, self.listen, self._time_default)
 
@@ -169,6 +172,7 @@ class Rounds:
         return BatchBuilders(
             BatchBuilder(*place, self._proposals, self._predict, *until, self.listen, stop),
             ParameterBatches(*place, *until, self.listen, stop),
+            self._busy_funcs,
         )
 
     def _batch_measurer(self) -> BatchMeasurer:
@@ -235,7 +239,8 @@ class Rounds:
         full = state.task.searches and (round_index == 0 or is_quick)
         waiting = max(1, sum(1 for each in self._states if not each.history.best_ms))
         builders = self._batch_builders(self._builder_stop)
-        request = builders.request(state, round_index, waiting, full_search=full)
+        asked = self.dispatcher.in_service if can_be_asked(self.prepared.clock, self.context) else []
+        request = builders.request(state, round_index, waiting, full_search=full, device=next(iter(asked), None))
         return producer.submit(self._learn_and_build, builders, state, request)
 
     def _learn_and_build(self, builders: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:

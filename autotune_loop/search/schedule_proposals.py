@@ -195,10 +195,17 @@ class ScheduleProposals:
 
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""
-        header = read_schedule(self.store.schedule_path(self.store.samples / candidate.sample))
-        text = print_json(parse_schedule(header))
+        text = self.schedule_json(candidate.sample)
         folder, limit_s = self.store.objects / candidate.symbol, self._limit_s()
         return self.executor.submit(BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s))
+
+    def schedule_json(self, sample: str) -> str:
+        """A schedule of the run as data, by its folder below samples/.
+
+        Raises:
+            GeneratorError: its header cannot be read.
+        """
+        return print_json(parse_schedule(read_schedule(self.store.schedule_path(self.store.samples / sample))))
 
     def _limit_s(self) -> float:
         """For building one: a few times as long as others usually took."""
@@ -242,7 +249,20 @@ class ScheduleProposals:
             failed_moves=failed,
             cores=self.context.parallelism,
             own=self._draft("own", self.store.samples / "own" / str(task_index), names),
+            busy=self._busy(names, timed),
         )
+
+    def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
+        """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""
+        known = self.store.database.func_shares()
+        looked = [one for one in timed if known.get(one.symbol)]
+        if not looked:
+            return {}
+        told = known[min(looked, key=lambda one: one.time_ms).symbol]
+        # What is left is Halide's own work, such as waiting for tasks, and copies that only that schedule has.
+        shares = {names.funcs[name]: share for name, share in told.items() if name in names.funcs}
+        total = sum(shares.values())
+        return {name: share / total for name, share in shares.items()} if total > 0 else {}
 
     def _draft(self, symbol: str, folder: Path, names: PipelineNames) -> Draft | None:
         """The draft of a schedule whose header is in a folder; None without one, or if it cannot be drafted."""

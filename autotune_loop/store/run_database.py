@@ -19,6 +19,13 @@ from autotune_loop.candidate import Candidate, Measured, Placement, SchedulePoin
 from autotune_loop.events import SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
+from autotune_loop.store.func_shares import (
+    FUNC_SHARES,
+    FUNC_SHARES_SCHEMA,
+    FUNC_SHARES_SQL,
+    shares_row,
+    shares_text,
+)
 from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
 from autotune_loop.store.published import Published
 from autotune_loop.store.read_database import (
@@ -279,6 +286,16 @@ class RunDatabase:
         """It was decided what is used at each size, beside the published header of this text."""
         self._rows(SIZE_SCHEDULES_SCHEMA)
         self._add(SIZE_SCHEDULES, task_index, header_sha256, size_schedules_row(schedules))
+
+    def add_func_shares(self, symbol: str, shares: Mapping[str, float]) -> None:
+        """It was looked where a schedule's time goes: Func, by its name in Halide, and its share; none if unknown."""
+        self._rows(FUNC_SHARES_SCHEMA)
+        self._add(FUNC_SHARES, symbol, shares_text(shares))
+
+    def func_shares(self) -> dict[str, dict[str, float]]:
+        """Symbol → where the time of that schedule goes, of those that were looked at, in that order."""
+        self._rows(FUNC_SHARES_SCHEMA)
+        return dict(self._rows(FUNC_SHARES_SQL, convert=shares_row))
 
     def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""

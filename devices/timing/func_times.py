@@ -42,11 +42,11 @@ class FuncTime:
         stack_bytes: the most that it had on the stack.
     """
 
-    name: str
-    time_s: float
-    threads: float
-    peak_bytes: int
-    stack_bytes: int
+    name: Annotated[str, _name]
+    time_s: Annotated[float, number(0, 1e6)]
+    threads: Annotated[float, number(0, 1e5)]
+    peak_bytes: Annotated[int, _bytes]
+    stack_bytes: Annotated[int, _bytes]
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class FuncTimes:
         funcs: the slowest first; inlined ones count as those that call them.
     """
 
-    kernel: str
-    device: str
-    call_s: float
-    looks: int
-    funcs: tuple[FuncTime, ...]
+    kernel: Annotated[str, any_text]
+    device: Annotated[str, any_text]
+    call_s: Seconds
+    looks: Annotated[int, whole_number(0, 2**31 - 1)]
+    funcs: Annotated[tuple[FuncTime, ...], list_of(record(FuncTime, passes_unknown=True), most=_MOST_FUNCS)]
 
 
 @dataclass(frozen=True)

@@ -138,3 +138,17 @@ def test_the_technique_of_the_documentation_proposes_schedules(
     chosen = rows(result.run_folder, "SELECT origin, lineage FROM candidates WHERE lineage IS NOT NULL")
     told = [json.loads(lineage) for origin, lineage in chosen if origin == "plug-in"]
     assert told and all(one["technique"] == "walk" and one["moves"] for one in told)
+
+
+def test_on_a_real_processor_it_is_looked_where_the_time_of_the_fastest_goes(
+    tune: Tune, examples: Path, tmp_path: Path
+) -> None:
+    asked = {**ASKED, "device": "local", "target": "host", "batch_size": 4}
+    result = tune(str(examples / "separable_filter.py"), rounds=3, run_folder=tmp_path / "run", **asked)
+    looked = rows(result.run_folder, "SELECT symbol, shares FROM func_shares")
+    assert looked, "once at least, when the third batch is made"
+    timed = {symbol for (symbol,) in rows(result.run_folder, "SELECT symbol FROM measurements")}
+    for symbol, text in looked:
+        shares = json.loads(text)
+        assert symbol in timed and shares["output"] > 0 and sum(shares.values()) == pytest.approx(1.0)
+    assert not [*(result.run_folder / "work" / "profiled").glob("*")]

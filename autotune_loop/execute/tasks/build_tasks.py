@@ -101,6 +101,10 @@ class GeneratorTask(BuildTask[R_co]):
         """The task whose estimates the pipeline gets."""
         return task
 
+    def _features(self) -> tuple[str, ...]:
+        """Of Halide's target, beside the profile's."""
+        return ()
+
     def _limit_s(self, state: WorkerState, step: str) -> float:
         """How long the generator may run."""
         limit_s: float = getattr(state.context.limits, step)
@@ -125,7 +129,7 @@ class GeneratorTask(BuildTask[R_co]):
             output_folder=self.output_folder,
             emit=emit,
             # The runtime is linked once, beside the kernels.
-            halide_target=kernel_target(context.profile.halide_target),
+            halide_target="-".join((kernel_target(context.profile.halide_target), *self._features())),
             parameters={**task.parameters, **self._values()},
             autoscheduler=None if autoscheduler is None else state.prepared(self._prepared_as(task), autoscheduler),
         )

@@ -1,4 +1,4 @@
-"""What is done on a device: open it, run the reference, time a schedule, read the sensors, delete a batch."""
+"""What is done on a device: open it, time the reference, a schedule or its Funcs, read sensors, delete a batch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from autotune_loop.execute.device_session import ReferenceRun, Timing
 from autotune_loop.execute.tasks.task import FileKey, MeasureTask
 from autotune_loop.execute.worker_state import WorkerState
 from devices.health.probe import DeviceSense
+from devices.timing.func_times import FuncTimes
 from devices.timing.machine_signs import Surroundings
 from devices.timing.measure import device_failure
 from devices.timing.measure_settings import MeasureSettings, Tolerance
@@ -89,6 +90,32 @@ class Measure(MeasureTask[Timing], kind="measure"):
             return state.device_session(self.device_name).measure(
                 self.executable, self.symbol, self.settings, self.reference, self.tolerance, stop
             )
+
+
+@dataclass(frozen=True)
+class TimeFuncs(MeasureTask[FuncTimes | None], kind="time_funcs"):
+    """Tell what each Func of a kernel takes; returns None where its device or its profiler does not tell.
+
+    Attributes:
+        executable: of kernels that are built with `PROFILE_FEATURE`; it is deleted from the device afterwards.
+    """
+
+    executable: Executable
+    symbol: str
+    settings: MeasureSettings
+    tolerance: Tolerance
+
+    def inputs(self) -> dict[Path, FileKey]:
+        """See `Task.inputs`."""
+        return _file_of(self.executable)
+
+    def run(self, state: WorkerState) -> FuncTimes | None:
+        """See `Task.run`."""
+        session = state.device_session(self.device_name)
+        with state.measuring() as stop:
+            times = session.func_times(self.executable, self.symbol, self.settings, None, self.tolerance, stop)
+        session.forget(self.executable.path.name, self.executable.sha256)
+        return None if isinstance(times, MeasureFailure) else times
 
 
 @dataclass(frozen=True)

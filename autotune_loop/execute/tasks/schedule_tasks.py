@@ -25,11 +25,16 @@ class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_s
     Attributes:
         schedule_json: see `autotune_loop.schedule.as_json`.
         limit_s: what takes longer to compile is given up.
+        features: of Halide's target, beside the profile's.
     """
 
     symbol: str
     schedule_json: str
     limit_s: float
+    features: tuple[str, ...] = ()
+
+    def _features(self) -> tuple[str, ...]:
+        return self.features
 
     def _limit_s(self, state: WorkerState, step: str) -> float:
         return min(self.limit_s, super()._limit_s(state, step))

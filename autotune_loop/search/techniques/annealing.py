@@ -45,7 +45,7 @@ class Annealing:
         parents = parents_of(population.tried)
         starts = source.choices(parents, chances_of(parents), k=min(_CHAINS_PER_WANTED * count, _MOST_CHAINS))
         chains = _states([Proposal(one.draft, (one.symbol,)) for one in starts], population, model)
-        mutation, weights = Mutation(population.names), move_weights(population)
+        mutation, weights = Mutation(population.names, population.busy), move_weights(population)
         visited: list[_State] = []
         for step in range(_STEPS):
             share = step / (_STEPS - 1)

@@ -96,7 +96,7 @@ def _of_other_families(parents: Sequence[Tried], population: Population) -> list
 
 def _children(population: Population, parents: Sequence[Tried], tries: int, source: Random) -> Iterator[Proposal]:
     """At most one for each try."""
-    mutation = Mutation(population.names)
+    mutation = Mutation(population.names, population.busy)
     weights = move_weights(population)
     chances = chances_of(parents)
     for _ in range(tries):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
@@ -37,6 +37,7 @@ class Population:
         failed_moves: moves → how many schedules that they made failed.
         cores: that parallel loops run on.
         own: the generator's own schedule, where it has one that can be read.
+        busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
     """
 
     names: PipelineNames
@@ -44,6 +45,7 @@ class Population:
     failed_moves: Mapping[str, int]
     cores: int
     own: Draft | None = None
+    busy: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,14 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure, OpenDevice, Sense
+from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure, OpenDevice, Sense, TimeFuncs
 from autotune_loop.execute.tasks.task import FileKey, Task
 from autotune_loop.execute.timing_message import check_asked
 from autotune_loop.farm.told import BadMessageError
 from devices.device import Clock
 from devices.device_trouble import DeviceTrouble
 from devices.health.probe import DeviceSense
+from devices.timing.func_times import FuncTime, FuncTimes
 from devices.timing.machine_signs import MachineSigns, Surroundings
 from devices.timing.measure_settings import MeasureSettings, Tolerance
 from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
@@ -47,12 +48,14 @@ PAIR = Beside("y", (0.5, 0.5), (False, False), (True, False))
 MEASURED = Measurement("f", "pi", Clock.WALL, (0.25, 0.5), "precision", True, (0.125,), beside=PAIR, machine=SIGNS)
 FAILURE = MeasureFailure("f", "pi", MeasureFailureReason.CRASHED, "It crashed.", "")
 MEASURE = Measure("pi", Executable(Path("batch"), ("f",), "0" * 64), "f", MeasureSettings(), None, Tolerance())
+FUNCS = FuncTimes("f", "pi", 0.5, 400, (FuncTime("blur", 0.375, 1.5, 2**20, 64), FuncTime("out", 0.125, 2.0, 0, 0)))
 SENSED = record(DeviceSense)(SENSE)
 ANSWERS: list[tuple[Task[Any], object]] = [
     (MEASURE, Timing(MEASURED, 0.75, "boot/1", (replace(MEASURED, beside=None),), "pi times alone.")),
     (MEASURE, Timing(FAILURE, 0.5)),
     (Sense("pi"), SENSED),
     (LookAround("pi", MEASURE.executable), Surroundings(SIGNS, None)),
+    (TimeFuncs("pi", MEASURE.executable, "f", MeasureSettings(), Tolerance()), FUNCS),
     (OpenDevice("pi"), "boot-id"),
 ]
 

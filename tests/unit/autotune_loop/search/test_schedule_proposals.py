@@ -200,6 +200,36 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
     assert alone.proposals.techniques(0) == (SAMPLING,), "a run goes on"
 
 
+class Curious:
+    """Somebody's technique, which keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[Population] = []
+
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        self.given.append(population)
+        return iter(())
+
+
+def test_techniques_hear_where_the_time_of_the_fastest_goes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    curious = Curious()
+    monkeypatch.setattr(registry, "_plug_in", lambda name: curious)
+    run = make("sampling,curious")
+    tried = sampled(run)
+
+    def busy() -> dict[str, float]:
+        run.proposals.propose(WORK, "curious", tried, known(run), 4, 0)
+        return {**curious.given[-1].busy}
+
+    assert busy() == {}
+    # Halide's own work is a row, too; of the fastest itself nothing is known.
+    shares = {"waiting for parallel tasks to finish": 0.5, "output": 0.375, "columns": 0.125}
+    run.store.database.add_func_shares(tried[2].symbol, {"output": 1.0})
+    run.store.database.add_func_shares(tried[1].symbol, shares)
+    run.store.database.add_func_shares(tried[0].symbol, {})
+    assert busy() == {"output": 0.75, "columns": 0.25}
+
+
 # How many
 
 
