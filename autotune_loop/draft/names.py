@@ -9,7 +9,7 @@ from functools import cached_property
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.model import Accessor, DimensionList, Schedule, Variable
 from autotune_loop.schedule.values import OUTERMOST
-from targets.pipeline.shape import FuncShape, PipelineShape
+from targets.pipeline.shape import FuncShape, PipelineShape, ReadShape
 
 # What nobody has named: Halide makes a letter and a number of it, which differ between processes.
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")
@@ -38,6 +38,17 @@ class PipelineNames:
     def shapes(self) -> dict[str, FuncShape]:
         """Identifiers of the Funcs → what they compute, producers first."""
         return {self.funcs[func.name]: func for func in self.shape.funcs}
+
+    @cached_property
+    def reads(self) -> dict[tuple[str, int], dict[str, ReadShape]]:
+        """Identifier of a Func and a stage → the Funcs that the stage reads, by their identifiers."""
+        return {
+            (name, index): {
+                self.funcs[read.name]: read for read in stage.reads if not read.is_input and read.name in self.funcs
+            }
+            for name, shape in self.shapes.items()
+            for index, stage in enumerate(shape.stages)
+        }
 
     @cached_property
     def _variables(self) -> dict[tuple[str, int], tuple[Variable, ...]]:

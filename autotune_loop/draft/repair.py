@@ -15,15 +15,18 @@ from autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
 _PASSES = 4
 
 
-def repair(draft: Draft, names: PipelineNames, parents: Sequence[Draft] = ()) -> Draft:
-    """The nearest draft that Halide may take. Frozen Funcs, and what is computed in their loops, stay as they are.
+def repair(draft: Draft, names: PipelineNames) -> Draft:
+    """The nearest draft that Halide may take. Frozen Funcs, and what is computed in their loops, stay as they are."""
+    return repaired_child(draft, names, ()).draft
+
+
+def repaired_child(draft: Draft, names: PipelineNames, taken: Sequence[DraftStructure]) -> DraftStructure:
+    """The same of a draft that was made of others; with what follows from it.
 
     Args:
-        parents: drafts that Halide has taken: what they have in equal loops is right.
+        taken: drafts that Halide has taken: what they have in equal loops is right.
     """
-    draft = _without_idle_wrappers(draft, names)
-    taken = [DraftStructure(parent, names) for parent in parents]
-    structure = DraftStructure(draft, names)
+    structure = DraftStructure(_without_idle_wrappers(draft, names), names)
     order = _consumers_first(structure)
     for _ in range(_PASSES):
         before = structure.draft
@@ -31,10 +34,10 @@ def repair(draft: Draft, names: PipelineNames, parents: Sequence[Draft] = ()) ->
             func = structure.draft.funcs[name]
             repaired = func if func.frozen else _repaired(structure, name, func, taken)
             if repaired != func:
-                structure = DraftStructure(structure.draft.with_func(name, repaired), names)
+                structure = _with_func(structure, name, repaired)
         if structure.draft is before:
             break
-    return structure.draft
+    return structure
 
 
 def _consumers_first(structure: DraftStructure) -> list[str]:
@@ -105,10 +108,15 @@ def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequ
         near = [level for level in structure.levels(name) if level.func == func.compute.func]
         func = replace(func, compute=near[0] if near else ROOT)
     if func.store is not None and not any(_is_in_frozen(structure.draft, level) for level in func.levels()):
-        changed = DraftStructure(structure.draft.with_func(name, func), structure.names)
-        if func.store not in changed.stores(name):
+        is_moved = func.compute != structure.draft.funcs[name].compute
+        at_its_place = _with_func(structure, name, func) if is_moved else structure
+        if func.store not in at_its_place.stores(name):
             func = replace(func, store=None)
     return func
+
+
+def _with_func(structure: DraftStructure, name: str, func: FuncDraft) -> DraftStructure:
+    return DraftStructure(structure.draft.with_func(name, func), structure.names)
 
 
 def _what_needs(structure: DraftStructure, name: str) -> object:

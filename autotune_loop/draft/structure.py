@@ -41,6 +41,8 @@ class DraftStructure:
 
     @cached_property
     def _shapes(self) -> Mapping[str, FuncShape]:
+        if not self.draft.replacements:
+            return self.names.shapes
         found = {**self.names.shapes}
         for name, func in self.draft.funcs.items():
             if isinstance(func.origin, Wrapper | Clone) and func.origin.of in found:
@@ -56,6 +58,8 @@ class DraftStructure:
     @cached_property
     def reads(self) -> Mapping[Site, Mapping[str, ReadShape]]:
         """Stage → the Funcs that it reads, wrappers and clones in the place of what they replace."""
+        if not self.draft.replacements:
+            return {Site(*place): called for place, called in self.names.reads.items()}
         found = {}
         for name, shape in self._shapes.items():
             for index, stage in enumerate(shape.stages):
@@ -77,19 +81,24 @@ class DraftStructure:
         return everybody[0] if everybody and by != everybody[0] else func
 
     @cached_property
+    def _readers(self) -> Mapping[str, list[tuple[Site, ReadShape]]]:
+        """Func → the stages that read it directly, and how."""
+        found: dict[str, list[tuple[Site, ReadShape]]] = {}
+        for site, called in self.reads.items():
+            for name, read in called.items():
+                found.setdefault(name, []).append((site, read))
+        return found
+
+    @cached_property
     def users(self) -> Mapping[str, tuple[Site, ...]]:
         """Func → the stages that compute with it, through whatever is inlined between."""
-        direct: dict[str, list[Site]] = {}
-        for site, called in self.reads.items():
-            for name in called:
-                direct.setdefault(name, []).append(site)
         found: dict[str, tuple[Site, ...]] = {}
 
         def through(name: str) -> tuple[Site, ...]:
             if name not in found:
                 found[name] = ()
                 sites: dict[Site, None] = {}
-                for site in direct.get(name, []):
+                for site, _ in self._readers.get(name, ()):
                     inner = through(site.func) if self.is_inlined(site.func) else (site,)
                     sites.update(dict.fromkeys(inner))
                 found[name] = tuple(sites)
@@ -146,6 +155,15 @@ class DraftStructure:
 
     def around(self, site: Site) -> tuple[LoopLevel, ...]:
         """The loops around a stage's innermost statement, from the inside: its own, then those of consumers."""
+        if site not in self._around:
+            self._around[site] = self._loops_around(site)
+        return self._around[site]
+
+    @cached_property
+    def _around(self) -> dict[Site, tuple[LoopLevel, ...]]:
+        return {}
+
+    def _loops_around(self, site: Site) -> tuple[LoopLevel, ...]:
         func = self.draft.funcs.get(site.func)
         if func is None or site.stage >= len(func.stages):
             return ()
@@ -168,11 +186,20 @@ class DraftStructure:
 
     def around_all_uses(self, name: str) -> tuple[LoopLevel, ...]:
         """The loops around everything that reads a Func, from the inside; the root comes last."""
+        if name not in self._around_uses:
+            self._around_uses[name] = self._loops_around_uses(name)
+        return self._around_uses[name]
+
+    @cached_property
+    def _around_uses(self) -> dict[str, tuple[LoopLevel, ...]]:
+        return {}
+
+    def _loops_around_uses(self, name: str) -> tuple[LoopLevel, ...]:
         sites = self.users.get(name, ())
         if not sites or name not in self._shapes or self._shapes[name].is_output:
             return (ROOT,)
-        chains = [self.around(site) for site in sites]
-        return (*(level for level in chains[0] if all(level in chain for chain in chains[1:])), ROOT)
+        first, *others = dict.fromkeys(self.around(site) for site in sites)
+        return (*(level for level in first if all(level in chain for chain in others)), ROOT)
 
     def levels(self, name: str) -> tuple[LoopLevel, ...]:
         """The loops where it makes sense to compute a Func, from the inside: none in a vector; the root comes last."""
@@ -207,13 +234,20 @@ class DraftStructure:
     def _regions(self) -> dict[str, Extents]:
         return {}
 
+    @cached_property
+    def _unsettled(self) -> set[str]:
+        """The Funcs whose region is being worked out: until then, all of them is."""
+        return set()
+
     def region(self, name: str) -> Extents:
         """How much of a Func is computed at once, by argument: an estimate."""
         if name not in self._regions:
             shape = self._shapes[name]
             whole = tuple(extent or _UNKNOWN_EXTENT for extent in shape.extents)
             self._regions[name] = whole
+            self._unsettled.add(name)
             self._regions[name] = self.region_at(name, self.draft.funcs[name].compute)
+            self._unsettled.remove(name)
         return self._regions[name]
 
     def region_at(self, name: str, level: LoopLevel | None) -> Extents:
@@ -233,11 +267,11 @@ class DraftStructure:
             return whole
         needed = [1] * len(whole)
         fixed = [0] * len(whole)
-        for site, called in self.reads.items():
-            if name not in called or site.func not in self.draft.funcs:
+        for site, read in self._readers.get(name, ()):
+            if site.func not in self.draft.funcs:
                 continue
             covered = self._covered(site, level)
-            for place, dimension in enumerate(called[name].dimensions):
+            for place, dimension in enumerate(read.dimensions):
                 if dimension.slopes is None or dimension.width is None:
                     extent = whole[place]
                 elif not dimension.slopes:
@@ -278,18 +312,40 @@ class DraftStructure:
 
     def _original(self, site: Site) -> Mapping[str, str]:
         """Halide's names of a stage's loops before any scheduling → the draft's."""
+        if site not in self._originals:
+            self._originals[site] = self._original_loops(site)
+        return self._originals[site]
+
+    @cached_property
+    def _originals(self) -> dict[Site, Mapping[str, str]]:
+        return {}
+
+    def _original_loops(self, site: Site) -> Mapping[str, str]:
         origin = self.draft.funcs[site.func].origin
         of = origin.of if isinstance(origin, Wrapper | Clone) else site.func
         loops = self._shapes[site.func].stages[site.stage].loops
         return {loop.name: each.identifier for loop, each in zip(loops, self.names.loops(of, site.stage), strict=False)}
 
-    def loop_extents(self, site: Site) -> dict[str, int]:
+    def loop_extents(self, site: Site) -> Mapping[str, int]:
         """The iterations of every loop of a stage, those that were split or fused included: an estimate."""
+        known = self._loop_extents.get(site)
+        if known is None:
+            known = self._extents_of_loops(site)
+            if site.func not in self._unsettled:
+                self._loop_extents[site] = known
+        return known
+
+    @cached_property
+    def _loop_extents(self) -> dict[Site, Mapping[str, int]]:
+        return {}
+
+    def _extents_of_loops(self, site: Site) -> Mapping[str, int]:
         shape = self._shapes[site.func]
         region = dict(zip(shape.args, self.region(site.func), strict=True))
         extents = {}
+        original = self._original(site)
         for loop in shape.stages[site.stage].loops:
-            identifier = self._original(site)[loop.name]
+            identifier = original[loop.name]
             extents[identifier] = region.get(loop.name) or loop.extent or _UNKNOWN_EXTENT
         for transform in self.draft.funcs[site.func].stages[site.stage].transforms:
             match transform:
@@ -356,10 +412,10 @@ class DraftStructure:
     def _is_needed_constantly(self, name: str, argument: str, level: LoopLevel | None) -> bool:
         """Whether an iteration of a loop needs always the same extent of an argument."""
         place = self._shapes[name].args.index(argument)
-        for site, called in self.reads.items():
-            if name not in called or site.func not in self.draft.funcs:
+        for site, read in self._readers.get(name, ()):
+            if site.func not in self.draft.funcs:
                 continue
-            dimension = called[name].dimensions[place]
+            dimension = read.dimensions[place]
             if dimension.slopes is None or dimension.width is None:
                 return False
             # Of rounded indices, as `x / 2` and `(x + 1) / 2`, it depends on where how many are needed.

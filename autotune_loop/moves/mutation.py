@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
+from autotune_loop.draft.repair import repaired_child
 from autotune_loop.draft.structure import DraftStructure
 from autotune_loop.draft.work import work_of
 from autotune_loop.moves import levels, loops, numbers, parts, storage
@@ -62,6 +62,18 @@ class Child:
 
 
 @dataclass(frozen=True)
+class _Known:
+    """A draft, what follows from it, and how much each Func computes."""
+
+    structure: DraftStructure
+    work: Mapping[str, float]
+
+    @property
+    def draft(self) -> Draft:
+        return self.structure.draft
+
+
+@dataclass(frozen=True)
 class Mutation:
     """Makes children.
 
@@ -72,6 +84,7 @@ class Mutation:
 
     names: PipelineNames
     busy: Mapping[str, float] = field(default_factory=dict)
+    _known: dict[int, _Known] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def child(self, parent: Draft, source: Random, weights: Mapping[str, float], count: int) -> Child | None:
         """A child by `count` moves; None where none applies.
@@ -79,47 +92,53 @@ class Mutation:
         Args:
             weights: of the moves by name, instead of their own.
         """
-        draft, done = parent, []
+        first = newest = self._followed(parent)
+        done = []
         for _ in range(count):
-            changed = self._moved(draft, source, weights, parent)
+            changed = self._moved(newest, source, weights, first)
             if changed is not None:
-                draft, name = changed
+                newest, name = changed
                 done.append(name)
-        return None if draft == parent else Child(draft, tuple(done))
+        return None if newest.draft == parent else Child(newest.draft, tuple(done))
 
     def crossed(self, parent: Draft, other: Draft, source: Random) -> Child | None:
         """A child with a part of another parent."""
-        structure = DraftStructure(parent, self.names)
-        work = work_of(structure)
+        into, of_other = self._followed(parent), self._followed(other)
         for _ in range(_TRIES):
-            made = crossover(structure, other, source)
+            made = crossover(into.structure, other, source)
             if made is None:
                 return None
-            draft = self._accepted(made, parent, work, [parent, other])
-            if draft is not None:
-                return Child(draft, (CROSSOVER,))
+            found = self._accepted(made, into, [into, of_other])
+            if found is not None:
+                return Child(found.draft, (CROSSOVER,))
         return None
 
+    def _followed(self, parent: Draft) -> _Known:
+        """What follows from a parent, worked out once for all of its children."""
+        if id(parent) not in self._known:
+            structure = DraftStructure(parent, self.names)
+            self._known[id(parent)] = _Known(structure, work_of(structure))
+        return self._known[id(parent)]
+
     def _moved(
-        self, draft: Draft, source: Random, weights: Mapping[str, float], first: Draft
-    ) -> tuple[Draft, str] | None:
-        structure = DraftStructure(draft, self.names)
-        work = work_of(structure)
-        context = MoveContext(structure, source, _mean(self.busy, _shares(work)) if self.busy else _shares(work))
+        self, of: _Known, source: Random, weights: Mapping[str, float], first: _Known
+    ) -> tuple[_Known, str] | None:
+        shares = _shares(of.work)
+        context = MoveContext(of.structure, source, _mean(self.busy, shares) if self.busy else shares)
         for move in _in_random_order(source, weights):
             made = move.apply(context)
-            accepted = None if made is None else self._accepted(made, draft, work, [draft, first])
+            accepted = None if made is None else self._accepted(made, of, [of, first])
             if accepted is not None:
                 return accepted, move.name
         return None
 
-    def _accepted(self, made: Draft, parent: Draft, work: Mapping[str, float], proven: list[Draft]) -> Draft | None:
+    def _accepted(self, made: Draft, parent: _Known, proven: Sequence[_Known]) -> _Known | None:
         """The draft repaired, if it is another one than the parent and does not do far more work than that does."""
-        draft = repair(made, self.names, proven)
-        if draft == parent:
+        structure = repaired_child(made, self.names, [each.structure for each in proven])
+        if structure.draft == parent.draft:
             return None
-        after = sum(work_of(DraftStructure(draft, self.names)).values())
-        return draft if after <= _MOST_WORK * sum(work.values()) else None
+        known = _Known(structure, work_of(structure))
+        return known if sum(known.work.values()) <= _MOST_WORK * sum(parent.work.values()) else None
 
 
 def _in_random_order(source: Random, weights: Mapping[str, float]) -> Iterator[Move]:

@@ -8,7 +8,7 @@ import pytest
 
 from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
 from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
+from autotune_loop.draft.repair import repair, repaired_child
 from autotune_loop.draft.structure import DraftStructure
 from autotune_loop.schedule.directives import Atomic, ComputeAt, ComputeWith, Prefetch
 from autotune_loop.schedule.model import Clone, StageSchedule, Wrapper
@@ -142,7 +142,7 @@ def test_what_a_parent_has_in_equal_loops_is_right() -> None:
     names = chain()
     parent = with_stage(plain_draft(names), "second", StageDraft((), ("x", "y"), {"x": VECTOR}))
     child = parent.with_func("first", replace(parent.funcs["first"], compute=None))
-    assert repair(child, names, [parent]) == child
+    assert repaired_child(child, names, [DraftStructure(parent, names)]).draft == child
     assert repair(child, names).funcs["second"].stages[0].kinds == {}
 
 
@@ -153,7 +153,7 @@ def test_equal_loops_that_are_computed_elsewhere_prove_nothing() -> None:
     parent = with_stage(start, "second", StageDraft((), ("x", "y"), {"x": VECTOR}))
     assert repair(parent, names) == parent, "eight columns and two more"
     child = parent.with_func("second", replace(parent.funcs["second"], compute=LoopLevel("output", "y")))
-    assert repair(child, names, [parent]).funcs["second"].stages[0].kinds == {}
+    assert repaired_child(child, names, [DraftStructure(parent, names)]).draft.funcs["second"].stages[0].kinds == {}
 
 
 def test_where_the_loops_around_were_reordered_a_parent_proves_nothing() -> None:
@@ -165,7 +165,7 @@ def test_where_the_loops_around_were_reordered_a_parent_proves_nothing() -> None
     assert repair(parent, names) == parent, "each y is in a tile of eight columns"
     child = with_stage(parent, "output", tiled)
     assert child.funcs["second"] == parent.funcs["second"]
-    assert repair(child, names, [parent]).funcs["second"].stages[0].kinds == {}
+    assert repaired_child(child, names, [DraftStructure(parent, names)]).draft.funcs["second"].stages[0].kinds == {}
 
 
 def test_partners_of_a_compute_with_stay_together_or_part() -> None:
