@@ -25,9 +25,9 @@ from autotune_loop.schedule.as_json import print_json
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.reading.pipeline import read_schedule
-from benchmarks.schedule_round_trip import loaded_content
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.settings import Settings, read_settings
+from targets.build.object_code import is_same_code
 from targets.errors import SdkError
 from targets.generator.program import open_generator
 from targets.generator.reference import GeneratorReference, parse_generator
@@ -42,7 +42,6 @@ from targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _NAMELESS = re.compile(r"(?<![A-Za-z0-9%])[vrt][0-9]+")
 _INITIALIZED = re.compile(r"halide_\w+_initialize_kernels\(.*\)")
-ELF_64 = b"\x7fELF\x02\x01"
 LIMITS = ProcessLimits(time_s=600.0, memory_bytes=10 * 2**30)
 _REGISTERED = re.compile(
     r"HALIDE_REGISTER_GENERATOR\(\s*[\w:]+\s*,\s*(\w+)\s*[,)]|@hl\.(?:alias|generator)\(.*?\bname\s*=\s*[\"'](\w+)"
@@ -160,7 +159,7 @@ class Built:
 def _verdict(own: Built, replayed: Built) -> str:
     if replayed.content == own.content:
         return "same file"
-    if replayed.content[:6] == ELF_64 and loaded_content(replayed.content) == loaded_content(own.content):
+    if is_same_code(replayed.content, own.content):
         return "same but for symbols"
     if _with_even_names(replayed.lowered) == _with_even_names(own.lowered):
         return "same but for names and metadata"

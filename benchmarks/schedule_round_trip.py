@@ -16,7 +16,6 @@ import argparse
 import collections
 import contextlib
 import itertools
-import struct
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from sdk.project.preparation import Workbench, open_workbench
 from sdk.settings import read_settings
+from targets.build.object_code import is_same_code
 from targets.errors import SdkError
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
@@ -55,9 +55,6 @@ SIZES: Mapping[str, Mapping[str, str]] = {
     "matrix_product": {"rows": "128", "columns": "128", "depth": "128"},
 }
 DEFAULT_SIZE = {"width": "512", "height": "256"}
-
-
-_SHF_ALLOC, _SHT_NOBITS = 2, 8
 
 
 class Outcome(Enum):
@@ -169,22 +166,7 @@ def _round_trip(case: Case, workbench: Workbench, keep: Path | None) -> tuple[Ou
         files = (direct.files["object"].read_bytes(), again.files["object"].read_bytes())
         if files[0] == files[1]:
             return Outcome.SAME_FILE, ""
-        return (Outcome.SAME_CODE if loaded_content(files[0]) == loaded_content(files[1]) else Outcome.OTHER_CODE), ""
-
-
-def loaded_content(file: bytes) -> list[bytes]:
-    """What a 64-bit little-endian ELF object puts into memory: its code and data, without symbols and their names."""
-    if file[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("not a 64-bit little-endian ELF file")
-    (table,) = struct.unpack_from("<Q", file, 0x28)
-    entry_bytes, count = struct.unpack_from("<HH", file, 0x3A)
-    content = []
-    for index in range(count):
-        entry = table + index * entry_bytes
-        kind, flags, _, offset, size = struct.unpack_from("<IQQQQ", file, entry + 4)
-        if flags & _SHF_ALLOC and kind != _SHT_NOBITS:
-            content.append(file[offset : offset + size])
-    return sorted(content)
+        return (Outcome.SAME_CODE if is_same_code(*files) else Outcome.OTHER_CODE), ""
 
 
 def _print_table(counts: Mapping[tuple[str, str], Mapping[Outcome, int]]) -> None:

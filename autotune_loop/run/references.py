@@ -16,6 +16,7 @@ from autotune_loop.events import Listener, Notice
 from autotune_loop.execute.device_session import ReferenceRun
 from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
+from autotune_loop.execute.tasks.own_schedule import OwnSchedule
 from autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
 from autotune_loop.measure.batch_measurer import TaskReference, joined_pipeline_id
 from autotune_loop.measure.dispatcher import Dispatcher
@@ -123,6 +124,9 @@ class _Preparation:
         built = self._incumbent.result()
         if self.stop.is_set():
             return None
+        if isinstance(built, OwnSchedule) and built.why_not:
+            text = f"The search does not start from the own schedule of generator {self._task.generator_name}:"
+            self.listen(Notice(f"{text} {built.why_not}"))
         kept = keep_incumbent(self.store, self.index, self._task, built)
         if isinstance(kept, Incumbent):
             return kept

@@ -13,6 +13,7 @@ from autotune_loop.shipping.run_schedule import RunSchedule
 from autotune_loop.shipping.ship_folder import dispatch_target
 from autotune_loop.shipping.ship_manifest import ShippedSchedule
 from targets.build.artifacts import KernelRecipe, build_kernel
+from targets.build.object_code import is_same_code
 from targets.errors import GeneratorError
 from targets.generator.program import GeneratorProgram
 from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
@@ -57,9 +58,8 @@ def prove_schedule(
     # The run's header is applied as in the run. The shipped one takes the generator's schedule off by itself.
     as_in_run = PipelinePreparation(build_preparation_plugin(compiler), task.estimates)
     as_shipped = replace(as_in_run, takes_schedule_off=False)
-    if _code(run, program, as_shipped, header_text, compiler) != _code(
-        run, program, as_in_run, run.header_text, compiler
-    ):
+    shipped_code = _code(run, program, as_shipped, header_text, compiler)
+    if not is_same_code(shipped_code, _code(run, program, as_in_run, run.header_text, compiler)):
         raise GeneratorError(
             f"{run.header} gives different code when it is printed for shipping. This is a bug in the SDK.",
             next_step="Report it and attach the header.",

@@ -14,6 +14,7 @@ from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.reading.pipeline import read_schedule
 from autotune_loop.specification.tuning_task import TuningTask
+from targets.build.object_code import is_same_code
 from targets.errors import SdkError
 from targets.generator.run import GeneratedFiles, GeneratorFailure, plain_folder
 from targets.pipeline.inspection import Inspected
@@ -90,7 +91,7 @@ class BuildOwnSchedule(GeneratorTask[OwnSchedule | GeneratorFailure], kind="buil
         again = self._replayed(state, read.schedule)
         if isinstance(again, GeneratorFailure):
             return OwnSchedule(built, why_not=again.message)
-        if again.files["object"].read_bytes() != built.object_path.read_bytes():
+        if not is_same_code(again.files["object"].read_bytes(), built.object_path.read_bytes()):
             return OwnSchedule(built, why_not="What was read of it gives other code.")
         header = print_header(replace(read.schedule, function_name=task.function_name), task.function_name)
         return OwnSchedule(built, header)

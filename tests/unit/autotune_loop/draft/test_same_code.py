@@ -18,8 +18,8 @@ from autotune_loop.schedule.model import Schedule
 from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import mend_header
 from autotune_loop.schedule.reading.pipeline import read_schedule
-from benchmarks.schedule_round_trip import loaded_content
 from sdk.settings import Settings
+from targets.build.object_code import loaded_content
 from targets.generator.program import GeneratorProgram, open_generator
 from targets.generator.reference import parse_generator
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator

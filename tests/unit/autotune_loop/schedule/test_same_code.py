@@ -16,8 +16,9 @@ from autotune_loop.schedule.parse import parse_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.schedule.print_loops import print_loops
 from autotune_loop.schedule.print_python import print_python
-from benchmarks.schedule_round_trip import TARGETS, Case, loaded_content
+from benchmarks.schedule_round_trip import TARGETS, Case
 from sdk.settings import Settings
+from targets.build.object_code import loaded_content
 from targets.generator.program import GeneratorProgram
 from targets.generator.python_program import PythonGeneratorProgram
 from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
