@@ -38,6 +38,7 @@ class Origin(Enum):
     DEFAULT_PARAMETERS = "default parameters"
     PARAMETERS = "parameter search"
     OWN_SCHEDULE = "own schedule"
+    INCUMBENT = "incumbent"
     SKETCH = "sketch"
     EVOLUTION = "evolution"
     ANNEALING = "annealing"

@@ -223,13 +223,12 @@ class TaskState:
     def entries(self, store: RunStore, count: int) -> PlayOffEntries | None:
         """The default, those that may be the best and the incumbent whose objects exist; None if none does.
 
-        The generator's own schedule does not challenge itself: as a candidate it is the same code.
+        What is in use does not challenge itself: as a candidate it is the same code.
         """
-        is_own_in_use = self.incumbent is not None and self.incumbent.name == OWN
         kept = [
             timed
             for timed in self.kept(count)
-            if (timed.is_default or self._may_be_best(timed)) and not (is_own_in_use and timed.is_own)
+            if (timed.is_default or self._may_be_best(timed)) and not (timed.is_in_use and self.incumbent is not None)
         ]
         labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
@@ -240,7 +239,7 @@ class TaskState:
             return None
         default = self.default.symbol if self.default is not None and self.default.symbol in labels else None
         incumbent = self.incumbent.symbol if self.incumbent is not None and self.incumbent.symbol in labels else None
-        own = incumbent if is_own_in_use else None
+        own = incumbent if self.incumbent is not None and self.incumbent.name == OWN else None
         return PlayOffEntries(kernels, labels, baseline=incumbent or default, also_timed=default, own=own)
 
     def decide(self, store: RunStore, result: PlayOffResult, clock: str) -> TunedSchedule:

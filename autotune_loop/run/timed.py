@@ -42,9 +42,9 @@ class Timed:
         return self.median_ms * math.exp(self.log_error)
 
     @property
-    def is_own(self) -> bool:
-        """Whether it is the generator's own schedule, made as data like other candidates."""
-        return self.origin == Origin.OWN_SCHEDULE.value
+    def is_in_use(self) -> bool:
+        """Whether it is what is in use today, made as data like other candidates."""
+        return self.origin in (Origin.OWN_SCHEDULE.value, Origin.INCUMBENT.value)
 
     @property
     def name(self) -> str:

@@ -29,15 +29,16 @@ from autotune_loop.execute.executor import Executor
 from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
 from autotune_loop.schedule.as_json import print_json
 from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
+from autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
 from autotune_loop.schedule.print_header import print_header
 from autotune_loop.search.hvx_floats import has_float_vectors
 from autotune_loop.search.pool import BatchInProgress
 from autotune_loop.search.techniques.bandit import Outcome, divide
 from autotune_loop.search.techniques.registry import load_techniques
-from autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from autotune_loop.specification.run_context import RunContext
 from autotune_loop.specification.tuning_task import TuningTask
+from autotune_loop.store.published import INCUMBENT, OWN
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure
@@ -49,6 +50,7 @@ _ORIGINS: dict[str, Origin] = {
     TechniqueName.EVOLUTION: Origin.EVOLUTION,
     TechniqueName.ANNEALING: Origin.ANNEALING,
 }
+_MOVES_OF_IN_USE = ((Origin.INCUMBENT.value,), (Origin.OWN_SCHEDULE.value,))
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
@@ -248,9 +250,16 @@ class ScheduleProposals:
             tried=sorted(tried, key=lambda one: one.time_ms),
             failed_moves=failed,
             cores=self.context.parallelism,
-            own=self._draft("own", self.store.samples / "own" / str(task_index), names),
+            in_use=self._in_use(names, task_index),
             busy=self._busy(names, timed),
         )
+
+    def _in_use(self, names: PipelineNames, task_index: int) -> InUse | None:
+        for kept, origin in ((INCUMBENT, Origin.INCUMBENT), (OWN, Origin.OWN_SCHEDULE)):
+            draft = self._draft(kept, self.store.samples / kept / str(task_index), names)
+            if draft is not None:
+                return InUse(origin, draft)
+        return None
 
     def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
         """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""
@@ -272,7 +281,7 @@ class ScheduleProposals:
             if not path.is_file():
                 return None
             try:
-                self._drafts[key] = draft_of(parse_schedule(read_schedule(path)), names)
+                self._drafts[key] = draft_of(parse_shipped_schedule(read_schedule(path)), names)
             except (GeneratorError, KeyError):
                 self._drafts[key] = None
         return self._drafts[key]
@@ -294,8 +303,9 @@ class ScheduleProposals:
     def _keep(
         self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
     ) -> Candidate:
-        is_own = technique == TechniqueName.SKETCHES and proposal.moves == (Origin.OWN_SCHEDULE.value,)
-        origin = Origin.OWN_SCHEDULE if is_own else _ORIGINS.get(technique, Origin.PLUG_IN)
+        origin = _ORIGINS.get(technique, Origin.PLUG_IN)
+        if origin is Origin.SKETCH and proposal.moves in _MOVES_OF_IN_USE:
+            origin = Origin(proposal.moves[0])
         plug_in = technique if origin is Origin.PLUG_IN else ""
         function_name = self.context.tasks[work.task_index].function_name
         candidate = Candidate(

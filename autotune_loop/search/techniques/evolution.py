@@ -81,10 +81,10 @@ def _parents(population: Population, count: int, source: Random) -> list[Tried]:
     if not parents:
         # Before anything is timed, children of what is about to be: as if all were equally fast.
         parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, count, source)]
-    own = population.own
-    if parents and own is not None and len(population.tried) < _FEW_TRIED and all(one.draft != own for one in parents):
-        # A person's schedule is most likely among the fastest, too.
-        parents.append(Tried("", own, parents[0].time_ms))
+    in_use, is_early = population.in_use, len(population.tried) < _FEW_TRIED
+    if parents and in_use is not None and is_early and all(one.draft != in_use.draft for one in parents):
+        # What is in use is most likely among the fastest, too.
+        parents.append(Tried("", in_use.draft, parents[0].time_ms))
     return parents
 
 

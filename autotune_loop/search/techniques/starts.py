@@ -1,4 +1,4 @@
-"""Where evolution starts beside Halide's samples: the generator's own schedule, and sketches."""
+"""Where evolution starts beside Halide's samples: the schedule that is in use today, and sketches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from autotune_loop.candidate import Origin
 from autotune_loop.draft.names import PipelineNames
 from autotune_loop.search.techniques.technique import Population, Proposal
 from autotune_loop.sketches.sketches import Sketch, sketches
@@ -21,8 +20,8 @@ class Starts:
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
-        if population.own is not None:
-            yield Proposal(population.own, moves=(Origin.OWN_SCHEDULE.value,))
+        if population.in_use is not None:
+            yield Proposal(population.in_use.draft, moves=(population.in_use.origin.value,))
         names = population.names
         if id(names) not in self._sketches:
             self._sketches[id(names)] = _Sketches(names, sketches(names, population.cores))

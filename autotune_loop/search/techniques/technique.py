@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
+from autotune_loop.candidate import Origin
 from autotune_loop.draft.model import Draft
 from autotune_loop.draft.names import PipelineNames
 
@@ -29,6 +30,18 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class InUse:
+    """The schedule that is used today.
+
+    Attributes:
+        origin: OWN_SCHEDULE or INCUMBENT.
+    """
+
+    origin: Origin
+    draft: Draft
+
+
+@dataclass(frozen=True)
 class Population:
     """What a run knows of one pipeline's schedules.
 
@@ -36,7 +49,7 @@ class Population:
         tried: the fastest first.
         failed_moves: moves → how many schedules that they made failed.
         cores: that parallel loops run on.
-        own: the generator's own schedule, where it has one that can be read.
+        in_use: the incumbent's header, else the generator's own schedule, where that can be read.
         busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
     """
 
@@ -44,7 +57,7 @@ class Population:
     tried: Sequence[Tried]
     failed_moves: Mapping[str, int]
     cores: int
-    own: Draft | None = None
+    in_use: InUse | None = None
     busy: Mapping[str, float] = field(default_factory=dict)
 
 

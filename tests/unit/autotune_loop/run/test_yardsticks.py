@@ -17,7 +17,7 @@ from autotune_loop.run.task_state import TaskState
 from autotune_loop.run.timed import Timed
 from autotune_loop.run_scale import RunScale, process_error
 from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.published import OWN
+from autotune_loop.store.published import INCUMBENT, OWN
 from autotune_loop.store.run_store import RunStore
 from autotune_loop.store.sample_file import read_sample
 from devices.timing.measure_settings import Tolerance
@@ -123,18 +123,19 @@ def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: Ru
     assert entries.baseline == "default"
 
 
-def test_the_own_schedule_does_not_challenge_itself(store: RunStore) -> None:
+@pytest.mark.parametrize(("name", "origin"), [(OWN, Origin.OWN_SCHEDULE), (INCUMBENT, Origin.INCUMBENT)])
+def test_what_is_in_use_does_not_challenge_itself(store: RunStore, name: str, origin: Origin) -> None:
     """As a candidate it is the same code; on a simulated clock a difference of 0.7 % was told as a gain."""
     state = new_state(store)
     for symbol in ("twin", "close", "own_a0"):
         path = store.object_path(symbol)
         path.parent.mkdir(parents=True)
         path.write_bytes(b"object")
-    state.add_timed(Timed("twin", "twin", Origin.OWN_SCHEDULE.value, 4.0, 0.1, False, "pi", 3, process_error(3)))
+    state.add_timed(Timed("twin", "twin", origin.value, 4.0, 0.1, False, "pi", 3, process_error(3)))
     state.add_timed(Timed("close", "close", "evolution", 4.1, 0.1, False, "pi", 3, process_error(3)))
     alone = state.entries(store, 4)
     assert alone is not None and set(alone.labels) == {"twin", "close"}, "nothing else is in use"
-    state.incumbent = Incumbent(OWN, "own_a0", None)
+    state.incumbent = Incumbent(name, "own_a0", None)
     entries = state.entries(store, 4)
     assert entries is not None and set(entries.labels) == {"close", "own_a0"} and entries.baseline == "own_a0"
 

@@ -378,17 +378,18 @@ def test_equal_seeds_propose_alike(make: Make, technique: TechniqueName) -> None
         assert proposed(1) != proposed(2) and proposed(1) != proposed(1, BatchInProgress(2, 0))
 
 
-def test_the_own_schedule_is_the_first_sketch(make: Make) -> None:
+@pytest.mark.parametrize(("kept", "origin"), [("own", Origin.OWN_SCHEDULE), ("incumbent", Origin.INCUMBENT)])
+def test_what_is_in_use_is_the_first_sketch(make: Make, kept: str, origin: Origin) -> None:
     run = make()
     own = header_drafts(NAME)[0]
-    run.store.keep_header("own", 0, print_header(schedule_of(own, recorded(NAME), NAME), NAME))
+    run.store.keep_header(kept, 0, print_header(schedule_of(own, recorded(NAME), NAME), NAME))
     (first,) = run.proposals.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 1, 0)
-    assert first.point == SchedulePoint(Origin.OWN_SCHEDULE, (), ("own schedule",))
+    assert first.point == SchedulePoint(origin, (), (origin.value,))
     assert technique_of(first.point) == SKETCHES
     text = run.store.schedule_path(run.store.samples / first.sample).read_text()
     assert draft_of(parse_schedule(text), recorded(NAME)) == own
     assert all(
-        point.moves != ("own schedule",)
+        point.moves != (origin.value,)
         for point in points(run.proposals.propose(BatchInProgress(0, 1), SKETCHES, [], set(), 3, 1))
     )
 

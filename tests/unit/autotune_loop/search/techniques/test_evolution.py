@@ -14,7 +14,7 @@ from autotune_loop.moves.mutation import CROSSOVER, MOVES
 from autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
 from autotune_loop.search.techniques.schedule_model import ScheduleModel
 from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
 from tests.timed_drafts import learnt
 
@@ -56,7 +56,7 @@ def test_parents_near_the_fastest_have_most_children_and_the_others_some() -> No
 
 def test_the_generators_own_schedule_has_children_before_it_is_timed() -> None:
     drafts = starting_drafts(NAME)
-    known = replace(population(Tried("reference", drafts[0], 1.0)), own=drafts[1])
+    known = replace(population(Tried("reference", drafts[0], 1.0)), in_use=InUse(Origin.OWN_SCHEDULE, drafts[1]))
     parents = Counter(proposal.parents for proposal in Evolution().propose(known, 60, Random(3)))
     assert parents[()] > 30, "it has no symbol yet"
     timed = replace(known, tried=[Tried(f"s{place}", drafts[0], 1.0 + place / 100) for place in range(3)])
@@ -234,7 +234,7 @@ def test_what_the_model_chooses_are_children_like_others() -> None:
 
 def test_the_own_schedule_comes_before_the_sketches() -> None:
     own = header_drafts(NAME)[0]
-    proposals = list(Starts().propose(replace(population(), own=own), 1, Random(1)))
+    proposals = list(Starts().propose(replace(population(), in_use=InUse(Origin.OWN_SCHEDULE, own)), 1, Random(1)))
     assert proposals[0].draft == own and proposals[0].moves == (Origin.OWN_SCHEDULE.value,)
     plain = list(Starts().propose(population(), 1, Random(2)))
     assert plain == proposals[1:] and len(plain) > 3

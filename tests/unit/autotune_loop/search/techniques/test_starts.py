@@ -7,7 +7,7 @@ from random import Random
 
 from autotune_loop.candidate import Origin
 from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Population
+from autotune_loop.search.techniques.technique import InUse, Population
 from tests.drafted_pipelines import plain_draft, recorded
 
 
@@ -24,7 +24,9 @@ def test_each_sketch_is_made_once_when_it_is_asked_for() -> None:
 def test_the_generators_own_schedule_comes_first() -> None:
     names = recorded("separable_filter")
     own = plain_draft(names)
-    first, second, *_ = Starts().propose(Population(names, (), {}, 4, own=own), 2, Random(0))
+    first, second, *_ = Starts().propose(
+        Population(names, (), {}, 4, in_use=InUse(Origin.OWN_SCHEDULE, own)), 2, Random(0)
+    )
     assert first.draft is own
     assert first.moves == (Origin.OWN_SCHEDULE.value,)
     assert second.moves == ("rows",)
