@@ -19,6 +19,7 @@ from autotune_loop.run.result import TuneResult as TuneResult
 from autotune_loop.schedule.model import Schedule as Schedule
 from autotune_loop.schedule.reading.pipeline import ReadSchedule as ReadSchedule
 from autotune_loop.schedule.show import ShowFormat as ShowFormat
+from autotune_loop.search.techniques.technique import InUse as InUse
 from autotune_loop.search.techniques.technique import Population as Population
 from autotune_loop.search.techniques.technique import Proposal as Proposal
 from autotune_loop.search.techniques.technique import Technique as Technique

@@ -19,13 +19,7 @@ from autotune_loop.candidate import Candidate, Measured, Placement, SchedulePoin
 from autotune_loop.events import SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
-from autotune_loop.store.func_shares import (
-    FUNC_SHARES,
-    FUNC_SHARES_SCHEMA,
-    FUNC_SHARES_SQL,
-    shares_row,
-    shares_text,
-)
+from autotune_loop.store.func_shares import FUNC_SHARES, FUNC_SHARES_SCHEMA, FUNC_SHARES_SQL, shares_row, shares_text
 from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
 from autotune_loop.store.published import Published
 from autotune_loop.store.read_database import (
@@ -46,11 +40,7 @@ from autotune_loop.store.read_database import (
     timing_of,
 )
 from autotune_loop.store.schema import SCHEMA
-from autotune_loop.store.size_schedules import (
-    SIZE_SCHEDULES_SCHEMA,
-    SizeSchedule,
-    size_schedules_row,
-)
+from autotune_loop.store.size_schedules import SIZE_SCHEDULES_SCHEMA, SizeSchedule, size_schedules_row
 from autotune_loop.store.size_schedules import TABLE as SIZE_SCHEDULES
 from autotune_loop.store.size_times import (
     HAS_SIZE_TIMES_SQL,
