@@ -11,7 +11,7 @@ from autotune_loop.draft.names import PipelineNames
 from autotune_loop.draft.repair import repaired_child
 from autotune_loop.draft.structure import DraftStructure
 from autotune_loop.draft.work import work_of
-from autotune_loop.moves import levels, loops, numbers, parts, storage
+from autotune_loop.moves import everywhere, levels, loops, numbers, parts, storage
 from autotune_loop.moves.crossover import crossover
 from autotune_loop.moves.move import Move, MoveContext
 
@@ -19,6 +19,8 @@ from autotune_loop.moves.move import Move, MoveContext
 MOVES = (
     Move("factor", 5.0, numbers.change_factor),
     Move("factors", 1.0, numbers.change_all_factors),
+    Move("factors everywhere", 0.5, everywhere.change_factors_everywhere),
+    Move("strips everywhere", 0.5, everywhere.strips_everywhere),
     Move("tail", 0.5, numbers.change_tail),
     Move("split", 1.5, loops.split_loop),
     Move("undo split", 1.0, loops.undo_split),

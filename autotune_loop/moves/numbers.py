@@ -19,7 +19,7 @@ _TAILS = (TailStrategy.AUTO, TailStrategy.GUARD_WITH_IF, TailStrategy.ROUND_UP, 
 
 def change_factor(context: MoveContext) -> Draft | None:
     """Another factor for a split: mostly the double or the half, else any that fits."""
-    found = _pick_split(context)
+    found = pick_split(context)
     if found is None:
         return None
     site, made = found
@@ -41,7 +41,7 @@ def change_factor(context: MoveContext) -> Draft | None:
 
 def change_all_factors(context: MoveContext) -> Draft | None:
     """The same change of every split of one factor in a Func: the definition and its updates go together."""
-    found = _pick_split(context)
+    found = pick_split(context)
     if found is None:
         return None
     site, made = found
@@ -62,7 +62,7 @@ def change_tail(context: MoveContext) -> Draft | None:
 
     Rounding up an output would demand sizes of its callers; rounding up a reduction would change what it computes.
     """
-    found = _pick_split(context)
+    found = pick_split(context)
     if found is None:
         return None
     site, made = found
@@ -83,7 +83,8 @@ def change_tail(context: MoveContext) -> Draft | None:
     return with_stage(context.draft, site.func, site.stage, replace(stage, transforms=transforms))
 
 
-def _pick_split(context: MoveContext) -> tuple[Site, Split] | None:
+def pick_split(context: MoveContext) -> tuple[Site, Split] | None:
+    """A split by a number; None where there is none."""
     sites = [
         Site(name, index)
         for name in [context.pick_func(context.scheduled())]
