@@ -85,16 +85,11 @@ def change_tail(context: MoveContext) -> Draft | None:
 
 def pick_split(context: MoveContext) -> tuple[Site, Split] | None:
     """A split by a number; None where there is none."""
-    sites = [
-        Site(name, index)
-        for name in [context.pick_func(context.scheduled())]
-        if name is not None
-        for index in range(len(context.draft.funcs[name].stages))
-    ]
-    splits = [
-        (site, each)
-        for site in sites
-        for each in context.draft.funcs[site.func].stages[site.stage].transforms
-        if isinstance(each, Split) and isinstance(each.factor, int)
-    ]
-    return context.pick(splits)
+    splits: dict[str, list[tuple[Site, Split]]] = {}
+    for name in context.scheduled():
+        for index, stage in enumerate(context.draft.funcs[name].stages):
+            for each in stage.transforms:
+                if isinstance(each, Split) and isinstance(each.factor, int):
+                    splits.setdefault(name, []).append((Site(name, index), each))
+    chosen = context.pick_func([*splits])
+    return None if chosen is None else context.pick(splits[chosen])
