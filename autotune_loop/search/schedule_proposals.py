@@ -59,9 +59,11 @@ _PATIENCE = 4.0
 _LEAST_LIMIT_S = 5.0
 # A run's budget has time for at least so many batches, unless they are as small as they may be.
 _GENERATIONS = 20
-_SMALLEST_BATCH = 8
+_SMALL_BATCH, _SMALLEST_BATCH = 8, 4
 # The first one's schedules are what all others come from.
-_SMALLEST_FIRST_BATCH = 16
+_SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH = 16, 6
+# Where schedules take so long that a small batch would take more of the budget than this, it is smaller.
+_LARGEST_SHARE, _LARGEST_FIRST_SHARE = 0.08, 0.2
 _USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 
 
@@ -149,8 +151,12 @@ class ScheduleProposals:
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
         each_s = built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
-        least = _SMALLEST_FIRST_BATCH if is_first else _SMALLEST_BATCH
-        return min(most, max(least, int(budget_s / len(self.context.tasks) / _GENERATIONS / each_s)))
+        affordable = budget_s / len(self.context.tasks) / each_s
+        small, smallest, share = _SMALL_BATCH, _SMALLEST_BATCH, _LARGEST_SHARE
+        if is_first:
+            small, smallest, share = _SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH, _LARGEST_FIRST_SHARE
+        least = max(smallest, min(small, int(share * affordable)))
+        return min(most, max(least, int(affordable / _GENERATIONS)))
 
     def propose(
         self,

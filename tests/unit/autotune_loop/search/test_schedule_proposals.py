@@ -252,9 +252,13 @@ def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
     assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
 
 
-@pytest.mark.parametrize(("reference_s", "expected"), [(0.2, 25), (4.0, 8), (0.01, 29)])
+@pytest.mark.parametrize(
+    ("reference_s", "expected", "first"),
+    # The last two take 8 % and a fifth of the budget, or are as small as they may be.
+    [(0.2, 25, 25), (4.0, 8, 16), (0.01, 29, 29), (9.0, 4, 12), (99.0, 4, 6)],
+)
 def test_batches_are_small_enough_for_many_generations_in_the_budget(
-    make: Make, reference_s: float, expected: int
+    make: Make, reference_s: float, expected: int, first: int
 ) -> None:
     """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
     run = make(budget_s=1200.0)
@@ -262,7 +266,7 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
     reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
     run.store.database.add_measurement(reference, "reference", reference_s)
     assert run.proposals.batch_size(0, 32, is_first=False) == expected
-    assert run.proposals.batch_size(0, 32, is_first=True) == max(16, expected)
+    assert run.proposals.batch_size(0, 32, is_first=True) == first
     assert make().proposals.batch_size(0, 32, is_first=False) == 32, "without a budget there is time"
 
 
