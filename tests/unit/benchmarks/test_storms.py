@@ -79,3 +79,8 @@ def test_files_that_were_not_to_stay_are_found(tmp_path: Path) -> None:
 def test_there_are_all_the_kinds() -> None:
     assert len(KINDS) == 16
     assert sum(kind.in_a_kernel for kind in KINDS.values()) == 14
+    assert [name for name, kind in KINDS.items() if kind.concerns_all] == [
+        "killed tuner",
+        "lost worker",
+        "killed scheduler",
+    ]
