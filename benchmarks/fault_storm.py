@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import random
 import shutil
 import statistics
@@ -47,11 +48,11 @@ SLACK = 1.05
 _DISK_MEGABYTES = 32
 
 
-def run_scene(scene: Scene, faults: int, settings: Settings) -> dict[str, object]:
+def run_scene(scene: Scene, faults: int, settings: Settings, limit_s: float) -> dict[str, object]:
     """One run in the storm, and its figures; the boards and the farm are in order afterwards."""
     enough = threading.Event()
     kinds = mixed_kinds(scene, faults)
-    storm = Storm(scene, list(kinds), enough)
+    storm = Storm(scene, list(kinds), enough, limit_s)
     started_s = time.monotonic()
     try:
         scene.tuner.run_until(enough, storm.listen)
@@ -110,17 +111,21 @@ def boards_in(folder: Path) -> Iterator[tuple[list[RemoteBoard], dict[str, Path]
         yield boards, disks
 
 
-def direct_storm(folder: Path, faults: int, chance: random.Random, settings: Settings) -> dict[str, object]:
+def direct_storm(
+    folder: Path, faults: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
+) -> dict[str, object]:
     """The run reaches the boards itself."""
     with boards_in(folder) as (boards, disks):
         lab = LoopbackLab(folder, boards, settings)
         devices = [word for board in boards for word in ("--device", board.name)]
         tuner = _tuner(folder, lab.settings, [*devices, "--inventory", str(lab.inventory)])
-        figures = run_scene(Scene(boards, tuner, chance, disks=disks), faults, lab.settings)
+        figures = run_scene(Scene(boards, tuner, chance, disks=disks), faults, lab.settings, limit_s)
         return _with_leftovers(figures, boards, folder)
 
 
-def farm_storm(folder: Path, faults: int, chance: random.Random, settings: Settings) -> dict[str, object]:
+def farm_storm(
+    folder: Path, faults: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
+) -> dict[str, object]:
     """The run reaches the boards over a farm of two workers."""
     with boards_in(folder) as (boards, disks), loopback_farm(folder / "farm", settings) as farm:
         shares = {"first": [boards[0], boards[2]], "second": [boards[1]]}
@@ -138,7 +143,7 @@ def farm_storm(folder: Path, faults: int, chance: random.Random, settings: Setti
         serves = {board.name: name for name, share in shares.items() for board in share}
         tuner = _tuner(folder, labs["first"].settings, farm_words)
         scene = Scene(boards, tuner, chance, farm, serves, start_worker, disks=disks)
-        figures = run_scene(scene, faults, settings)
+        figures = run_scene(scene, faults, settings, limit_s)
         for worker in farm.workers.values():
             worker.end()
         farm.scheduler.end()
@@ -196,6 +201,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faults", type=int, default=1000, help="of all scenes together")
     parser.add_argument("--scene", choices=SCENES, action="append", help="default: both")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end each scene's faults after this time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -203,7 +209,8 @@ def main() -> int:
     for name in names:
         faults = arguments.faults // len(names)
         with tempfile.TemporaryDirectory(prefix="sdk-storm-") as folder:
-            scenes[name] = SCENES[name](Path(folder), faults, random.Random(arguments.seed), read_settings())
+            chance, limit_s = random.Random(arguments.seed), arguments.minutes * 60
+            scenes[name] = SCENES[name](Path(folder), faults, chance, read_settings(), limit_s)
     if arguments.json:
         print(json.dumps(scenes, indent=2))
     else:

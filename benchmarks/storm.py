@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +21,7 @@ _PAUSE_S = (0.1, 1.0)
 # The last ones are recovered from, too.
 _PEACE_S = 10.0
 _LOOK_S = 0.05
+_TOLD_EVERY = 10
 
 
 @dataclass
@@ -43,7 +46,8 @@ class Storm:
 
     Attributes:
         kinds: what is yet to be injected, in this order.
-        enough: set when there is nothing left.
+        enough: set when there is nothing left, or the time is over.
+        limit_s: how long it may last.
         faults: the kinds that were injected, in order.
         missed: attempts that found nothing to spoil, and were made again later.
         in_a_kernel: how many began while a kernel was being timed.
@@ -54,6 +58,7 @@ class Storm:
     scene: Scene
     kinds: list[str]
     enough: threading.Event
+    limit_s: float = math.inf
     faults: list[str] = field(default_factory=list)
     missed: int = 0
     in_a_kernel: int = 0
@@ -98,8 +103,8 @@ class Storm:
             self.scene.tuner.interrupt()
 
     def _run(self, board: RemoteBoard) -> None:
-        scene = self.scene
-        while (name := self._next(board)) is not None:
+        scene, until_s = self.scene, time.monotonic() + self.limit_s
+        while time.monotonic() < until_s and (name := self._next(board)) is not None:
             if scene.over.wait(scene.chance.uniform(*_PAUSE_S)):
                 return
             try:
@@ -139,6 +144,8 @@ class Storm:
                 self.overlapped += is_overlapping
                 recovery = Recovery(name, board.name, time.monotonic())
                 self.recoveries.append(recovery)
+                if len(self.faults) % _TOLD_EVERY == 0:
+                    print(f"{len(self.faults)} faults, {self.in_a_kernel} in a kernel", file=sys.stderr)
         return recovery
 
     @contextlib.contextmanager
