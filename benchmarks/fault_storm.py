@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import cast
 
 import sdk
-from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
+from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
 from benchmarks.storm import Storm, mixed_kinds, recovery_times_s
 from benchmarks.storm_kinds import KINDS, Scene, programs, sdk_folder
 from sdk.settings import Settings, read_settings
@@ -205,6 +205,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    heed_interrupts()
     scenes, names = {}, arguments.scene or list(SCENES)
     for name in names:
         faults = arguments.faults // len(names)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import cast
 
 import sdk
-from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
+from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
 from sdk.settings import Settings, read_settings
 
 GENERATOR = Path("examples/separable_filter.py").absolute()
@@ -142,6 +142,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    heed_interrupts()
     with tempfile.TemporaryDirectory(prefix="sdk-kills-") as folder:
         chance, limit_s = random.Random(arguments.seed), arguments.minutes * 60
         figures = kill_storm(Path(folder), arguments.kills, chance, read_settings(), limit_s)

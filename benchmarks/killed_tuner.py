@@ -27,6 +27,14 @@ INTERRUPTED = 130
 _GIVEN_UP = (MeasureFailureReason.DEVICE.value, MeasureFailureReason.STOPPED.value)
 
 
+def heed_interrupts() -> None:
+    """Let the processes that this one starts hear Ctrl-C, which what a shell starts in the background ignores.
+
+    Called by the main thread.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Tuner:
     """A run, whose process may be killed at any moment.
 
