@@ -152,7 +152,7 @@ class DeviceSession:
     def _forget_connection(self, error: DeviceError) -> None:
         """After trouble the device is opened anew; what was put there is looked for again."""
         self._ready = False
-        self._is_full = isinstance(error, DeviceTrouble) and error.kind is TroubleKind.FULL
+        self._is_full |= isinstance(error, DeviceTrouble) and error.kind is TroubleKind.FULL
         self._pushed.clear()
         # Only after a loss of the connection are the reference's outputs sure to be there still.
         if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.TIMEOUT)):
